@@ -8,6 +8,8 @@ export const root = fileURLToPath(new URL('../../../', import.meta.url))
 export const chart = join(root, 'infra/chart')
 export const kustomize = join(root, 'infra/kustomize')
 
+export const readFile = (path: string): string => readFileSync(path, 'utf8')
+
 /** Namespace and release of the examples in the documentation. */
 export const RELEASE = 'pool-allocation'
 
@@ -47,8 +49,15 @@ export const renderText = async (set: ValueSet, args: readonly string[] = []): P
 export const render = async (set: ValueSet, args: readonly string[] = []): Promise<KubernetesObject[]> =>
   parseObjects(await renderText(set, args))
 
-/** The files that are generated: what each of them must contain. */
-export const generateFiles = async (): Promise<ReadonlyMap<string, string>> => {
+/** The rules of infra/monitoring, which a chart can only read from its own folder. */
+export const toRuleFiles = (): readonly (readonly [path: string, text: string])[] =>
+  ['alerts.yaml', 'recording-rules.yaml'].map(name => [
+    join(chart, 'files', name),
+    readFile(join(root, 'infra/monitoring', name)),
+  ])
+
+/** The manifests of infra/kustomize: the paths, and what the chart renders. */
+export const renderKustomize = async (): Promise<ReadonlyMap<string, string>> => {
   const show = (...templates: string[]) =>
     renderText(
       'three-replicas',
@@ -65,5 +74,3 @@ export const generateFiles = async (): Promise<ReadonlyMap<string, string>> => {
     [join(kustomize, 'monitoring/monitoring.yaml'), monitoring],
   ])
 }
-
-export const readFile = (path: string): string => readFileSync(path, 'utf8')

@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs'
-import { generateFiles } from './chart.ts'
+import { renderKustomize, toRuleFiles } from './chart.ts'
 
-// Renders the chart into infra/kustomize.
+// Copies the rules into the chart, and renders it into infra/kustomize.
 
-for (const [path, text] of await generateFiles()) writeFileSync(path, text)
+for (const [path, text] of toRuleFiles()) writeFileSync(path, text)
+for (const [path, text] of await renderKustomize()) writeFileSync(path, text)

@@ -1,16 +1,28 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join, relative } from 'node:path'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
-import { describe, expect, test } from 'vitest'
+import { VARIABLES } from 'allocation-api/src/config/variables.ts'
+import { knownVariables as knownWitnessVariables } from 'lease-witness/src/node/config.ts'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { parse } from 'yaml'
 import {
   chart,
-  generateFiles,
   kustomize,
   parseObjects,
   readFile,
+  render,
+  renderKustomize,
   renderText,
+  root,
+  toRuleFiles,
   toValuesFile,
+  type ValueSet,
   valueSets,
 } from '../src/chart.ts'
 import { missingPrograms, run } from '../src/programs.ts'
+
+const HOW_TO_WRITE = 'run: pnpm --filter @pool/chart-tests kustomize'
 
 const sort = (text: string) =>
   parseObjects(text).toSorted((a, b) => `${a.kind} ${a.metadata.name}`.localeCompare(`${b.kind} ${b.metadata.name}`))
@@ -24,15 +36,67 @@ describe.skipIf(shouldSkip(missingPrograms))('the chart', () => {
     expect({ code, stderr }, stdout).toEqual({ code: 0, stderr: '' })
   })
 
-  test('the files in infra/kustomize are up to date, and kubectl kustomize reads them', async () => {
-    const files = await generateFiles()
-    for (const [path, text] of files) {
-      expect(readFile(path), 'pnpm --filter @pool/chart-tests kustomize').toBe(text)
+  test('the copies of the rules and the files in infra/kustomize are up to date, and kubectl kustomize reads them', async () => {
+    for (const [path, text] of toRuleFiles()) expect(readFile(path), HOW_TO_WRITE).toBe(text)
+    for (const [path, text] of await renderKustomize()) {
+      expect(readFile(path), HOW_TO_WRITE).toBe(text)
       const { stdout, stderr } = await run('kubectl', ['kustomize', `${path}/..`])
       expect(sort(stdout), stderr).toEqual(sort(text))
     }
     const { stdout } = await run('kubectl', ['kustomize', `${kustomize}/postgres`])
     expect(parseObjects(stdout).map(({ kind }) => kind)).toEqual(['Cluster'])
+  })
+
+  test('kubectl kustomize reads the overlay of the documentation, which changes image and variables', async () => {
+    const page = readFile(join(root, 'docs/install/kubernetes.md'))
+    const blocks = Array.from(page.matchAll(/```yaml\n(.*?)```/gs), ([, block]) => block ?? '')
+    const overlay = blocks.find(block => block.includes('kind: Kustomization')) ?? ''
+    const folder = await mkdtemp(join(tmpdir(), 'pool-overlay-'))
+    onTestFinished(() => rm(folder, { recursive: true }))
+    await writeFile(
+      join(folder, 'kustomization.yaml'),
+      overlay.replace('../infra/kustomize', relative(folder, kustomize)),
+    )
+    const { stdout, stderr } = await run('kubectl', ['kustomize', folder])
+    expect(stderr).toBe('')
+    const [deployment] = parseObjects(stdout).filter(({ kind }) => kind === 'Deployment')
+    const [container] = deployment?.spec.template.spec.containers ?? []
+    expect(deployment).toMatchObject({ metadata: { namespace: 'pool-allocation' } })
+    expect(container.image).toBe('registry.example/team/pool-allocation/allocation-api:1.0.0')
+    expect(container.env).toContainEqual({ name: 'DNSPROVIDER_MANAGED_DOMAINS', value: 'pool.acme.example' })
+    expect(container.env).toContainEqual({ name: 'DNSPROVIDER_KIND', value: 'powerdns' })
+  })
+
+  test('its schema has every variable of the services that an operator sets', () => {
+    const schema = JSON.parse(readFile(join(chart, 'values.schema.json'))).properties
+    const listed = (part: 'api' | 'witness') => {
+      const { config, secrets } = schema[part].properties
+      return [...Object.keys(config.properties), ...Object.keys(secrets.properties)]
+    }
+    /** Set by the chart; or of no use in a pod. */
+    const others = [
+      ...['PORT', 'PDM_OPERATOR_PORT', 'PDM_DRAIN_DELAY', 'PDM_DEPLOYMENTS_DIR', 'PDM_DEPLOYMENT_TIMEOUT'],
+      ...['PDM_DEPLOYMENT_CONCURRENCY', 'PDM_TERRAFORM_MODULE', 'PDM_TERRAFORM_BACKEND', 'PDM_TERRAFORM_PASS_ENV'],
+      // The image has one binary. Probes and clients use the address of the pod.
+      ...['PDM_TERRAFORM_BINARY', 'PDM_LOOPBACK_HOSTS_ONLY', 'DNSPROVIDER_DOMAIN'],
+      ...['DNSPROVIDER_LOCAL_HOST', 'DNSPROVIDER_LOCAL_PORT', 'DNSPROVIDER_LOCAL_ANY_DOMAIN'],
+    ]
+    expect([...listed('api'), ...others].toSorted()).toEqual(VARIABLES.toSorted())
+    const witness = knownWitnessVariables.names.filter(name => !name.endsWith('_FILE'))
+    expect([...listed('witness'), 'PORT', 'WITNESS_DRAIN_DELAY'].toSorted()).toEqual(witness.toSorted())
+  })
+
+  test('without the witness it has no alert of the witness', async () => {
+    const rules = (set: ValueSet) =>
+      render(set).then(objects =>
+        objects
+          .filter(({ kind }) => kind === 'PrometheusRule')
+          .flatMap(({ spec }) => spec.groups.map(({ name }: { name: string }) => name)),
+      )
+    const all = toRuleFiles().flatMap(([, text]) => parse(text).groups.map(({ name }: { name: string }) => name))
+    expect((await rules('three-replicas')).toSorted()).toEqual(all.toSorted())
+    const expected = all.filter(name => !name.startsWith('lease-witness'))
+    expect((await rules('deployments')).toSorted()).toEqual(expected.toSorted())
   })
 
   const digest = `sha256:${'a'.repeat(64)}`

@@ -55,7 +55,7 @@ const runHook = (script: string): Promise<number | string | null> =>
 
 describe.skipIf(shouldSkip(missingPrograms))('the containers of the pods as processes of this machine', () => {
   const suffix = randomBytes(6).toString('hex')
-  const [owner, service] = [`pdm_${suffix}`, `pdm_service_${suffix}`]
+  const [owner, service] = [`allocation_owner_${suffix}`, `allocation_service_${suffix}`]
   const dsn = new URL(process.env.PDM_TEST_DSN ?? 'postgres://PDM_TEST_DSN-is-not-set')
   const toUrl = (database: string, user = dsn.username) =>
     Object.assign(new URL(dsn), { pathname: `/${database}`, username: user, password: 'password' }).href
@@ -110,7 +110,9 @@ describe.skipIf(shouldSkip(missingPrograms))('the containers of the pods as proc
       applicationName: 'chart tests',
     })
     for (const statement of statements) {
-      await application.unsafe(statement.replaceAll(/\bpdm_service\b/g, service).replaceAll(/\bpdm\b/g, owner))
+      await application.unsafe(
+        statement.replaceAll(/\ballocation_service\b/g, service).replaceAll(/\ballocation_owner\b/g, owner),
+      )
     }
     await application.end()
     await admin.unsafe(`alter role ${service} password 'password'`)

@@ -4,8 +4,8 @@ const certificates = '?sslmode=verify-full&sslrootcert=/etc/pool-allocation/data
 
 /** What an operator has created before the installation, for every set of values. */
 export const secrets: Secrets = {
-  'pool-allocation-database/url': `postgres://pdm_service:secret-1@pool-allocation-postgres-rw:5432/pdm${certificates}`,
-  'pool-allocation-database/migration-url': `postgres://pdm:secret-2@pool-allocation-postgres-rw:5432/pdm${certificates}`,
+  'pool-allocation-database/url': `postgres://allocation_service:secret-1@pool-allocation-postgres-rw:5432/allocation${certificates}`,
+  'pool-allocation-database/migration-url': `postgres://allocation_owner:secret-2@pool-allocation-postgres-rw:5432/allocation${certificates}`,
   'pool-allocation-operator/tokens': 'operator-token-0123456789abcdef0123456789abcdef',
   'pool-allocation-dns/token': 'cloudflare-token-0123456789',
   'pool-allocation-dns/api-key': 'powerdns-key-0123456789',

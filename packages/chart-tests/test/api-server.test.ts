@@ -1,0 +1,219 @@
+import { execFileSync } from 'node:child_process'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { reportProof } from '@pool/test-kit/proof-size.ts'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import {
+  chart,
+  type KubernetesObject,
+  kustomize,
+  parseObjects,
+  RELEASE,
+  readFile,
+  render,
+  root,
+  toValuesFile,
+  valueSets,
+} from '../src/chart.ts'
+import { type ApiServer, missingApiServer, startApiServer } from './support/api-server.ts'
+import { findPodSecurityFaults } from './support/checks.ts'
+import { findDeployments } from './support/pod.ts'
+
+if (missingApiServer) process.stderr.write(`Skipped: ${missingApiServer}\n`)
+
+const git = (...args: string[]): string => execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim()
+
+/** The chart of the commit that added it. */
+const checkOutFirstChart = (folder: string): string => {
+  const commit = git('log', '--diff-filter=A', '--format=%H', '--', 'infra/chart/Chart.yaml').split('\n').at(-1) ?? ''
+  const archive = execFileSync('git', ['archive', commit, 'infra/chart'], { cwd: root })
+  execFileSync('tar', ['--extract', '--directory', folder], { input: archive })
+  return join(folder, 'infra/chart')
+}
+
+/** The Role in the documentation. */
+const readRole = (): string => {
+  const page = readFile(join(root, 'docs/install/kubernetes.md'))
+  const role = Array.from(page.matchAll(/```yaml\n(.*?)```/gs), ([, block]) => block ?? '').find(block =>
+    block.includes('kind: Role'),
+  )
+  if (!role) throw new Error('docs/install/kubernetes.md has no Role')
+  return role
+}
+
+/** The namespace of the pods that are only tried. */
+const PODS = 'pods'
+
+const KINDS =
+  'deployments,services,serviceaccounts,poddisruptionbudgets,networkpolicies,persistentvolumeclaims,servicemonitors,prometheusrules'
+
+const toPod = ({ metadata, spec }: KubernetesObject) => ({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name: metadata.name, labels: spec.template.metadata.labels },
+  spec: spec.template.spec,
+})
+
+/** Changes of a pod that the pod security standard forbids. */
+const forbidden: readonly (readonly [string, (spec: KubernetesObject['spec']) => void])[] = [
+  ['the root user', spec => Object.assign(spec.securityContext, { runAsNonRoot: false, runAsUser: 0 })],
+  ['no seccomp profile', spec => delete spec.securityContext.seccompProfile],
+  ['a network of the host', spec => Object.assign(spec, { hostNetwork: true })],
+  ['processes of the host', spec => Object.assign(spec, { hostPID: true })],
+  ['a folder of the host', spec => spec.volumes.push({ name: 'host', hostPath: { path: '/' } })],
+  [
+    'privileges',
+    spec => Object.assign(spec.containers[0].securityContext, { privileged: true, allowPrivilegeEscalation: true }),
+  ],
+  ['more privileges', spec => delete spec.containers[0].securityContext.allowPrivilegeEscalation],
+  ['capabilities', spec => delete spec.containers[0].securityContext.capabilities],
+  ['capabilities of the init container', spec => delete spec.initContainers[0].securityContext.capabilities],
+  ['another capability', spec => Object.assign(spec.containers[0].securityContext.capabilities, { add: ['NET_RAW'] })],
+  ['a port of the host', spec => Object.assign(spec.containers[0].ports[0], { hostPort: 8_080 })],
+]
+
+describe.skipIf(missingApiServer !== undefined)('a Kubernetes API server', () => {
+  let server: ApiServer
+  let folder: string
+  let token: string
+
+  const kubectl = async (args: readonly string[], input?: string): Promise<string> => {
+    const { code, stdout, stderr } = await server.kubectl(args, input)
+    expect(code, stderr).toBe(0)
+    return stdout
+  }
+  const listObjects = async () =>
+    (await kubectl(['get', KINDS, '--output', 'name'])).split('\n').filter(Boolean).toSorted()
+
+  beforeAll(async () => {
+    server = await startApiServer()
+    folder = await mkdtemp(join(tmpdir(), 'pool-chart-'))
+    await kubectl(['create', 'namespace', RELEASE])
+    await kubectl(['label', 'namespace', RELEASE, 'pod-security.kubernetes.io/enforce=restricted'])
+    await kubectl(['create', 'namespace', 'installers'])
+    await kubectl(['create', 'serviceaccount', 'installer', '--namespace', 'installers'])
+    await kubectl(['apply', '--filename', '-'], readRole())
+    await kubectl([
+      ...['create', 'rolebinding', 'pool-allocation-installer', '--role=pool-allocation-installer'],
+      '--serviceaccount=installers:installer',
+    ])
+    token = (await kubectl(['create', 'token', 'installer', '--namespace', 'installers'])).trim()
+  }, 180_000)
+
+  afterAll(async () => {
+    await server?.stop()
+    if (folder) await rm(folder, { recursive: true })
+  })
+
+  test('a strict dry run of everything in infra/kustomize', async () => {
+    const folders = ['allocation-api', 'lease-witness', 'monitoring', 'postgres']
+    for (const name of folders) {
+      const path = join(kustomize, name)
+      await kubectl(['apply', '--server-side', '--dry-run=server', '--validate=strict', '--kustomize', path])
+    }
+    const events = server
+      .readAudit()
+      .filter(({ requestURI }) => requestURI.includes('dryRun=All') && requestURI.includes('fieldValidation=Strict'))
+    const objects = folders.flatMap(name =>
+      parseObjects(readFile(join(kustomize, name, name === 'postgres' ? 'cluster.yaml' : `${name}.yaml`))),
+    )
+    const accepted = events.map(
+      ({ objectRef, responseStatus }) => `${objectRef?.resource} ${objectRef?.name} ${responseStatus.code}`,
+    )
+    expect(accepted).toHaveLength(objects.length)
+    expect(accepted.every(line => line.endsWith(' 201'))).toBe(true)
+    expect(await listObjects()).toEqual([])
+    reportProof(`dry run of infra/kustomize: ${accepted.join(', ')}`)
+
+    const [deployment] = objects.filter(({ kind }) => kind === 'Deployment')
+    const misspelt = { ...deployment, spec: { ...deployment?.spec, replica: 3 } }
+    const args = ['apply', '--server-side', '--dry-run=server', '--validate=strict', '--filename', '-']
+    const { code, stderr } = await server.kubectl(args, JSON.stringify(misspelt))
+    expect([code, stderr]).toEqual([1, expect.stringContaining('.spec.replica: field not declared in schema')])
+  })
+
+  test('the namespace accepts each pod, and rejects what our own check rejects', async () => {
+    const create = (pod: object) =>
+      server.kubectl(
+        ['create', '--namespace', PODS, '--dry-run=server', '--validate=strict', '--filename', '-'],
+        JSON.stringify(pod),
+      )
+    await kubectl(['create', 'namespace', PODS])
+    await kubectl(['label', 'namespace', PODS, 'pod-security.kubernetes.io/enforce=restricted'])
+    for (const name of ['api', 'witness']) {
+      await kubectl(['create', 'serviceaccount', `${RELEASE}-${name}`, '--namespace', PODS])
+    }
+    const pods = (await Promise.all(valueSets.map(set => render(set)))).flatMap(findDeployments).map(toPod)
+    expect(pods).toHaveLength(4)
+    for (const pod of pods) {
+      const { code, stderr } = await create(pod)
+      expect([code, findPodSecurityFaults(pod.spec)], stderr).toEqual([0, []])
+    }
+    for (const [mistake, mutate] of forbidden) {
+      const pod = structuredClone(pods[0])
+      mutate(pod?.spec)
+      const { code, stderr } = await create(pod ?? {})
+      expect([code, stderr], mistake).toEqual([1, expect.stringContaining('violates PodSecurity "restricted')])
+      expect(findPodSecurityFaults(pod?.spec), mistake).not.toEqual([])
+    }
+  })
+
+  test.each(valueSets)(
+    '%s: install, upgrade from the first chart, roll back and uninstall with the rights of the docs',
+    async set => {
+      const helm = async (...args: string[]) => {
+        const { code, stderr } = await server.helmAs(token, [...args, '--namespace', RELEASE])
+        expect(code, stderr).toBe(0)
+      }
+      const values = ['--values', toValuesFile(set)]
+      await helm('install', RELEASE, chart, ...values)
+      const installed = await listObjects()
+      expect(installed).toHaveLength((await render(set)).length)
+      await helm('uninstall', RELEASE)
+      expect(await listObjects()).toEqual([])
+
+      const first = checkOutFirstChart(folder)
+      const other = set === 'one-replica' ? 'deployments' : 'one-replica'
+      await helm('install', RELEASE, first, '--values', join(first, 'values', `${other}.yaml`))
+      const before = await listObjects()
+      expect(before).not.toEqual(installed)
+      await helm('upgrade', RELEASE, chart, ...values)
+      expect(await listObjects()).toEqual(installed)
+      await helm('rollback', RELEASE, '1')
+      expect(await listObjects()).toEqual(before)
+      await helm('uninstall', RELEASE)
+      expect(await listObjects()).toEqual([])
+
+      const requests = server
+        .readAudit()
+        .filter(({ user }) => user.username === 'system:serviceaccount:installers:installer')
+      expect(requests.filter(({ responseStatus }) => responseStatus.code === 403)).toEqual([])
+      reportProof(`helm install with ${set}.yaml: ${installed.join(', ')}`)
+    },
+  )
+
+  test('an uninstallation keeps the volume of the states', async () => {
+    const values = [
+      ...['--values', toValuesFile('deployments'), '--set', 'api.replicas=1'],
+      ...['--set', 'api.deployments.volume.persistent=true', '--set-json', 'api.deployments.backend=null'],
+    ]
+    for (const args of [
+      ['install', RELEASE, chart, ...values],
+      ['uninstall', RELEASE],
+      ['install', RELEASE, chart, ...values],
+    ]) {
+      const { code, stderr } = await server.helmAs(token, [...args, '--namespace', RELEASE])
+      expect(code, stderr).toBe(0)
+      expect(await listObjects()).toContain('persistentvolumeclaim/pool-allocation-api')
+    }
+  })
+
+  test('without the rights of the docs nothing is installed', async () => {
+    await kubectl(['create', 'serviceaccount', 'other', '--namespace', 'installers'])
+    const other = (await kubectl(['create', 'token', 'other', '--namespace', 'installers'])).trim()
+    const args = ['install', 'other', chart, '--namespace', RELEASE, '--values', toValuesFile('one-replica')]
+    const { code, stderr } = await server.helmAs(other, args)
+    expect([code, stderr]).toEqual([1, expect.stringContaining('forbidden')])
+  })
+})
