@@ -1,10 +1,11 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, statSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { createServer, type Server } from 'node:net'
 import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { TOKEN } from '@pool/test-kit/lease-connection.ts'
+import { until } from '@pool/test-kit/poll.ts'
 import { findWorkerd, hasProc, listChildren, readRssMib, WITHOUT_PROC, waitForExit } from '@pool/test-kit/processes.ts'
 import { proofSize } from '@pool/test-kit/proof-size.ts'
 import { describe, expect, test } from 'vitest'
@@ -127,6 +128,20 @@ describe.runIf(hasProc).concurrent('shutdown', () => {
   })
 })
 
+/** A process of several threads can have exited before its sockets are closed. */
+const listenWhenFree = (port: number): Promise<Server> =>
+  until(
+    `port ${port} is free`,
+    async () => {
+      const server = createServer().listen(port, '127.0.0.1')
+      return once(server, 'listening').then(
+        () => server,
+        () => undefined,
+      )
+    },
+    TIMEOUT_MS,
+  )
+
 test.runIf(hasProc).concurrent('if workerd cannot be restarted, it exits with the reason in one line', async () => {
   using directory = temporaryDirectory()
   const witness = await startWitness(directory.path)
@@ -135,9 +150,7 @@ test.runIf(hasProc).concurrent('if workerd cannot be restarted, it exits with th
   // So that it restarts workerd only when the port is taken.
   process.kill(pid, 'SIGSTOP')
   process.kill(workerd, 'SIGKILL')
-  await waitForExit(workerd, TIMEOUT_MS)
-  const server = createServer().listen(witness.port, '127.0.0.1')
-  await once(server, 'listening')
+  const server = await listenWhenFree(witness.port)
   process.kill(pid, 'SIGCONT')
   expect(await witness.process.exited).toEqual({ code: 1, signal: null })
   server.close()

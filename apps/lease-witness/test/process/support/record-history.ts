@@ -11,7 +11,7 @@ export interface LoadOptions {
   /** The load ends after as many. */
   readonly operations: number
   /** What must hold as well before the load ends. */
-  readonly isComplete?: () => boolean
+  readonly isComplete?: (history: readonly Operation[]) => boolean
   readonly seed: number
   /** Ends the load in any case. */
   readonly timeoutMs: number
@@ -52,7 +52,7 @@ export const recordHistory = async ({
   const history: Operation[] = []
   const now = () => clock?.now() ?? Date.now()
   const deadline = performance.now() + timeoutMs
-  const isOver = () => (history.length >= operations && isComplete()) || performance.now() > deadline
+  const isOver = () => (history.length >= operations && isComplete(history)) || performance.now() > deadline
 
   const run = async (connection: LeaseConnection, controller: Controller, prng: Prng) => {
     const perform = async (slot: string, invocation: Invocation) => {
