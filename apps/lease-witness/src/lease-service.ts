@@ -32,6 +32,8 @@ export type ReadOutcome =
 export type LeaseStatusOutcome =
   | ({ readonly kind: 'lease'; readonly waiters: number } & ObservedLease)
   | { readonly kind: 'absent'; readonly waiters: number }
+  /** A bug showed at this slot only. */
+  | { readonly kind: 'internal-error'; readonly error: unknown }
   | SlotUnavailable
 
 export interface WaitRequest {

@@ -154,6 +154,7 @@ function witnessService(
       BEARER_TOKENS_CSV: witnessToken ?? env.BEARER_TOKENS_CSV,
       TOKEN_POLICIES: env.TOKEN_POLICIES,
       MAX_REQUESTS_PER_MINUTE: env.MAX_REQUESTS_PER_MINUTE,
+      MAX_WAIT_SECONDS: env.MAX_WAIT_SECONDS,
       LOG_LEVEL: env.LOG_LEVEL,
       HOME: env.HOME,
       TMPDIR: env.TMPDIR,

@@ -59,9 +59,15 @@ test('starts, prints its addresses, shuts down gracefully, and restarts with the
   expect(apiLog(dataDir)).toContain('"drained"')
   expect(isAlive(pid)).toBe(false)
 
+  const witnessSettings = {
+    BEARER_TOKENS_CSV: 'ours,theirs',
+    TOKEN_POLICIES: '[]',
+    MAX_REQUESTS_PER_MINUTE: '600',
+    MAX_WAIT_SECONDS: '60',
+  }
   const explicit = {
     PDM_OPERATOR_TOKENS: 'mine,yours',
-    BEARER_TOKENS_CSV: 'ours,theirs',
+    ...witnessSettings,
     PDM_DEPLOYMENTS_DIR: '/elsewhere',
     PDM_LOOPBACK_HOSTS_ONLY: 'false',
   }
@@ -74,7 +80,7 @@ test('starts, prints its addresses, shuts down gracefully, and restarts with the
   expect(second.output()).toContain('a token from BEARER_TOKENS_CSV')
   const secondEnvironment = (log: typeof apiLog) =>
     loggedEnvironment(dataDir, () => log(dataDir).split('"drained"')[1] ?? '')
-  expect(secondEnvironment(witnessLog).BEARER_TOKENS_CSV).toBe('ours,theirs')
+  expect(secondEnvironment(witnessLog)).toMatchObject(witnessSettings)
   expect(secondEnvironment(apiLog)).toMatchObject({
     PDM_DEPLOYMENTS_DIR: '/elsewhere',
     PDM_LOOPBACK_HOSTS_ONLY: 'false',

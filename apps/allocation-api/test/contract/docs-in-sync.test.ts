@@ -110,6 +110,7 @@ describe('the environment is documented', () => {
       'BEARER_TOKENS_CSV',
       'TOKEN_POLICIES',
       'MAX_REQUESTS_PER_MINUTE',
+      'MAX_WAIT_SECONDS',
       'LOG_LEVEL',
       'WITNESS_DATABASE_URL',
       'WITNESS_LISTEN_URL',

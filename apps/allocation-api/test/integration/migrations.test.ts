@@ -4,12 +4,12 @@ import { fileURLToPath } from 'node:url'
 import { createDatabaseClient, type Sql } from '@pool/database/client'
 import { migrate } from '@pool/database/migrations'
 import { startNode } from '@pool/dev-server/process'
+import { dumpSchema } from '@pool/test-kit/dump-schema.ts'
 import { until } from '@pool/test-kit/poll.ts'
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
 import { migrateDatabase, readSchema } from '../../src/database/schema.ts'
 import { startApi, toEntry } from '../support/api.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { dumpSchema } from '../support/dump-schema.ts'
 import { holdLock } from '../support/locks.ts'
 
 const schema = await readSchema()

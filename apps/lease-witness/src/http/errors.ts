@@ -118,9 +118,10 @@ export const logSlotUnavailable = (
 }
 
 /** Logs a bug. */
-export const logUnexpected = (c: Context<WitnessHttpEnv>, error: unknown): void => {
+export const logUnexpected = (c: Context<WitnessHttpEnv>, error: unknown, slot = c.get('slot')): void => {
   const { name, message, stack } = error instanceof Error ? error : new Error(String(error))
-  logRequest(c, 'error', { msg: 'unhandled-error', requestId: c.get('requestId'), error: { name, message, stack } })
+  const fields = { requestId: c.get('requestId'), slot, error: { name, message, stack } }
+  logRequest(c, 'error', { msg: 'unhandled-error', ...fields })
 }
 
 export const unavailableResponse = (c: Context<WitnessHttpEnv>, outcome: SlotUnavailable) => {

@@ -4,7 +4,7 @@ import { toWireLease } from '../lease/lease.ts'
 import { parseLeasesQuery, type SlotAddress } from '../lease/request.ts'
 import type { LeaseStatusOutcome } from '../lease-service.ts'
 import { canList, canRead } from './domain/token-policies.ts'
-import { errorResponse, forbiddenResponse, logSlotUnavailable, logUnavailable } from './errors.ts'
+import { errorResponse, forbiddenResponse, logSlotUnavailable, logUnavailable, logUnexpected } from './errors.ts'
 import type { Services, WitnessHttpEnv } from './types.ts'
 
 /** Part of every response, because operators may read the list during an incident without the documentation. */
@@ -51,7 +51,8 @@ export const listLeasesRoutes = ({ directory, leases }: Services): Hono<WitnessH
     const statuses = new Map<string, LeaseStatus>()
     outcomes.forEach((outcome, index) => {
       const slot = readable[index]?.slot ?? ''
-      logSlotUnavailable(c, outcome, slot)
+      if (outcome.kind === 'internal-error') logUnexpected(c, outcome.error, slot)
+      else logSlotUnavailable(c, outcome, slot)
       statuses.set(slot, toLeaseStatus(slot, outcome))
     })
     c.set('outcome', 'read')

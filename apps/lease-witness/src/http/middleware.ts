@@ -61,6 +61,7 @@ export const accessLog = (settings: WitnessSettings, { onRequest, toRoute }: Acc
       leaseSlot: toLoggedHeader(c.req.header('X-Lease-Slot')),
       generation: c.get('generation'),
       outcome: c.get('outcome'),
+      notRenewed: c.get('notRenewed'),
       status,
       // A Worker's clock advances only during I/O, so this measures waiting, not CPU time.
       ms: Date.now() - startedAt,

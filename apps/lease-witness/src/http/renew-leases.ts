@@ -6,6 +6,9 @@ import { canActAs, canWrite, type Grant } from './domain/token-policies.ts'
 import { errorResponse, forbiddenResponse, logSlotUnavailable, logUnexpected } from './errors.ts'
 import type { Services, WitnessHttpEnv } from './types.ts'
 
+/** A slot has up to 506 bytes, and platforms cut off long lines. */
+const MAX_LOGGED_SLOTS = 10
+
 const toRenewalResult = (slot: string, outcome: WriteOutcome): RenewalResult => {
   switch (outcome.kind) {
     case 'granted':
@@ -38,7 +41,7 @@ export const renewLeasesRoutes = ({ leases }: Services): Hono<WitnessHttpEnv> =>
       return toRenewalResult(slot, outcome)
     } catch (error) {
       // The other renewals have taken effect, so their results must reach the client.
-      logUnexpected(c, error)
+      logUnexpected(c, error, slot)
       return { slot, status: 500, error: 'internal-error' }
     }
   }
@@ -49,9 +52,11 @@ export const renewLeasesRoutes = ({ leases }: Services): Hono<WitnessHttpEnv> =>
     if (!renewals.ok) return errorResponse(c, renewals.error)
     if (!renewals.value.some(renewal => isPermitted(c.get('caller').grant, renewal))) return forbiddenResponse(c)
     const results = await Promise.all(renewals.value.map(renewal => renew(c, renewal)))
-    const isComplete = results.every(({ status }) => status === 200)
+    const missed = results.filter(({ status }) => status !== 200).map(({ slot }) => slot)
+    const isComplete = missed.length === 0
     c.set('outcome', isComplete ? 'renewed' : 'renewed-in-part')
     c.set('isRoutine', isComplete)
+    if (!isComplete) c.set('notRenewed', { count: missed.length, slots: missed.slice(0, MAX_LOGGED_SLOTS) })
     const body: RenewLeasesResponse = { results }
     return c.json(body)
   })

@@ -23,6 +23,8 @@ export interface WitnessHttpEnv {
     caller: Caller
     slot: string
     generation: number
+    /** The first of the slots whose leases a request did not renew, and how many there are. */
+    notRenewed?: { readonly count: number; readonly slots: readonly string[] }
     /** Whether the access line is written at `debug` only. */
     isRoutine?: boolean
     /** Logged at `debug` only. */

@@ -1,6 +1,7 @@
 import { MAX_SLOT_BYTES } from '@pool/contract/lease'
 import { withTimeout } from '@pool/database/with-timeout'
-import type { LeaseService, SlotUnavailable } from '../lease-service.ts'
+import type { SlotAddress } from '../lease/request.ts'
+import type { LeaseService, LeaseStatusOutcome, SlotUnavailable } from '../lease-service.ts'
 import type { LeaseObject } from './lease-object.ts'
 import { createObjectLookup, type ObjectLookupEnv } from './lookup.ts'
 import { waitForObject } from './waits.ts'
@@ -47,14 +48,18 @@ export const createLeaseService = (env: ObjectLookupEnv): LeaseService => {
       return unavailable
     }
   }
+  const readStatus = (address: SlotAddress): Promise<LeaseStatusOutcome> =>
+    call(address.slot, async object => await object.readStatus(address)).catch(error => ({
+      kind: 'internal-error',
+      error,
+    }))
   return {
     read: (address, known) => call(address.slot, async object => await object.read(address, known)),
     wait: (address, request) => call(address.slot, object => waitForObject(object, address, request)),
     write: (address, request, caller) =>
       call(address.slot, async object => await object.write(address, request, caller)),
     history: address => call(address.slot, async object => await object.history(address)),
-    readMany: addresses =>
-      Promise.all(addresses.map(address => call(address.slot, async object => await object.readStatus(address)))),
+    readMany: addresses => Promise.all(addresses.map(readStatus)),
     checkHealth: async () => {
       const response = call(HEALTH_OBJECT, async object => await object.checkHealth())
       return (await withTimeout(response, HEALTH_TIMEOUT_MS).catch(() => false)) === true

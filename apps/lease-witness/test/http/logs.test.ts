@@ -110,6 +110,16 @@ describe('one line for each request', () => {
     expect(lines).toMatchObject([{ outcome: 'nothing-to-release', status: 204 }])
   })
 
+  test('a renewal of many leases names the first ten that were not renewed', async () => {
+    const own = await held4()
+    const others = Array.from({ length: 12 }, freshSlot)
+    const leases = [...others, own].map(slot => ({ slot, generation: 4 }))
+    const body = JSON.stringify({ holder: 'region-a', leases })
+    expect(await readLines('info', 'POST', '/leases/renew', { body })).toMatchObject([
+      { outcome: 'renewed-in-part', status: 200, notRenewed: { count: 12, slots: others.slice(0, 10) } },
+    ])
+  })
+
   test('a list, an unknown path, an invalid slot', async () => {
     expect(await readLines('info', 'GET', '/leases?limit=1')).toMatchObject([{ outcome: 'listed', status: 200 }])
     expect(await readLines('info', 'GET', '/nowhere')).toMatchObject([{ outcome: 'not-found', status: 404 }])

@@ -177,7 +177,21 @@ describe('an unexpected error', () => {
       { slot: bad, status: 500, error: 'internal-error' },
       { slot: good, status: 200, lease: { generation: 5 } },
     ])
-    expect(logged.lines().filter(({ msg }) => msg === 'unhandled-error')).toHaveLength(1)
+    expect(logged.lines().filter(({ msg }) => msg === 'unhandled-error')).toMatchObject([{ slot: bad }])
+  })
+
+  test('in the object of one of many listed slots: an error for its slot only', async () => {
+    using logged = captureLogs()
+    const [bad, good] = [freshSlot(), freshSlot()]
+    await seed(bad, held({ generation: 4, expiresAt: Number.NaN }))
+    await seed(good, held({ generation: 4 }))
+    const response = await send('GET', `/leases?${new URLSearchParams([bad, good].map(slot => ['slot', slot]))}`)
+    expect(response.status).toBe(200)
+    expect(parseStatuses(response).leases).toMatchObject([
+      { slot: bad, error: 'internal-error' },
+      { slot: good, generation: 4 },
+    ])
+    expect(logged.lines().filter(({ msg }) => msg === 'unhandled-error')).toMatchObject([{ slot: bad }])
   })
 
   test('without an X-Request-Id: a generated one, in header, body and log', async () => {
