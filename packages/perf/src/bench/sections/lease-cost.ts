@@ -104,6 +104,8 @@ export const withCopies = (counts: Counts, fast: Counts): Counts => ({
 const AUTHORIZATION = `Authorization: Bearer ${LEASE_TOKEN}\r\n`
 const HOLDER = 'region-a/controller-0'
 const TTL_SECONDS = 30
+/** Until the clock starts. No lease expires while the first writes create the objects. */
+const FIRST_TTL_SECONDS = 86_400
 const RENEWAL_SECONDS = 10
 /** The default of MAX_WAIT_SECONDS. */
 const WAIT_SECONDS = 25
@@ -118,9 +120,12 @@ const FAST_SLOTS = 20
 const MAX_SLOTS_IN_REAL_TIME = 1_000
 /** More would need more open files than a process may have. */
 const MAX_SLOTS_PER_PROCESS = 5_000
-/** Slow enough for ten thousand slots on two cores. */
-const SLOW_SPEED = 0.35
+/** What the renewals and the waits of a slot take in a second, in renewals: a wait takes about as much as two of them. */
+const RENEWALS_PER_SLOT_SECOND = 1 / RENEWAL_SECONDS + 2 / WAIT_SECONDS
+/** The share of the machine that they may take, so that a renewal is on time. */
+const MAX_USE = 0.6
 const COST_PER_SLOT = 0.5
+/** Of real time, after the end of a wait. */
 const RESPONSE_TIMEOUT_MS = 120_000
 
 /** A clock that runs `speed` times as fast as real time. */
@@ -136,8 +141,13 @@ class Clock {
     return ((performance.now() - this.#startedAt) / 1_000) * this.#speed
   }
 
+  /** In milliseconds of real time. */
+  toRealMs(seconds: number): number {
+    return (seconds / this.#speed) * 1_000
+  }
+
   async until(seconds: number): Promise<void> {
-    const ms = ((seconds - this.seconds()) / this.#speed) * 1_000
+    const ms = this.toRealMs(seconds - this.seconds())
     if (ms > 0) await sleep(ms)
   }
 }
@@ -160,52 +170,66 @@ const addCounts = (all: readonly Counts[]): Counts =>
 class Controllers implements Disposable {
   readonly service: Service
   readonly #slots: number
-  readonly #clock: Clock
   readonly #generations: number[]
   readonly #connections: HttpConnection[] = []
-  readonly #running: Promise<void>[] = []
+  readonly #failure = Promise.withResolvers<never>()
   #isStopped = false
   /** How far a renewal was behind its time. */
   maxLagSeconds = 0
-  failure: Error | undefined
 
-  constructor(service: Service, slots: number, clock: Clock) {
+  constructor(service: Service, slots: number) {
     this.service = service
     this.#slots = slots
-    this.#clock = clock
     this.#generations = Array.from({ length: slots }, () => 0)
+    this.#failure.promise.catch(() => {})
   }
 
-  /** Returns when every slot is held and has a waiting standby. */
-  async start(): Promise<void> {
+  /** Rejects when a response is not the expected one. */
+  get failure(): Promise<never> {
+    return this.#failure.promise
+  }
+
+  /** Writes each slot once, as fast as possible. */
+  async writeAll(): Promise<void> {
+    let next = 0
+    const connections = this.#connections.length > 0 ? this.#connections : await this.#openAll()
+    await Promise.all(
+      connections.map(async connection => {
+        while (next < this.#slots) await this.#write(connection, next++, FIRST_TTL_SECONDS)
+      }),
+    )
+  }
+
+  /** Resolves when every slot was renewed once on the clock and has a waiting standby. `writeAll` comes first. */
+  async start(clock: Clock): Promise<void> {
     let next = 0
     const ready = Promise.withResolvers<void>()
-    const renew = async () => {
-      const connection = await this.#open()
+    const renew = async (connection: HttpConnection) => {
       while (!this.#isStopped) {
         const turn = next++
         const at = (turn / this.#slots) * RENEWAL_SECONDS
-        await this.#clock.until(at)
+        await clock.until(at)
         if (this.#isStopped) return
-        const lag = this.#clock.seconds() - at
-        if (turn >= this.#slots) this.maxLagSeconds = Math.max(this.maxLagSeconds, lag)
+        this.maxLagSeconds = Math.max(this.maxLagSeconds, clock.seconds() - at)
         const slot = turn % this.#slots
-        await this.#write(connection, slot)
-        if (turn < this.#slots) this.#track(this.#stand(slot))
+        await this.#write(connection, slot, TTL_SECONDS)
+        if (turn < this.#slots) this.#track(this.#stand(slot, clock))
         if (turn === this.#slots - 1) ready.resolve()
       }
     }
-    for (let n = 0; n < Math.min(RENEWING_CONNECTIONS, this.#slots); n += 1) this.#track(renew())
-    await Promise.race([ready.promise, Promise.all(this.#running)])
-    if (this.failure) throw this.failure
+    for (const connection of [...this.#connections]) this.#track(renew(connection))
+    await Promise.race([ready.promise, this.failure])
   }
 
   #track(work: Promise<void>): void {
-    this.#running.push(
-      work.catch(error => {
-        if (!this.#isStopped) this.failure ??= error
-      }),
-    )
+    work.catch(error => {
+      if (!this.#isStopped) this.#failure.reject(error)
+    })
+  }
+
+  #openAll(): Promise<HttpConnection[]> {
+    const count = Math.min(RENEWING_CONNECTIONS, this.#slots)
+    return Promise.all(Array.from({ length: count }, () => this.#open()))
   }
 
   async #open(): Promise<HttpConnection> {
@@ -214,9 +238,9 @@ class Controllers implements Disposable {
     return connection
   }
 
-  async #write(connection: HttpConnection, slot: number): Promise<void> {
+  async #write(connection: HttpConnection, slot: number, ttlSeconds: number): Promise<void> {
     const generation = this.#generations[slot] ?? 0
-    const body = JSON.stringify({ holder: HOLDER, ttlSeconds: TTL_SECONDS, op: generation === 0 ? 'acquire' : 'renew' })
+    const body = JSON.stringify({ holder: HOLDER, ttlSeconds, op: generation === 0 ? 'acquire' : 'renew' })
     const response = await connection.send(
       `PUT /lease/cost-${slot} HTTP/1.1\r\nHost: bench\r\n${AUTHORIZATION}If-Match: ${generation}\r\n` +
         `Content-Length: ${body.length}\r\n\r\n${body}`,
@@ -226,15 +250,18 @@ class Controllers implements Disposable {
     this.#generations[slot] = Number(/"generation":(\d+)/.exec(response.text)?.[1])
   }
 
-  async #stand(slot: number): Promise<void> {
+  async #stand(slot: number, clock: Clock): Promise<void> {
     const connection = await this.#open()
-    const request =
-      `GET /lease/cost-${slot}?until=vacant HTTP/1.1\r\nHost: bench\r\n${AUTHORIZATION}If-None-Match: *\r\n` +
-      `Prefer: wait=${WAIT_SECONDS}\r\n\r\n`
-    while (!this.#isStopped) {
-      const response = await connection.send(request, { timeoutMs: RESPONSE_TIMEOUT_MS })
-      this.#expect(response, [304])
+    const wait = async (seconds: number) => {
+      const request =
+        `GET /lease/cost-${slot}?until=vacant HTTP/1.1\r\nHost: bench\r\n${AUTHORIZATION}If-None-Match: *\r\n` +
+        `Prefer: wait=${seconds}\r\n\r\n`
+      const timeoutMs = clock.toRealMs(seconds) + RESPONSE_TIMEOUT_MS
+      this.#expect(await connection.send(request, { timeoutMs }), [304])
     }
+    // The first waits differ, so that the waits of many slots do not end at the same time.
+    await wait(1 + (slot % WAIT_SECONDS))
+    while (!this.#isStopped) await wait(WAIT_SECONDS)
   }
 
   #expect({ status, text }: HttpResponse, statuses: readonly number[]): void {
@@ -247,38 +274,57 @@ class Controllers implements Disposable {
   }
 }
 
+interface RunPlan {
+  readonly slots: number
+  /** Of the clock; absent: real time, or slower if the machine cannot keep up with as many slots. */
+  readonly speed?: number
+  /** On the clock. */
+  readonly warmUpSeconds?: number
+  readonly seconds: number
+}
+
 interface CountedRun {
   readonly counts: Counts
+  readonly speed: number
   readonly seconds: number
   readonly maxLagSeconds: number
 }
 
-/** Counts for `seconds` on a clock of this speed. */
+/** The fastest clock, up to real time, on which the machine keeps up with the renewals and waits of so many slots. */
+const fitSpeed = async (controllers: readonly Controllers[], slots: number): Promise<number> => {
+  const startedAt = performance.now()
+  await Promise.all(controllers.map(each => each.writeAll()))
+  const renewalsPerSecond = (slots / (performance.now() - startedAt)) * 1_000
+  return Math.min(1, (renewalsPerSecond * MAX_USE) / (slots * RENEWALS_PER_SLOT_SECOND))
+}
+
 const runCounted = async (
   environment: Environment,
-  slots: number,
-  speed: number,
-  seconds: number,
+  { slots, speed: wantedSpeed, warmUpSeconds = 0, seconds }: RunPlan,
 ): Promise<CountedRun> => {
-  progress(`lease-cost: ${slots} slots, ${seconds} s on a clock of speed ${speed}`)
   await using stack = new AsyncDisposableStack()
   const processes = Math.ceil(slots / MAX_SLOTS_PER_PROCESS)
   const services: Service[] = []
   for (let n = 0; n < processes; n += 1) services.push(stack.use(await environment.startCountedWitness()))
+  const controllers = services.map(service => stack.use(new Controllers(service, slots / processes)))
+  progress(`lease-cost: acquiring ${slots} slots`)
+  await Promise.all(controllers.map(each => each.writeAll()))
+  const speed = wantedSpeed ?? (slots > MAX_SLOTS_IN_REAL_TIME ? await fitSpeed(controllers, slots) : 1)
+  progress(`lease-cost: ${slots} slots, ${seconds} s on a clock of speed ${toFigure(speed)}`)
   for (const service of services) await readCounts(service, speed)
   const clock = new Clock(speed)
-  const controllers = services.map(service => stack.use(new Controllers(service, slots / processes, clock)))
-  await Promise.all(controllers.map(each => each.start()))
-  await clock.until(clock.seconds() + WARM_UP_SECONDS)
+  await Promise.all(controllers.map(each => each.start(clock)))
+  const failures = controllers.map(({ failure }) => failure)
+  await Promise.race([clock.until(clock.seconds() + warmUpSeconds), ...failures])
   const before = addCounts(await Promise.all(services.map(service => readCounts(service))))
   const startedAt = clock.seconds()
-  await clock.until(startedAt + seconds)
+  await Promise.race([clock.until(startedAt + seconds), ...failures])
   const after = addCounts(await Promise.all(services.map(service => readCounts(service))))
   const counted = clock.seconds() - startedAt
-  for (const { failure } of controllers) if (failure) throw failure
   const counts = Object.fromEntries(COUNTERS.map(name => [name, after[name] - before[name]]))
   return {
     counts: counts as Record<Counter, number>,
+    speed,
     seconds: counted,
     maxLagSeconds: Math.max(...controllers.map(each => each.maxLagSeconds)),
   }
@@ -290,10 +336,10 @@ const NOTE = [
   'bench replaces; the witness itself is unchanged. Duration: the real time in which an object handled an event (until the',
   'storage had confirmed its writes); an object without events and timers is not billed. Copies in KV are due every ten',
   `minutes, so they are counted on a clock ${FAST_SPEED} times as fast, with at most ${FAST_SLOTS} slots: the objects of slots are`,
-  'independent. More than a thousand slots run on a slower clock. CPU: all of workerd on this machine, with the objects',
-  'and the runtime, as an upper bound. Rows: one for each put and each setAlarm, as the documentation bills them.',
-  `Dollars: the prices of the Workers Paid plan on ${PRICES_READ}, without its fee and the included amounts. From 2026-12-01,`,
-  'logs cost $0.25 per GB instead of per line.',
+  'independent. More than a thousand slots run on a clock as slow as the machine needs. CPU: all of workerd on this machine,',
+  'with the objects and the runtime, as an upper bound. Rows: one for each put and each setAlarm, as the documentation bills',
+  `them. Dollars: the prices of the Workers Paid plan on ${PRICES_READ}, without its fee and the included amounts. From`,
+  '2026-12-01, logs cost $0.25 per GB instead of per line.',
 ].join('\n')
 
 const costTable = (costs: readonly SlotCost[]): Table => ({
@@ -322,25 +368,34 @@ export const leaseCostSection: Section = {
   title: 'what Cloudflare bills for a slot with a holder and a waiting standby',
   needs: 'workerd',
   async run({ environment, options }): Promise<SectionResult> {
-    const costs: SlotCost[] = []
     const runs: object[] = []
     const errors: string[] = []
-    const count = async (slots: number, speed: number, seconds: number): Promise<Counts> => {
-      const run = await runCounted(environment, slots, speed, seconds)
-      runs.push({ slots, speed, ...run })
+    const count = async (plan: RunPlan): Promise<Counts> => {
+      const { slots } = plan
+      const run = await runCounted(environment, plan)
+      runs.push({ slots, ...run })
       if (run.maxLagSeconds > RENEWAL_SECONDS)
         errors.push(`${slots} slots: a renewal was ${toFigure(run.maxLagSeconds)} s late; use fewer --slots`)
       return toMonth(run.counts, slots, run.seconds)
     }
-    // The defaults of --seconds and --slots give 50 s, which are two waits and five renewals of a slot, and 10,000 slots.
+    // The defaults of --seconds and --slots give 10,000 slots and 50 s, which are two waits and five renewals of a slot.
     const seconds = options.seconds * 62.5
     const fastSeconds = Math.min(FAST_SECONDS, (options.seconds / 0.8) * FAST_SECONDS)
-    const copies = await count(FAST_SLOTS, FAST_SPEED, fastSeconds)
-    for (const slots of [1, 100, options.slots * 10]) {
-      const isMany = slots > MAX_SLOTS_IN_REAL_TIME
-      const counts = await count(slots, isMany ? SLOW_SPEED : 1, seconds)
-      costs.push(toSlotCost(slots, withCopies(counts, copies)))
-    }
+    const fast = { slots: FAST_SLOTS, speed: FAST_SPEED, warmUpSeconds: WARM_UP_SECONDS, seconds: fastSeconds }
+    const most = options.slots * 10
+    // The small runs leave the machine idle, so they can run at the same time.
+    const [copies, one, hundred] = await Promise.all([
+      count(fast),
+      count({ slots: 1, seconds }),
+      count({ slots: 100, seconds }),
+    ])
+    // Many slots renew and wait at evenly distributed times, so the time of one renewal is enough.
+    const large = await count({ slots: most, seconds: seconds / 5 })
+    const costs = [
+      toSlotCost(1, withCopies(one, copies)),
+      toSlotCost(100, withCopies(hundred, copies)),
+      toSlotCost(most, withCopies(large, copies)),
+    ]
     const many = costs.at(-1)
     const dollars = many?.dollars ?? Number.NaN
     const goals = [
