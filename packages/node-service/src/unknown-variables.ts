@@ -31,10 +31,12 @@ const isMisspelt = (name: string, known: readonly string[]): boolean =>
       editDistance(name, candidate) <= MAX_EDITS,
   )
 
-/** A suggestion that shares less than half of the name would mislead. */
+/** A suggestion that differs in more than half of the name would mislead. */
 const suggest = (name: string, known: readonly string[]): string | null => {
   const nearest = findNearest(name, known)
-  return nearest !== undefined && 2 * editDistance(name, nearest) <= name.length ? nearest : null
+  return nearest !== undefined && 2 * editDistance(name, nearest) <= Math.max(name.length, nearest.length)
+    ? nearest
+    : null
 }
 
 /** The variables that are set, look like those of this service, and are none of them. */
