@@ -111,7 +111,12 @@ export const layers = [
   },
   { name: 'api-database', root: api, folders: ['database/'], imports: ['api-lib'], packages: [database, NODE] },
   /** The composition root imports every layer; no file imports it. */
-  { name: 'api-main', root: api, folders: ['main.ts', 'migrate.ts', 'service.ts', 'service-config.ts'], imports: null },
+  {
+    name: 'api-main',
+    root: api,
+    folders: ['main.ts', 'migrate.ts', 'service.ts', 'service-config.ts', 'doctor/'],
+    imports: null,
+  },
 
   { name: 'lease-domain', root: witness, folders: ['lease/', '**/domain/'], imports: ['contract'], packages: [] },
   {

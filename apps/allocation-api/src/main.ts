@@ -12,6 +12,12 @@ import { createLog } from './observability/log.ts'
 import { startService } from './service.ts'
 import { readServiceConfig } from './service-config.ts'
 
+if (process.argv[2] === 'doctor') {
+  const { runDoctor } = await import('./doctor/doctor.ts')
+  const print = (text: string): void => void process.stdout.write(text)
+  process.exit(await runDoctor({ env: process.env, args: process.argv.slice(3), print }))
+}
+
 const parsed = readServiceConfig(process.env)
 const config = 'config' in parsed ? parsed.config : exitWithConfigIssues(parsed.issues)
 const log = createLog(config.logLevel)

@@ -28,6 +28,7 @@ import { createDomainProof } from './deployments/domain-proof.ts'
 import { DeploymentService } from './deployments/service.ts'
 import { createTerraform } from './deployments/terraform/terraform.ts'
 import { createTxtResolver } from './deployments/txt-resolver.ts'
+import { reportLimitations } from './doctor/startup.ts'
 import { type AppDependencies, type AppOptions, createApp } from './http/app.ts'
 import { createClientAddress } from './http/client-address.ts'
 import { createStartingApp } from './http/starting-app.ts'
@@ -426,6 +427,10 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
       if (missing !== null) observer.onDeploymentsUnavailable(missing)
     },
     error => observer.onError('deployment preflight failed', error),
+  )
+
+  void reportLimitations({ config, provider, observer, signal: stopping.signal }).catch(error =>
+    observer.onError('checks at the start failed', error),
   )
 
   return {

@@ -24,11 +24,14 @@ export interface Pgbouncer {
   stop(): Promise<void>
 }
 
-/** PgBouncer in transaction mode in front of the database of `target`, with fewer server connections than its clients open. */
+/**
+ * PgBouncer in transaction mode in front of the database of `target`, with fewer server connections than its clients open.
+ * `settings`: further lines of pgbouncer.ini.
+ */
 export const startPgbouncer = async (
   target: string,
   serverConnections = 8,
-  { preparedStatements = true } = {},
+  { preparedStatements = true, settings: moreSettings = '' } = {},
 ): Promise<Pgbouncer> => {
   if (!program) throw new Error(MISSING_PGBOUNCER)
   const { hostname, port, username, password, pathname } = new URL(target)
@@ -51,6 +54,7 @@ auth_file = ${users}
 pool_mode = transaction
 default_pool_size = ${serverConnections}
 max_client_conn = 500
+${moreSettings}
 ${pgbouncerVersion && pgbouncerVersion.major === 1 && pgbouncerVersion.minor < 21 ? '' : `max_prepared_statements = ${preparedStatements ? 200 : 0}`}
 `,
   )

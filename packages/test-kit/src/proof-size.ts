@@ -48,6 +48,7 @@ export const longProofs = [
   'fuzz/main',
   'fuzz/tenant-leak',
   'monitoring/alert-rules',
+  'integration/doctor-servers',
   'postgres/failover',
   'postgres/kill',
   'postgres/overlap',

@@ -74,6 +74,9 @@ const explanations: Readonly<Record<NetworkFailure, string>> = {
   aborted: 'the client disconnected',
 }
 
+/** Completes a sentence about a host. */
+export const explainNetworkFailure = (failure: NetworkFailure): string => explanations[failure]
+
 /**
  * What a provider's response means for the credentials. `unavailable`: it means nothing for them. `message` is for
  * users and is always our own text, as a provider's response may quote the credentials.

@@ -107,6 +107,12 @@ export const createObserver = (
     onOldRowsDeleted(counts) {
       log.info(counts, 'old rows deleted')
     },
+    onZonesUnusable(zones, reason, advice) {
+      log.warn({ zones, reason, advice }, 'zones unusable')
+    },
+    onObjectStorageUnreachable(reason) {
+      log.warn({ reason }, 'object storage unreachable')
+    },
     onDeploymentsUnavailable(reason) {
       log.warn({ reason }, 'deployments unavailable')
     },

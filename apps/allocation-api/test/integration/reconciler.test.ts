@@ -298,6 +298,13 @@ describe('the reconciler', () => {
     })
   })
 
+  test('the preview of a zone that does not exist is unavailable, also in a pool without names', async () => {
+    const { dns } = replica()
+    const noZone = { ...down, reason: 'There is no zone.', scope: 'zone' } as const
+    fixture.provider.faults.push({ result: noZone })
+    expect(await dns.preview('pool.test')).toMatchObject({ kind: 'unavailable', reason: 'There is no zone.' })
+  })
+
   test('while the circuit is open, a commit gets the reason immediately and the provider is not called', async () => {
     const { dns } = replica()
     fixture.provider.faults.push({ result: { ...down, retryAfterMs: 60_000 } })

@@ -77,7 +77,7 @@ export class Prerequisites {
 
   /** What is missing, as a sentence, or null. */
   async check(): Promise<string | null> {
-    return (await this.#checkBinary()) ?? (await this.#checkDataDir()) ?? (await this.#checkModule())
+    return (await this.checkBinary()) ?? (await this.#checkDataDir()) ?? (await this.checkModule())
   }
 
   /** Resolves a path, or a name on the PATH; null if there is no such executable. */
@@ -92,7 +92,8 @@ export class Prerequisites {
     return null
   }
 
-  async #checkBinary(): Promise<string | null> {
+  /** As `check`, of the binary only. */
+  async checkBinary(): Promise<string | null> {
     const path = await this.findBinary()
     if (path !== null) return this.#checkVersion(path)
     const { binary } = this.#options
@@ -129,7 +130,8 @@ export class Prerequisites {
     )
   }
 
-  async #checkModule(): Promise<string | null> {
+  /** As `check`, of the module only. */
+  async checkModule(): Promise<string | null> {
     const { moduleDir } = this.#options
     const names = await readdir(moduleDir).catch(() => [])
     return names.some(isModuleFile)

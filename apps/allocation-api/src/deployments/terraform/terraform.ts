@@ -135,6 +135,19 @@ const planAsJson = async (session: TerraformSession, more: readonly string[] = [
   }
 }
 
+export const createPrerequisites = ({
+  binary,
+  dataDir,
+  moduleDir,
+  env,
+}: Pick<TerraformOptions, 'binary' | 'dataDir' | 'moduleDir' | 'env'>): Prerequisites =>
+  new Prerequisites({
+    binary,
+    dataDir: resolve(dataDir),
+    moduleDir: resolve(moduleDir ?? LOCAL_DEPLOYMENT_MODULE),
+    env: toTerraformEnv({ PATH: env.PATH, HOME: env.HOME }, [], {}),
+  })
+
 /**
  * Infrastructure by `terraform` or `tofu`. Each operation runs `init` and its commands in a new working directory, with a
  * root module that calls the deployment module. Operations on the same state key queue within their own timeouts. Other
@@ -152,11 +165,7 @@ class TerraformProvisioner implements Provisioner {
       dataDir: resolve(options.dataDir),
       moduleDir: resolve(options.moduleDir ?? LOCAL_DEPLOYMENT_MODULE),
     }
-    this.#prerequisites = new Prerequisites({
-      ...this.#directories,
-      binary: options.binary,
-      env: toTerraformEnv({ PATH: options.env.PATH, HOME: options.env.HOME }, [], {}),
-    })
+    this.#prerequisites = createPrerequisites(options)
   }
 
   preflight(): Promise<string | null> {

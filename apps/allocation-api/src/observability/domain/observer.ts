@@ -13,6 +13,7 @@ export type ErrorEvent =
   | 'deployment failed unexpectedly'
   | 'deployment lease renewal failed'
   | 'deployment preflight failed'
+  | 'checks at the start failed'
   | 'metrics source unavailable'
 
 export interface MigrationLabel {
@@ -74,6 +75,10 @@ export interface Observer {
   onDatabaseReached(): void
   /** A run deleted rows that were older than their retention. */
   onOldRowsDeleted(counts: object): void
+  /** At the start: the service cannot publish names in these zones. The texts have no secrets. */
+  onZonesUnusable(zones: readonly string[], reason: string, advice: string): void
+  /** At the start: regions of the object storage do not answer. */
+  onObjectStorageUnreachable(reason: string): void
   /** At the start: something that deployments need is missing on this machine. `reason` has no secrets. */
   onDeploymentsUnavailable(reason: string): void
   /** This process ended its run of a deployment. */

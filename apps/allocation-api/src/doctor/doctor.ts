@@ -1,0 +1,180 @@
+import { parseArgs } from 'node:util'
+import { createDatabaseClient } from '@pool/database/client'
+import { withTimeout } from '@pool/database/with-timeout'
+import type { Env } from '@pool/node-service/env'
+import { EXIT_FAILURE, EXIT_INVALID_CONFIG } from '@pool/node-service/run-service'
+import { SECRET_VARIABLES } from '../config/variables.ts'
+import { findConfigWarnings } from '../config/warnings.ts'
+import { createHttpsGet } from '../credentials/https-client.ts'
+import { readSchema } from '../database/schema.ts'
+import { createPrerequisites } from '../deployments/terraform/terraform.ts'
+import { redact } from '../observability/domain/redact.ts'
+import { readServiceConfig, type ServiceConfig } from '../service-config.ts'
+import { checkDatabase } from './database.ts'
+import { bad, countProblems, type Finding, good, notChecked, toJson, toText } from './domain/report.ts'
+import { checkDeployments } from './machine.ts'
+import { findUnreachableStorage } from './storage.ts'
+import { checkZones } from './zones.ts'
+
+interface Limits {
+  /** Milliseconds for a statement, or the opening of a connection. */
+  readonly statementMs: number
+  /** Milliseconds for one zone, and for one region of the object storage. */
+  readonly callMs: number
+}
+
+const LIMITS: Limits = { statementMs: 6_000, callMs: 8_000 }
+/** For one group of checks, whose parts have shorter limits of their own. */
+const GROUP_TIMEOUT_MS = 60_000
+/** Connections that a process opens besides those for reads and writes, without those for zone locks. */
+const OTHER_CONNECTIONS = 16
+
+const checkDns = async (config: ServiceConfig, timeoutMs: number): Promise<readonly Finding[]> => {
+  const { dnsProvider, managedDomains } = config
+  if (dnsProvider.kind === 'local') {
+    return [notChecked('dns', 'the built-in server runs inside the service; it is for development')]
+  }
+  // Only the built-in server uses it. It opens no connection before its first statement.
+  const sql = createDatabaseClient(config.database.url, { applicationName: 'allocation-api doctor', maxConnections: 1 })
+  const { provider } = await dnsProvider.start({ listZones: () => managedDomains, sql, onError: () => {} })
+  try {
+    const checked = await checkZones(provider, { zones: managedDomains, timeoutMs })
+    return checked.map(({ zone, result }) => {
+      const check = `zone ${zone}`
+      if (result.kind === 'writable')
+        return good(check, `it exists, and ${dnsProvider.kind} lets the service read and change it`)
+      if (result.kind === 'unusable') return bad(check, result.reason, result.advice)
+      return good(check, `it exists and can be read; whether it can be changed was not checked: ${result.reason}`)
+    })
+  } finally {
+    await provider.close()
+    await sql.end({ timeout: 0 })
+  }
+}
+
+const checkStorage = async (
+  { objectStorage, objectStorageCa, env }: ServiceConfig,
+  { createGet, limits }: Required<Dependencies>,
+): Promise<readonly Finding[]> => {
+  const get = createGet({ deadlineMs: limits.callMs, extraCa: objectStorageCa })
+  const unreachable = await findUnreachableStorage(objectStorage.domain, get)
+  const check = 'object storage'
+  if (unreachable.length === 0) return [good(check, `every region of ${objectStorage.domain} answers`)]
+  const advice = 'correct OBJECT_STORAGE_DOMAIN, or OBJECT_STORAGE_CA_FILE for a private certificate authority'
+  return unreachable.map(reason =>
+    // The default is used by deployments with object storage only, if there are any.
+    env.OBJECT_STORAGE_DOMAIN?.trim()
+      ? bad(check, reason, advice)
+      : notChecked(check, reason, `if deployments use it: ${advice}`),
+  )
+}
+
+const checkConfig = ({ env, operator }: ServiceConfig): readonly Finding[] => {
+  const warnings = findConfigWarnings(env, { operator })
+  if (warnings.length === 0) return [good('configuration', 'every variable is valid and known')]
+  return warnings.map(({ variable, detail }) => {
+    const [text = '', ...advice] = detail.split('; ')
+    return bad('configuration', `${variable} ${text}`, advice.join('; '))
+  })
+}
+
+/** A group that does not end gives a line, and does not hide the others. */
+const runGroup = async (name: string, run: () => Promise<readonly Finding[]>): Promise<readonly Finding[]> => {
+  try {
+    return await withTimeout(run(), GROUP_TIMEOUT_MS)
+  } catch (error) {
+    const reason = redact(error instanceof Error ? error.message : String(error))
+    return [bad(name, `the check did not end: ${reason}`, 'run the doctor again; if it happens again, report it')]
+  }
+}
+
+/** Checks everything that the service needs. Writes nothing that stays. */
+const findAll = async (config: ServiceConfig, dependencies: Required<Dependencies>): Promise<readonly Finding[]> => {
+  const { database, deployments, env } = config
+  const { statementMs, callMs } = dependencies.limits
+  const connections = database.poolSize + Math.max(2, Math.ceil(database.poolSize / 2)) + OTHER_CONNECTIONS
+  const groups = await Promise.all([
+    checkConfig(config),
+    runGroup('database', async () =>
+      checkDatabase({
+        database,
+        connections,
+        schema: await readSchema(),
+        wallClock: Date.now,
+        statementTimeoutMs: statementMs,
+      }),
+    ),
+    runGroup('dns', () => checkDns(config, callMs)),
+    runGroup('object storage', () => checkStorage(config, dependencies)),
+    runGroup('deployments', () => checkDeployments(deployments, createPrerequisites({ ...deployments, env }), env)),
+  ])
+  return groups.flat()
+}
+
+const REDACTED = '<redacted>'
+
+/** The texts are written without secrets. This holds even if one of them quotes a server that quotes a key. */
+const removeSecrets = (findings: readonly Finding[], env: Env): readonly Finding[] => {
+  const password = /^[^/]*\/\/[^:/@]*:([^@]*)@/.exec(env.PDM_DATABASE_URL?.trim() ?? '')?.[1] ?? ''
+  const values = SECRET_VARIABLES.flatMap(variable => [env[variable] ?? '', ...(env[variable] ?? '').split(',')])
+  const secrets = [...values.map(value => value.trim()), password]
+    .filter(secret => secret.length >= 4)
+    .toSorted((a, b) => b.length - a.length)
+  const clean = (text: string): string => secrets.reduce((rest, secret) => rest.replaceAll(secret, REDACTED), text)
+  return findings.map(({ text, advice, ...finding }) => ({
+    ...finding,
+    text: clean(text),
+    ...(advice === undefined ? {} : { advice: clean(advice) }),
+  }))
+}
+
+const parseOptions = (args: readonly string[]): { readonly json: boolean } | null => {
+  try {
+    return parseArgs({ args: [...args], options: { json: { type: 'boolean', default: false } } }).values
+  } catch {
+    return null
+  }
+}
+
+/** For tests, which need no network and do not wait. */
+interface Dependencies {
+  readonly createGet?: typeof createHttpsGet
+  readonly limits?: Limits
+}
+
+export interface DoctorIo extends Dependencies {
+  readonly env: Env
+  /** After `doctor`. */
+  readonly args: readonly string[]
+  readonly print: (text: string) => void
+}
+
+/**
+ * Prints the report and returns the exit code. 0: no problem; 1: at least one; 2: the configuration or an argument is invalid,
+ * and nothing else was checked.
+ */
+export const runDoctor = async ({
+  env,
+  args,
+  print,
+  createGet = createHttpsGet,
+  limits = LIMITS,
+}: DoctorIo): Promise<number> => {
+  const options = parseOptions(args)
+  if (options === null) {
+    print('doctor: the only option is --json\n')
+    return EXIT_INVALID_CONFIG
+  }
+  const report = (findings: readonly Finding[]): void => print(options.json ? toJson(findings) : toText(findings))
+  const parsed = readServiceConfig(env)
+  if ('issues' in parsed) {
+    const issues = parsed.issues.map(({ variable, detail }) =>
+      bad('configuration', `${variable} ${detail}`, `correct ${variable}`),
+    )
+    report([...issues, notChecked('everything else', 'the configuration is invalid')])
+    return EXIT_INVALID_CONFIG
+  }
+  const findings = removeSecrets(await findAll(parsed.config, { createGet, limits }), parsed.config.env)
+  report(findings)
+  return countProblems(findings) === 0 ? 0 : EXIT_FAILURE
+}

@@ -1,0 +1,155 @@
+import { findProgram } from '@pool/dev-server/server-process'
+import { type DedicatedPostgres, startDedicatedPostgres } from '@pool/test-kit/dedicated-postgres.ts'
+import { missingPowerdns, startPowerdns } from '@pool/test-kit/dns/powerdns.ts'
+import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
+import { MISSING_PGBOUNCER, pgbouncerVersion, startPgbouncer } from '@pool/test-kit/pgbouncer.ts'
+import { startReplicatedPostgres } from '@pool/test-kit/replicated-postgres.ts'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { knot } from '../providers/support/rfc2136/knot.ts'
+import { type KeyName, startServer } from '../providers/support/rfc2136/server.ts'
+import { createRoleDatabase, type Env, expectOneProblem, findProblems, SECRET } from '../support/doctor.ts'
+
+// The doctor against real servers: each good setup has no problem, and each broken one has one.
+
+let postgres: DedicatedPostgres
+let goodUrl: string
+beforeAll(async () => {
+  postgres = await startDedicatedPostgres()
+  goodUrl = await createRoleDatabase(postgres.url, 'good')
+})
+afterAll(() => postgres?.remove())
+
+const base = (url = goodUrl): Env => ({ PDM_DATABASE_URL: url, PATH: '' })
+const expectNoProblem = async (env: Env): Promise<void> => {
+  expect(await findProblems(env)).toMatchObject({ code: 0, bad: [] })
+}
+
+describe.skipIf(shouldSkip(pgbouncerVersion ? undefined : MISSING_PGBOUNCER))('PgBouncer', () => {
+  const settings = (role: string): string => `
+    alter role ${role} set client_connection_check_interval = '2s';
+    alter role ${role} set lock_timeout = '5s';
+    alter role ${role} set idle_in_transaction_session_timeout = '60s'`
+  const check = async (
+    role: string,
+    { query = '?prepare=false', lines = 'server_login_retry = 1', hasSettings = true },
+    expectation: (env: Env) => Promise<unknown>,
+  ): Promise<void> => {
+    const url = await createRoleDatabase(postgres.url, role, hasSettings ? { sql: settings(role) } : {})
+    const pgbouncer = await startPgbouncer(url, 8, {
+      settings: `stats_users = ${role}\n${lines}`,
+      preparedStatements: false,
+    })
+    try {
+      await expectation(base(pgbouncer.url + query))
+    } finally {
+      await pgbouncer.stop()
+    }
+  }
+
+  test('a good setup', () => check('pooled', {}, expectNoProblem))
+
+  test('prepared statements that the pooler does not support', () =>
+    check('prepared', { query: '' }, env =>
+      expectOneProblem(env, 'database prepared statements', /prepare=false to PDM_DATABASE_URL/),
+    ))
+
+  test('the default of server_login_retry', () =>
+    check('slow_retry', { lines: '' }, env =>
+      expectOneProblem(env, 'pgbouncer server_login_retry', /15 s.*server_login_retry = 1/),
+    ))
+
+  test('settings that the pooler does not pass on', () =>
+    check('no_settings', { hasSettings: false }, env =>
+      expectOneProblem(env, 'database sessions', /alter role "no_settings" set client_connection_check_interval/),
+    ))
+})
+
+describe('replication', () => {
+  test.each([
+    ['synchronous', expectNoProblem],
+    ['asynchronous', (env: Env) => expectOneProblem(env, 'database replication', /synchronous_standby_names/)],
+  ] as const)('%s', async (replication, expectation) => {
+    const pair = await startReplicatedPostgres(replication)
+    try {
+      const primary = await createRoleDatabase(pair.primaryUrl(), 'replicated_owner')
+      await expectation(base(primary))
+    } finally {
+      await pair.remove()
+    }
+  })
+
+  test('a standby', async () => {
+    const pair = await startReplicatedPostgres('synchronous')
+    try {
+      const primary = await createRoleDatabase(pair.primaryUrl(), 'standby_owner')
+      const standby = Object.assign(new URL(primary), { port: new URL(pair.standbyUrl()).port }).href
+      await expectOneProblem(base(standby), 'database writes', /primary/)
+    } finally {
+      await pair.remove()
+    }
+  })
+})
+
+describe.skipIf(shouldSkip(missingPowerdns))('PowerDNS', () => {
+  test('a good zone does not change; a missing zone and a wrong key are one problem each', async () => {
+    await using server = await startPowerdns()
+    await server.createZone('pool.test')
+    const { url, apiKey } = server.options
+    const env = {
+      ...base(),
+      DNSPROVIDER_KIND: 'powerdns',
+      DNSPROVIDER_POWERDNS_URL: url,
+      DNSPROVIDER_POWERDNS_API_KEY: apiKey,
+    }
+    const before = await server.call('GET', '/zones/pool.test.')
+    await expectNoProblem(env)
+    expect(await server.call('GET', '/zones/pool.test.')).toEqual(before)
+    await expectOneProblem(
+      { ...env, DNSPROVIDER_MANAGED_DOMAINS: 'none.test' },
+      'zone none.test',
+      /pdnsutil create-zone none\.test/,
+    )
+    await expectOneProblem(
+      { ...env, DNSPROVIDER_POWERDNS_API_KEY: SECRET },
+      'zone pool.test',
+      /DNSPROVIDER_POWERDNS_API_KEY/,
+    )
+  })
+})
+
+describe.skipIf(shouldSkip(knot.missingPrograms))('Knot over RFC 2136', () => {
+  test('a good zone; a key that may not update, a wrong secret and a missing zone are one problem each', async () => {
+    await using server = await startServer(knot)
+    const toEnv = (key: KeyName): Env => {
+      const { server: address, tsig } = server.options(key)
+      return {
+        ...base(),
+        DNSPROVIDER_KIND: 'rfc2136',
+        DNSPROVIDER_MANAGED_DOMAINS: server.zone,
+        DNSPROVIDER_RFC2136_HOST: address.host,
+        DNSPROVIDER_RFC2136_PORT: String(address.port),
+        DNSPROVIDER_RFC2136_TSIG_NAME: tsig.name,
+        DNSPROVIDER_RFC2136_TSIG_SECRET: tsig.secret,
+      }
+    }
+    const good = toEnv('full.key.test')
+    await expectNoProblem(good)
+    const check = `zone ${server.zone}`
+    await expectOneProblem(toEnv('reader.key.test'), check, /transfer and update/)
+    await expectOneProblem({ ...good, DNSPROVIDER_RFC2136_TSIG_SECRET: 'bWFyaw==' }, check, /TSIG key/)
+    await expectOneProblem(
+      { ...good, DNSPROVIDER_MANAGED_DOMAINS: 'none.test' },
+      'zone none.test',
+      /primary of none\.test/,
+    )
+  })
+})
+
+const terraform = findProgram('terraform') ?? findProgram('tofu')
+const missingTerraform = terraform
+  ? undefined
+  : 'Terraform is not installed, a test of the doctor is skipped: https://developer.hashicorp.com/terraform/install'
+
+test.skipIf(shouldSkip(missingTerraform))('deployments with Terraform', async () => {
+  await expectNoProblem({ ...base(), PDM_TERRAFORM_BINARY: terraform ?? '', PATH: process.env.PATH ?? '' })
+})
