@@ -46,7 +46,7 @@ test('both services have the same restrictions', () => {
 })
 
 describe.skipIf(shouldSkip(missing))('systemd-analyze', () => {
-  test.each(services)('verifies %s.service', service => {
+  test.each([...services, 'pool-allocation-backup'])('verifies %s.service', service => {
     const copy = mkdtempSync(join(tmpdir(), 'units-'))
     onTestFinished(() => rmSync(copy, { recursive: true }))
     cpSync(folder, copy, { recursive: true })
