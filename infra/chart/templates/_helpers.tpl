@@ -151,7 +151,7 @@ projected:
 {{- end }}
 {{- end }}
 
-{{/* `component` ends the name of the Service. */}}
+{{/* `component` ends the name of the Service. `token` is the key of a Secret, or absent. */}}
 {{- define "serviceMonitor" -}}
 apiVersion: monitoring.coreos.com/v1
 kind: ServiceMonitor
@@ -173,4 +173,8 @@ spec:
     - port: http
       path: /metrics
       interval: {{ .root.Values.monitoring.interval }}
+      {{- with .token }}
+      authorization:
+        credentials: { name: {{ .name }}, key: {{ .key }} }
+      {{- end }}
 {{- end }}

@@ -1,4 +1,4 @@
-import { execFile, execFileSync, spawnSync } from 'node:child_process'
+import { execFile, spawnSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
@@ -97,6 +97,6 @@ export const run = (
     child.stdin?.end(options.input ?? '')
   })
 
-/** Runs helm or kubectl. Throws an error with its output if it fails. */
-export const runSync = (program: 'helm' | 'kubectl', args: readonly string[]): string =>
-  execFileSync(toPath(program), args, { env: env({}), encoding: 'utf8', maxBuffer: 64 << 20 })
+/** A `PATH` with both programs, for commands of a shell. */
+export const toPathWithPrograms = (): string =>
+  [...(['helm', 'kubectl'] as const).map(program => dirname(toPath(program))), process.env.PATH].join(':')

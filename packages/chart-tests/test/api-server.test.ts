@@ -1,8 +1,9 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { copyFile, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { reportProof } from '@pool/test-kit/proof-size.ts'
+import { parseShellBlocks } from '@pool/test-kit/shell-blocks.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
   chart,
@@ -18,7 +19,7 @@ import {
 } from '../src/chart.ts'
 import { type ApiServer, missingApiServer, startApiServer } from './support/api-server.ts'
 import { findPodSecurityFaults } from './support/checks.ts'
-import { findDeployments } from './support/pod.ts'
+import { findDeployments, listContainers, resolveEnv } from './support/pod.ts'
 
 if (missingApiServer) process.stderr.write(`Skipped: ${missingApiServer}\n`)
 
@@ -32,13 +33,14 @@ const checkOutFirstChart = (folder: string): string => {
   return join(folder, 'infra/chart')
 }
 
+const page = join(root, 'docs/install/kubernetes.md')
+
 /** The Role in the documentation. */
 const readRole = (): string => {
-  const page = readFile(join(root, 'docs/install/kubernetes.md'))
-  const role = Array.from(page.matchAll(/```yaml\n(.*?)```/gs), ([, block]) => block ?? '').find(block =>
+  const role = Array.from(readFile(page).matchAll(/```yaml\n(.*?)```/gs), ([, block]) => block ?? '').find(block =>
     block.includes('kind: Role'),
   )
-  if (!role) throw new Error('docs/install/kubernetes.md has no Role')
+  if (!role) throw new Error(`${page} has no Role`)
   return role
 }
 
@@ -76,6 +78,8 @@ const forbidden: readonly (readonly [string, (spec: KubernetesObject['spec']) =>
 describe.skipIf(missingApiServer !== undefined)('a Kubernetes API server', () => {
   let server: ApiServer
   let folder: string
+  /** Where the commands of the documentation run. */
+  let work: string
   let token: string
 
   const kubectl = async (args: readonly string[], input?: string): Promise<string> => {
@@ -86,11 +90,27 @@ describe.skipIf(missingApiServer !== undefined)('a Kubernetes API server', () =>
   const listObjects = async () =>
     (await kubectl(['get', KINDS, '--output', 'name'])).split('\n').filter(Boolean).toSorted()
 
+  /** Runs commands of the documentation, without those that need controllers and a kubelet. */
+  const runCommands = async (isIncluded: (block: string) => boolean): Promise<string> => {
+    const script = parseShellBlocks(readFile(page))
+      .map(({ code }) => code)
+      .filter(isIncluded)
+      .join('\n')
+      .split('\n')
+      .filter(line => !/ rollout | wait | port-forward | exec /.test(line))
+      .join('\n')
+    const { code, stdout, stderr } = await server.bash(script, work)
+    expect(code, `${script}\n${stderr}`).toBe(0)
+    return stdout
+  }
+
   beforeAll(async () => {
-    server = await startApiServer()
     folder = await mkdtemp(join(tmpdir(), 'pool-chart-'))
-    await kubectl(['create', 'namespace', RELEASE])
-    await kubectl(['label', 'namespace', RELEASE, 'pod-security.kubernetes.io/enforce=restricted'])
+    work = join(folder, 'work')
+    await mkdir(work)
+    await symlink(join(root, 'infra'), join(work, 'infra'))
+    server = await startApiServer()
+    await runCommands(block => block.includes('create namespace'))
     await kubectl(['create', 'namespace', 'installers'])
     await kubectl(['create', 'serviceaccount', 'installer', '--namespace', 'installers'])
     await kubectl(['apply', '--filename', '-'], readRole())
@@ -207,6 +227,29 @@ describe.skipIf(missingApiServer !== undefined)('a Kubernetes API server', () =>
       expect(code, stderr).toBe(0)
       expect(await listObjects()).toContain('persistentvolumeclaim/pool-allocation-api')
     }
+    await server.helmAs(token, ['uninstall', RELEASE, '--namespace', RELEASE])
+  })
+
+  test('the commands of the documentation create each Secret, and install, upgrade, roll back and uninstall', async () => {
+    await copyFile(toValuesFile('three-replicas'), join(work, 'my-values.yaml'))
+    for (const name of ['powerdns-api-key.txt', 'witness-url.txt', 'policies.json', 'metrics-token.txt'])
+      await writeFile(join(work, name), 'x')
+    // The operator of the database creates it.
+    await kubectl(['create', 'secret', 'generic', 'pool-allocation-postgres-app', '--from-literal=password=x'])
+    await runCommands(block => /create secret|apply --kustomize/.test(block))
+    const { items } = JSON.parse(await kubectl(['get', 'secrets', '--output', 'json']))
+    const created: string[] = items.flatMap(({ metadata, data }: KubernetesObject) =>
+      Object.keys(data ?? {}).map(key => `${metadata.name}/${key}`),
+    )
+    const secrets = Object.fromEntries(created.map(name => [name, 'x']))
+    const containers = findDeployments(await render('three-replicas')).flatMap(({ spec: { template } }) =>
+      listContainers(template.spec).map(container => resolveEnv(template.spec, container, secrets).faults),
+    )
+    expect(containers.flat()).toEqual([])
+
+    const output = await runCommands(block => /helm (?:install|upgrade|history|uninstall)/.test(block))
+    expect(output).toMatch(/Install complete.*Upgrade complete.*Rollback was a success.*uninstalled/s)
+    expect((await listObjects()).filter(name => !name.startsWith('persistentvolumeclaim/'))).toEqual([])
   })
 
   test('without the rights of the docs nothing is installed', async () => {

@@ -67,6 +67,12 @@ describe.skipIf(shouldSkip(missingPrograms))('the chart', () => {
     expect(container.env).toContainEqual({ name: 'DNSPROVIDER_KIND', value: 'powerdns' })
   })
 
+  test('it has the version of the services', () => {
+    const { version, appVersion } = parse(readFile(join(chart, 'Chart.yaml')))
+    const manifest = JSON.parse(readFile(join(root, 'package.json')))
+    expect([version, appVersion]).toEqual([manifest.version, manifest.version])
+  })
+
   test('its schema has every variable of the services that an operator sets', () => {
     const schema = JSON.parse(readFile(join(chart, 'values.schema.json'))).properties
     const listed = (part: 'api' | 'witness') => {
@@ -81,7 +87,9 @@ describe.skipIf(shouldSkip(missingPrograms))('the chart', () => {
       ...['PDM_TERRAFORM_BINARY', 'PDM_LOOPBACK_HOSTS_ONLY', 'DNSPROVIDER_DOMAIN'],
       ...['DNSPROVIDER_LOCAL_HOST', 'DNSPROVIDER_LOCAL_PORT', 'DNSPROVIDER_LOCAL_ANY_DOMAIN'],
     ]
-    expect([...listed('api'), ...others].toSorted()).toEqual(VARIABLES.toSorted())
+    // Those of OpenTelemetry are among the other variables: `api.env`.
+    const variables = VARIABLES.filter(name => !name.startsWith('OTEL_'))
+    expect([...listed('api'), ...others].toSorted()).toEqual(variables.toSorted())
     const witness = knownWitnessVariables.names.filter(name => !name.endsWith('_FILE'))
     expect([...listed('witness'), 'PORT', 'WITNESS_DRAIN_DELAY'].toSorted()).toEqual(witness.toSorted())
   })
@@ -125,6 +133,14 @@ describe.skipIf(shouldSkip(missingPrograms))('the chart', () => {
     ['an unknown value', ['api.replicaCount=3'], "'replicaCount' not allowed"],
     ['a policy that allows every client', ['api.networkPolicy.clients=[{}]'], '/api/networkPolicy/clients/0'],
     ['a witness without a database', ['witness.enabled=true'], "'WITNESS_DATABASE_URL'"],
+    [
+      'metrics of the witness without a token',
+      [
+        `witness={"enabled":true,"secrets":{"WITNESS_DATABASE_URL":${reference},"BEARER_TOKENS_CSV":${reference}}}`,
+        'monitoring.enabled=true',
+      ],
+      "/witness/metricsToken': missing properties 'name', 'key'",
+    ],
     ['states that replicas do not share', ['api.deployments.enabled=true'], 'api.deployments.backend is required'],
     [
       'a volume that replicas cannot share',

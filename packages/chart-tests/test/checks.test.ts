@@ -294,6 +294,14 @@ const mutations: readonly Mutation[] = [
     },
   },
   {
+    mistake: 'a Secret that does not exist',
+    kind: 'ServiceMonitor',
+    check: 'config',
+    mutate: monitor => {
+      monitor.spec.endpoints[0].authorization = { credentials: { name: 'unknown', key: 'token' } }
+    },
+  },
+  {
     mistake: 'a rule without an expression',
     kind: 'PrometheusRule',
     check: 'schema',

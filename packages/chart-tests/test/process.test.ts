@@ -96,6 +96,17 @@ describe.skipIf(shouldSkip(missingPrograms))('the containers of the pods as proc
     return child
   }
 
+  /** Sends the request of a Prometheus. */
+  const scrape = async (name: string, ports: Readonly<Record<string, number>>): Promise<string> => {
+    const monitor = replicas.find(({ kind, metadata }) => kind === 'ServiceMonitor' && metadata.name === name)
+    const { port, path, authorization } = monitor?.spec.endpoints[0] ?? {}
+    const { name: secret, key } = authorization?.credentials ?? {}
+    const headers = authorization ? { authorization: `Bearer ${created[`${secret}/${key}`]}` } : {}
+    const response = await fetch(`http://127.0.0.1:${ports[port]}${path}`, { headers })
+    expect(response.status).toBe(200)
+    return response.text()
+  }
+
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'pool-chart-'))
     ;[replicas, deployments] = await Promise.all([render('three-replicas'), render('deployments')])
@@ -149,13 +160,8 @@ describe.skipIf(shouldSkip(missingPrograms))('the containers of the pods as proc
     await expect(sql`drop table pool_allocations`).rejects.toMatchObject({ code: '42501' })
     await sql.end()
 
-    const monitor = replicas.find(({ kind }) => kind === 'ServiceMonitor')
-    const { path } = monitor?.spec.endpoints[0] ?? {}
-    const metrics = await fetch(`http://127.0.0.1:${ports.http}${path}`)
-    expect([metrics.status, await metrics.text()]).toEqual([
-      200,
-      expect.stringContaining('\npdm_deployments_active 0\n'),
-    ])
+    const metrics = await scrape('pool-allocation-api', ports)
+    expect(metrics).toContain('\npdm_deployments_active 0\n')
 
     const list = (headers: Record<string, string>) =>
       fetch(`http://127.0.0.1:${ports.operator}/api/v1/pool/pool.example/list`, { headers }).then(
@@ -203,6 +209,7 @@ describe.skipIf(shouldSkip(missingPrograms))('the containers of the pods as proc
     const ports = { http: Number(ready.port) }
     const results = await Promise.all(PROBES.map(name => sendProbe(container[name], ports)))
     expect(results).toEqual([true, true, 200])
+    expect(await scrape('pool-allocation-witness', ports)).toContain('\nlease_witness_ready 1\n')
     expect(await sendProbe({ httpGet: { path: '/readyz', port: 'http' } }, ports)).not.toBe(200)
     expect(await child.stop('SIGTERM', 1_000 * spec.terminationGracePeriodSeconds)).toEqual({ code: 0, signal: null })
   })

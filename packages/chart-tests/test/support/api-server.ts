@@ -1,3 +1,4 @@
+import { execFile } from 'node:child_process'
 import { generateKeyPairSync } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { mkdtemp, writeFile } from 'node:fs/promises'
@@ -5,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from '@pool/dev-server/ports'
 import { startServerProcess, waitUntilUp } from '@pool/dev-server/server-process'
-import { type ProgramResult, run } from '../../src/programs.ts'
+import { type ProgramResult, run, toPathWithPrograms } from '../../src/programs.ts'
 
 const { TEST_ASSET_KUBE_APISERVER: program, TEST_ASSET_ETCD: etcd, TEST_ASSET_CRDS: crds } = process.env
 
@@ -30,6 +31,8 @@ export interface ApiServer {
   readonly kubectl: (args: readonly string[], input?: string) => Promise<ProgramResult>
   /** Runs helm with the token of a ServiceAccount. */
   readonly helmAs: (token: string, args: readonly string[]) => Promise<ProgramResult>
+  /** Runs a script of bash as an administrator, with helm and kubectl on its PATH. */
+  readonly bash: (script: string, folder: string) => Promise<ProgramResult>
   readonly readAudit: () => readonly AuditEvent[]
   readonly stop: () => Promise<void>
 }
@@ -120,6 +123,14 @@ export const startApiServer = async (): Promise<ApiServer> => {
   return {
     kubectl,
     helmAs: (token, args) => runAs('helm', token, args),
+    bash: async (script, cwd) => {
+      const env = { PATH: toPathWithPrograms(), HOME: folder, KUBECONFIG: await toConfig(ADMIN_TOKEN) }
+      return new Promise(resolve => {
+        execFile('bash', ['-euo', 'pipefail', '-c', script], { cwd, env }, (error, stdout, stderr) => {
+          resolve({ code: error === null ? 0 : typeof error.code === 'number' ? error.code : -1, stdout, stderr })
+        })
+      })
+    },
     readAudit: () =>
       readFileSync(audit, 'utf8')
         .split('\n')

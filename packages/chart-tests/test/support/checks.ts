@@ -52,13 +52,20 @@ const findConfigFaults: Check = (objects, secrets) => {
       return env.PDM_DATABASE_URL ? faults : [...faults, 'the migration has no PDM_DATABASE_URL']
     }),
   )
+  const monitors = ofKind(objects, 'ServiceMonitor').flatMap(({ metadata, spec }) =>
+    spec.endpoints.flatMap(({ authorization }: KubernetesObject['spec']) => {
+      const { name, key } = authorization?.credentials ?? {}
+      const isMissing = authorization && secrets[`${name}/${key}`] === undefined
+      return isMissing ? [`ServiceMonitor ${metadata.name}: the Secret ${name} has no key ${key}`] : []
+    }),
+  )
   const ports = services.flatMap(({ container, config, witnessConfig }) => {
     const expected = config ? { http: config.port, operator: config.operator?.port } : { http: witnessConfig?.port }
     return Object.entries(expected).flatMap(([name, port]) =>
       toPortNumber(container, name) === port ? [] : [`the port ${name} of the container is not ${port}`],
     )
   })
-  return [...services.flatMap(({ faults }) => faults), ...migrations, ...ports]
+  return [...services.flatMap(({ faults }) => faults), ...migrations, ...monitors, ...ports]
 }
 
 const findLifecycleFaults: Check = (objects, secrets) =>

@@ -1,4 +1,7 @@
+import { createHash } from 'node:crypto'
 import type { Secrets } from './pod.ts'
+
+const metricsToken = 'metrics-token-0123456789abcdef'
 
 const certificates = '?sslmode=verify-full&sslrootcert=/etc/pool-allocation/database-ca.crt'
 
@@ -12,8 +15,9 @@ export const secrets: Secrets = {
   'pool-allocation-dns/tsig-secret': 'c2VjcmV0LW9mLXRoZS10c2lnLWtleS1mb3ItdGVzdHM=',
   'lease-witness-database/url': 'postgres://witness:secret-3@lease-witness-postgres-rw:5432/witness',
   'lease-witness-tokens/policies': JSON.stringify([
-    { name: 'region-a', token: `sha256:${'0'.repeat(64)}`, access: 'write' },
+    { name: 'prometheus', token: `sha256:${createHash('sha256').update(metricsToken).digest('hex')}`, access: 'read' },
   ]),
+  'lease-witness-metrics/token': metricsToken,
   'acme-states/access-key': 'access-key-0123456789',
   'acme-states/secret-key': 'secret-key-0123456789',
   'acme-hcloud/token': 'hcloud-token-0123456789',
