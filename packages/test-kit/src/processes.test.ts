@@ -2,7 +2,25 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { findDescendants, parseMemory, parseParent, readProcessTree } from './processes.ts'
+import { findDescendants, isRunning, parseIsRunning, parseMemory, parseParent, readProcessTree } from './processes.ts'
+
+describe('a process runs', () => {
+  const toStat = (state: string, threads: number) =>
+    `4 (a) b (c) ${state} 1 4 4 0 -1 4 0 0 0 0 5 6 0 0 20 0 ${threads} 0 9`
+
+  it.each([
+    ['S', 1, true],
+    ['Z', 3, true],
+    ['Z', 1, false],
+    ['X', 1, false],
+  ])('in state %s with %i threads: %s', (state, threads, expected) => {
+    expect(parseIsRunning(toStat(state, threads))).toBe(expected)
+  })
+
+  it('if it is this one, and not if there is none', () => {
+    expect([isRunning(process.pid), isRunning(2 ** 30)]).toEqual([existsSync('/proc'), false])
+  })
+})
 
 describe('a process tree', () => {
   it.each([

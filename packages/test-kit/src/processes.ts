@@ -23,8 +23,15 @@ const parseStat = (stat: string): readonly string[] => stat.slice(stat.lastIndex
 /** The parent's id in /proc/<pid>/stat. */
 export const parseParent = (stat: string): number => Number(parseStat(stat)[1])
 
-/** False for a zombie. */
-export const isRunning = (pid: number): boolean => !['', 'Z', 'X'].includes(parseStat(readProc(pid, 'stat'))[0] ?? '')
+/** Whether the process of /proc/<pid>/stat runs. A zombie with other threads does: they still have its sockets and files. */
+export const parseIsRunning = (stat: string): boolean => {
+  const fields = parseStat(stat)
+  const [state = ''] = fields
+  return state === 'Z' ? Number(fields[17]) > 1 : !['', 'X'].includes(state)
+}
+
+/** False for a zombie of which all threads have exited. */
+export const isRunning = (pid: number): boolean => parseIsRunning(readProc(pid, 'stat'))
 
 /** The running children whose program path ends with `name`. */
 export const listChildren = (pid: number, name: string): number[] =>
