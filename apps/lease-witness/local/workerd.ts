@@ -76,7 +76,7 @@ export const startWorkerd = async (
       new Miniflare(
         convertV4MiniflareOptions({
           ...options,
-          bindings: Object.assign({ STOP_PATH: stopPath }, options.bindings, bindings),
+          bindings: Object.assign({}, waitsModule && { STOP_PATH: stopPath }, options.bindings, bindings),
           modules: [{ type: 'ESModule', path: 'index.mjs', contents }],
           resourcePersistencePath: directory.path,
           host: LOOPBACK,
