@@ -1,8 +1,10 @@
+import { createDatabaseClient } from '@pool/database/client'
 import { findProgram } from '@pool/dev-server/server-process'
 import { type DedicatedPostgres, startDedicatedPostgres } from '@pool/test-kit/dedicated-postgres.ts'
 import { missingPowerdns, startPowerdns } from '@pool/test-kit/dns/powerdns.ts'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { MISSING_PGBOUNCER, pgbouncerVersion, startPgbouncer } from '@pool/test-kit/pgbouncer.ts'
+import { until } from '@pool/test-kit/poll.ts'
 import { startReplicatedPostgres } from '@pool/test-kit/replicated-postgres.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { knot } from '../providers/support/rfc2136/knot.ts'
@@ -83,6 +85,15 @@ describe('replication', () => {
     try {
       const primary = await createRoleDatabase(pair.primaryUrl(), 'standby_owner')
       const standby = Object.assign(new URL(primary), { port: new URL(pair.standbyUrl()).port }).href
+      // A synchronous standby has received the role, but may not have applied it yet.
+      const sql = createDatabaseClient(standby, { maxConnections: 1, applicationName: 'tests' })
+      await until('the standby has the role', () =>
+        sql`select 1`.then(
+          () => true,
+          () => false,
+        ),
+      )
+      await sql.end({ timeout: 1 })
       await expectOneProblem(base(standby), 'database writes', /primary/)
     } finally {
       await pair.remove()
