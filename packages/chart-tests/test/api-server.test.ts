@@ -19,7 +19,7 @@ import {
 } from '../src/chart.ts'
 import { type ApiServer, missingApiServer, startApiServer } from './support/api-server.ts'
 import { findPodSecurityFaults } from './support/checks.ts'
-import { findDeployments, listContainers, resolveEnv } from './support/pod.ts'
+import { findDeployments, listContainers, listMountedKeys } from './support/pod.ts'
 
 if (missingApiServer) process.stderr.write(`Skipped: ${missingApiServer}\n`)
 
@@ -230,22 +230,32 @@ describe.skipIf(missingApiServer !== undefined)('a Kubernetes API server', () =>
     await server.helmAs(token, ['uninstall', RELEASE, '--namespace', RELEASE])
   })
 
-  test('the commands of the documentation create each Secret, and install, upgrade, roll back and uninstall', async () => {
+  test('the commands of the documentation create each Secret and ConfigMap, and install, upgrade, roll back and uninstall', async () => {
     await copyFile(toValuesFile('three-replicas'), join(work, 'my-values.yaml'))
-    for (const name of ['powerdns-api-key.txt', 'witness-url.txt', 'policies.json', 'metrics-token.txt'])
+    for (const name of [
+      'powerdns-api-key.txt',
+      'witness-url.txt',
+      'policies.json',
+      'metrics-token.txt',
+      'powerdns-ca.crt',
+    ])
       await writeFile(join(work, name), 'x')
-    // The operator of the database creates it.
+    // The operator of the database creates them.
     await kubectl(['create', 'secret', 'generic', 'pool-allocation-postgres-app', '--from-literal=password=x'])
-    await runCommands(block => /create secret|apply --kustomize/.test(block))
-    const { items } = JSON.parse(await kubectl(['get', 'secrets', '--output', 'json']))
-    const created: string[] = items.flatMap(({ metadata, data }: KubernetesObject) =>
-      Object.keys(data ?? {}).map(key => `${metadata.name}/${key}`),
+    await kubectl(['create', 'secret', 'generic', 'pool-allocation-postgres-ca', '--from-literal=ca.crt=x'])
+    await runCommands(block => /create (?:secret|configmap)|apply --kustomize/.test(block))
+    const { items } = JSON.parse(await kubectl(['get', 'secrets,configmaps', '--output', 'json']))
+    const created = items.flatMap(({ kind, metadata, data }: KubernetesObject) =>
+      Object.keys(data ?? {}).map(key => `${kind} ${metadata.name} ${key}`),
     )
-    const secrets = Object.fromEntries(created.map(name => [name, 'x']))
-    const containers = findDeployments(await render('three-replicas')).flatMap(({ spec: { template } }) =>
-      listContainers(template.spec).map(container => resolveEnv(template.spec, container, secrets).faults),
+    const objects = await render('three-replicas')
+    const files = findDeployments(objects).flatMap(({ spec: { template } }) =>
+      listContainers(template.spec).flatMap(container => [...listMountedKeys(template.spec, container).values()]),
     )
-    expect(containers.flat()).toEqual([])
+    const needed = files.map(
+      ({ kind, object, key }) => `${kind === 'secret' ? 'Secret' : 'ConfigMap'} ${object} ${key}`,
+    )
+    expect(created).toEqual(expect.arrayContaining(needed))
 
     const output = await runCommands(block => /helm (?:install|upgrade|history|uninstall)/.test(block))
     expect(output).toMatch(/Install complete.*Upgrade complete.*Rollback was a success.*uninstalled/s)
