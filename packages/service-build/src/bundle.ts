@@ -2,7 +2,7 @@ import { globSync, statSync } from 'node:fs'
 import { cp, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { basename, dirname, join, resolve } from 'node:path'
-import { build, type Metafile, type Plugin } from 'esbuild'
+import { build, type Metafile, type Plugin, stop } from 'esbuild'
 
 export interface BundleOptions {
   /** The folder of the app. */
@@ -95,6 +95,7 @@ const listPackages = async ({ inputs }: Metafile, files: readonly string[]): Pro
 export const bundle = async (options: BundleOptions): Promise<readonly BundledPackage[]> => {
   const { app, outDir, commands, packageFiles = [] } = options
   await mkdir(outDir, { recursive: true })
+  // Without the stop, esbuild's process, 60 MB, lives as long as this one.
   const { metafile, warnings } = await build({
     entryPoints: Object.fromEntries(Object.entries(commands).map(([name, entry]) => [name, join(app, entry)])),
     outdir: outDir,
@@ -112,7 +113,7 @@ export const bundle = async (options: BundleOptions): Promise<readonly BundledPa
     metafile: true,
     logLevel: 'silent',
     plugins: [copyResources(outDir)],
-  })
+  }).finally(stop)
   if (warnings.length > 0)
     throw new Error(warnings.map(({ text, location }) => `${location?.file}: ${text}`).join('\n'))
   const require = createRequire(join(app, 'package.json'))

@@ -54,7 +54,12 @@ const expected: Record<string, object> = {
   start: {
     wholeMs: spread,
     firstMs: expect.any(Number),
-    processes: [{ name: 'API' }, { name: 'API, without compile cache' }, { name: 'bare Node' }],
+    processes: [
+      { name: 'API' },
+      { name: 'API, without compile cache' },
+      { name: 'API, bundle' },
+      { name: 'bare Node' },
+    ],
     memory: [1, 2, 1, expect.any(Number), 1].map(processes => ({ processes })),
   },
   'lease-get': { loads: leaseLoads({}), goals: [{ goal: 1.7 }, { goal: 1.7 }, { goal: 1.5 }, { goal: 1.5 }] },

@@ -6,6 +6,8 @@ import { fileURLToPath } from 'node:url'
 import { createDatabaseClient, type Sql } from '@pool/database/client'
 import { startPostgres } from '@pool/dev-server/postgres'
 import { startNode } from '@pool/dev-server/process'
+import { apps } from '@pool/service-build/apps'
+import { bundle } from '@pool/service-build/bundle'
 import { migrateDatabase } from 'allocation-api/src/database/schema.ts'
 
 export interface Service extends AsyncDisposable {
@@ -102,13 +104,27 @@ export class Environment {
     env: Readonly<Record<string, string>> = {},
     checkout: Checkout = null,
   ): Promise<Service> {
-    return this.#start(toServiceEntry(checkout, 'allocation-api', 'src/main.ts'), {
+    return this.startApiFile(toServiceEntry(checkout, 'allocation-api', 'src/main.ts'), databaseUrl, env)
+  }
+
+  /** The API from a file, with the same settings. */
+  startApiFile(entry: string, databaseUrl: string, env: Readonly<Record<string, string>>): Promise<Service> {
+    return this.#start(entry, {
       PORT: '0',
       PDM_DATABASE_URL: databaseUrl,
       PDM_RESERVATION_TTL: '1h',
       DNSPROVIDER_KIND: 'local',
       ...env,
     })
+  }
+
+  /** Bundles the API as for its image. Resolves with the file that starts it. */
+  async bundleApi(): Promise<string> {
+    const options = apps['allocation-api']
+    if (!options) throw new Error('no build of allocation-api is defined')
+    const outDir = join(this.folder, 'bundle')
+    await bundle({ ...options, outDir })
+    return join(outDir, 'main.js')
   }
 
   /** The witness on Postgres, with its default settings except the request limit. */
