@@ -23,7 +23,7 @@ export const proofScale = (env: NodeJS.ProcessEnv = process.env): number => {
 export const MIN_LONG_PROOF_SCALE = 0.5
 
 /**
- * Test files, by a part of their path below apps/ or packages/, that take more than 5 s of CPU time at any size: they load, kill or promote servers,
+ * Test files, by a part of their path, that take more than 5 s of CPU time at any size: they load, kill or promote servers,
  * run Terraform many times, or repeat a suite against another server. The everyday test run names them and leaves them out.
  * Every guarantee that they check has faster tests as well.
  */
@@ -53,6 +53,8 @@ export const longProofs = [
   'postgres/kill',
   'postgres/overlap',
   'providers/rfc2136-powerdns',
+  'service-build/test/image',
+  'service-build/test/production-install',
   'soak/main',
   'test-ceph/test/gateway',
 ] as const
