@@ -60,13 +60,12 @@ describe.skipIf(shouldSkip(missingImageTools))('the images', () => {
   let databases = 0
 
   beforeAll(async () => {
-    // With TEST_BUNDLES=1 other tests are running these files at the same time.
-    if (process.env.TEST_BUNDLES !== '1') {
-      const build = (app: string, script: string) =>
-        promisify(execFile)('npx', ['-y', 'pnpm@12', '--filter', app, script], { cwd: root })
-      await build('allocation-api', 'build')
-      await build('lease-witness', 'build:postgres')
-    }
+    const runScript = (app: string, script: string) =>
+      promisify(execFile)('npx', ['-y', 'pnpm@12', '--filter', app, script], { cwd: root })
+    // With TEST_BUNDLES=1 there are bundles, and other tests are running them.
+    const hasBundles = process.env.TEST_BUNDLES === '1'
+    await runScript('allocation-api', hasBundles ? 'write-sbom' : 'build')
+    await runScript('lease-witness', hasBundles ? 'write-sbom' : 'build:postgres')
     const dataDir = await mkdtemp(join(tmpdir(), 'image-postgres-'))
     cleanup.defer(() => rm(dataDir, { recursive: true, force: true }))
     postgres = await startPostgres({ dataDir, fsync: false })
