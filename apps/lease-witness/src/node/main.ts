@@ -8,9 +8,16 @@ import {
   runService,
 } from '@pool/node-service/run-service'
 import { describeUnknownVariable, findUnknownVariables } from '@pool/node-service/unknown-variables'
-import { log } from '../log.ts'
+import { log, setLogOutput } from '../log.ts'
 import { knownVariables, readConfig } from './config.ts'
+import { createLineWriter } from './line-writer.ts'
 import { startWitness } from './witness.ts'
+
+const lines = createLineWriter(block => void process.stdout.write(block))
+setLogOutput(lines.writeLine)
+process.on('exit', lines.flush)
+// As the console does: a reader of the log that is gone does not end the service.
+process.stdout.on('error', () => {})
 
 const parsed = readConfig(process.env)
 const config = 'config' in parsed ? parsed.config : exitWithConfigIssues(parsed.issues)
