@@ -49,6 +49,7 @@ export const longProofs = [
   'fuzz/tenant-leak',
   'monitoring/alert-rules',
   'integration/doctor-servers',
+  'monitoring/dashboard',
   'postgres/failover',
   'postgres/kill',
   'postgres/overlap',

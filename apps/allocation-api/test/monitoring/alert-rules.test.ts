@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
-import { missingPrometheus, runPromtool } from '@pool/test-kit/promtool.ts'
+import { missingPrometheus, runPromtool } from '@pool/test-kit/prometheus.ts'
 import { reportProof } from '@pool/test-kit/proof-size.ts'
 import { expect, test } from 'vitest'
 

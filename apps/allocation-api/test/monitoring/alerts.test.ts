@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { z } from 'zod'
-import { parseMetricsTable, readAlerts, readRules } from '../support/monitoring.ts'
+import { listMetrics, parseMetricsTable, readAlerts, readRules } from '../support/monitoring.ts'
 
 const read = (path: string): string => readFileSync(new URL(`../../../../${path}`, import.meta.url), 'utf8')
 
@@ -50,16 +50,11 @@ test('a rule aggregates over the replicas, unless it is about one of them', () =
 
 test('docs/reference/metrics.md has every metric of the rules, and the alerts that use it', () => {
   const recorded = new Map(readRules('recording-rules.yaml').map(({ record, expr }) => [record, expr]))
-  const expand = (expr: string): string => {
+  const expand = (expr: string): string[] => {
     const inner = expr.match(/\b\w+:\w+:\w+/g) ?? []
-    return inner.reduce(
-      (text, name) => `${text} ${expand(recorded.get(name) ?? name)}`,
-      expr.replaceAll(/\w+:\w+:\w+/g, ''),
-    )
+    return [...listMetrics(expr), ...inner.flatMap(name => expand(recorded.get(name) ?? ''))]
   }
-  const listNames = (expr: string) =>
-    (expand(expr).match(/\b(?:pdm|lease_witness)_\w+/g) ?? []).map(name => name.replace(/_(?:bucket|count|sum)$/, ''))
-  const used = alerts.flatMap(({ alert, expr }) => [...new Set(listNames(expr))].map(name => `${name} ${alert}`))
+  const used = alerts.flatMap(({ alert, expr }) => [...new Set(expand(expr))].map(name => `${name} ${alert}`))
   const documented = parseMetricsTable().flatMap(({ name, alerts: names }) => names.map(alert => `${name} ${alert}`))
   expect(documented.toSorted()).toEqual(used.toSorted())
 })

@@ -1,5 +1,5 @@
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
-import { missingPrometheus, runPromtool } from '@pool/test-kit/promtool.ts'
+import { missingPrometheus, runPromtool } from '@pool/test-kit/prometheus.ts'
 import { expect, test } from 'vitest'
 import { parseMetricsTable } from '../support/monitoring.ts'
 import { createSteps, startTestService } from '../support/service.ts'

@@ -50,3 +50,9 @@ export const readRules = (file: string) =>
 /** Every alert. */
 export const readAlerts = () =>
   readRules('alerts.yaml').flatMap(({ alert, ...rule }) => (alert === undefined ? [] : [{ alert, ...rule }]))
+
+/** The metrics of the services in an expression, without those of recorded series and without suffixes of histograms. */
+export const listMetrics = (expr: string): string[] => {
+  const names = expr.replaceAll(/\w+:\w+:\w+/g, '').match(/\b(?:pdm|lease_witness)_\w+/g) ?? []
+  return [...new Set(names.map(name => name.replace(/_(?:bucket|count|sum)$/, '')))]
+}
