@@ -91,7 +91,7 @@ export const layers = [
     root: api,
     folders: ['observability/'],
     imports: ['api-domain', 'contract'],
-    packages: ['pino', 'prom-client', '@prometheus-io/client', NODE],
+    packages: ['pino', '@prometheus-io/client', '@opentelemetry/.+', NODE],
   },
   {
     name: 'api-http',

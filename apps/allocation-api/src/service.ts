@@ -37,6 +37,7 @@ import { createIdempotency } from './idempotency/idempotency.ts'
 import { createRateLimiter } from './lib/rate-limiter.ts'
 import { toBucketName } from './naming/naming.ts'
 import { reservedLabels } from './naming/reserved-labels.ts'
+import { traceStatements } from './observability/domain/tracer.ts'
 import type { Logger } from './observability/log.ts'
 import { createMetrics, readFreeBytes } from './observability/metrics.ts'
 import { createObserver } from './observability/observer.ts'
@@ -127,6 +128,10 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
   let phase: 'starting' | 'ready' | 'draining' = 'starting'
   const stopping = new AbortController()
   const metrics = createMetrics({ version: VERSION, nodeVersion, providerKind: dnsProvider.kind })
+  const { tracing: settings } = config
+  // The import costs start time and memory.
+  const tracing = settings && (await import('./observability/tracing.ts')).startTracing(settings, VERSION)
+  const tracer = tracing?.tracer ?? null
   const observer = createObserver(log, metrics, { now: () => performance.now(), isDatabaseUnavailable })
 
   const clientAddress = createClientAddress(config.trustedProxies)
@@ -172,7 +177,11 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     clock: createServerClock(readSql, { timeoutMs }),
     timeoutMs,
   })
-  const repository = createAllocationRepository(writer, { reservation, coolOffMs: config.nameCoolOffMs })
+  const repository = traceStatements(
+    tracer,
+    'allocation',
+    createAllocationRepository(writer, { reservation, coolOffMs: config.nameCoolOffMs }),
+  )
   const poolRegistry = createPoolRegistry(sql, {
     managedDomains,
     timeoutMs,
@@ -249,6 +258,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     now: () => performance.now(),
     random: Math.random,
     observer,
+    tracer,
   })
 
   const credentials = createCredentialService({
@@ -263,7 +273,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
   const idempotency = createIdempotency(readSql, { timeoutMs, keyTtlMs: config.idempotencyTtlMs })
   const allocations = createAllocationService({
     repository,
-    reader: createAllocationReader(readSql, { timeoutMs }),
+    reader: traceStatements(tracer, 'reader', createAllocationReader(readSql, { timeoutMs })),
     countByState: createAllocationReader(countSql, { timeoutMs: COUNT_TIMEOUT_MS }).countByState,
     idempotency,
     waitUntilApplied: reconciler.waitUntilApplied,
@@ -379,6 +389,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     clientAddress,
     reservedLabels,
     observer,
+    tracer,
     isUnavailable: isDatabaseUnavailable,
     isReadOnly: isDatabaseReadOnly,
     isNotWritten: error => error instanceof NotWrittenError,
@@ -450,7 +461,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
       await deployments.stop()
       await Promise.all([...jobs.map(job => job.stop()), reconciler.stop()])
       await provider.close()
-      await Promise.all([zoneLocks.close(), ...clients.map(client => client.end({ timeout: 1 }))])
+      await Promise.all([zoneLocks.close(), tracing?.stop(), ...clients.map(client => client.end({ timeout: 1 }))])
     },
   }
 }

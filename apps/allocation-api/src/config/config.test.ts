@@ -22,6 +22,7 @@ test('only the database URL has no default', () => {
     browsers: { allowedOrigins: [], loopbackHostsOnly: false },
     trustedProxies: [],
     logLevel: 'info',
+    tracing: null,
     drainMs: 0,
     managedDomains: ['pool.test'],
     database: { url, usesTls: false, poolSize: 10, timeoutMs: 5_000 },
@@ -115,6 +116,10 @@ describe('valid values', () => {
     ['PDM_SWEEPER_INTERVAL', '90s', c => c.sweeperIntervalMs, 90_000],
     ['PDM_IDEMPOTENCY_TTL', '1m', c => c.idempotencyTtlMs, 60_000],
     ['PDM_LOG_LEVEL', 'debug', c => c.logLevel, 'debug'],
+    ['OTEL_TRACES_EXPORTER', 'none', c => c.tracing, null],
+    ['OTEL_TRACES_EXPORTER', 'otlp', c => c.tracing?.serviceName, 'allocation-api'],
+    ['OTEL_EXPORTER_OTLP_ENDPOINT', 'https://traces.test', c => c.tracing?.sampler, 'parentbased_always_on'],
+    ['OTEL_SERVICE_NAME', 'names', c => c.tracing, null],
     ['PDM_LOG_LEVEL', 'ERROR', c => c.logLevel, 'error'],
     ['PDM_DRAIN_DELAY', '10s', c => c.drainMs, 10_000],
     ['PDM_OPERATOR_TOKENS', 'a', c => c.operator, { port: 8_081, tokens: ['a'] }],
@@ -223,6 +228,11 @@ describe('managed domains', () => {
 
 describe('invalid values', () => {
   test.each([
+    ['OTEL_TRACES_EXPORTER', 'zipkin'],
+    ['OTEL_EXPORTER_OTLP_ENDPOINT', '127.0.0.1:4318'],
+    ['OTEL_TRACES_SAMPLER', 'jaeger_remote'],
+    ['OTEL_TRACES_SAMPLER_ARG', '10 %'],
+    ['OTEL_TRACES_SAMPLER_ARG', '1.1'],
     ['PORT', '65536'],
     ['PORT', '-1'],
     ['PDM_BYO_PROOF', 'yes'],

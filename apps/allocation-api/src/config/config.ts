@@ -7,6 +7,7 @@ import { type DomainProofSettings, readDomainProof } from './domain-proof.ts'
 import { type Network, parseNetwork } from './ip-address.ts'
 import { type ObjectStorageSettings, readObjectStorage } from './object-storage.ts'
 import { readTerraform, type TerraformSettings } from './terraform.ts'
+import { readTracing, type TracingSettings } from './tracing.ts'
 
 export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 export type LogLevel = (typeof logLevels)[number]
@@ -27,6 +28,8 @@ export interface Config {
   /** Whose Forwarded and X-Forwarded-For headers name the client. */
   readonly trustedProxies: readonly Network[]
   readonly logLevel: LogLevel
+  /** Null: no traces. */
+  readonly tracing: TracingSettings | null
   readonly drainMs: number
   readonly managedDomains: readonly string[]
   readonly database: {
@@ -177,6 +180,7 @@ export const readConfig = (variables: Env): { config: Config } | { issues: reado
     },
     trustedProxies: readTrustedProxies(env),
     logLevel: env.oneOf('PDM_LOG_LEVEL', logLevels, 'info'),
+    tracing: readTracing(env),
     drainMs: env.durationMs('PDM_DRAIN_DELAY', '0s', { min: '0s', max: '10s' }),
     managedDomains: readManagedDomains(env, recordNames),
     database: readDatabase(env),

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { type Context, Hono } from 'hono'
+import { type Context, Hono, type Next } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
 import { createMiddleware } from 'hono/factory'
 import { HTTPException } from 'hono/http-exception'
@@ -8,7 +8,8 @@ import { matchedRoutes } from 'hono/route'
 import type { AllocationService } from '../allocation/service.ts'
 import type { CredentialService } from '../credentials/service.ts'
 import type { Observer } from '../observability/domain/observer.ts'
-import { toDeploymentId } from '../observability/domain/request-log.ts'
+import { PROBE_ROUTES, toDeploymentId } from '../observability/domain/request-log.ts'
+import type { Tracer } from '../observability/domain/tracer.ts'
 import type { Reconciler } from '../reconciler/reconciler.ts'
 import type { Transfer } from '../transfer/transfer.ts'
 import { requireOperatorToken } from './bearer-auth.ts'
@@ -60,6 +61,8 @@ export interface AppDependencies {
   readonly clientAddress: ClientAddress
   readonly reservedLabels: readonly string[]
   readonly observer: Pick<Observer, 'onRequest' | 'onRequestFailed' | 'onResponseAborted'>
+  /** Null: tracing is off. */
+  readonly tracer: Tracer | null
   /** Whether an error that no operation expects means that a dependency is down: 503 instead of 500. */
   readonly isUnavailable: (error: unknown) => boolean
   /** Whether such an error means that the database accepts no writes: the statement had no effect. */
@@ -82,6 +85,25 @@ export interface AppOptions {
 /** Ids of this form are safe in a log line and in a header. Hono's own middleware allows fewer characters. */
 const SAFE_ID = /^[A-Za-z0-9._:/+=@-]{1,128}$/
 
+/** Runs the handlers in a span that continues the trace of the client. */
+const traceRequest = (c: Context<HttpEnv>, tracer: Tracer, next: Next, toRoute: () => string): Promise<void> => {
+  const traceparent = c.req.header('traceparent')
+  const parent = traceparent === undefined ? undefined : { traceparent, tracestate: c.req.header('tracestate') }
+  const { method } = c.req
+  return tracer.run(method, { kind: 'server', parent, attributes: { 'http.request.method': method } }, async span => {
+    await next()
+    const route = toRoute()
+    span.rename(`${method} ${route}`)
+    span.setAttributes({
+      'http.route': route,
+      'http.response.status_code': c.res.status,
+      'pdm.listener': c.get('listener'),
+      'pdm.request_id': c.get('requestId'),
+      'pdm.outcome': c.get('outcome') ?? '',
+    })
+  })
+}
+
 /**
  * Sets the variables that every handler reads: the listener, the address of the client, and the request id, which is the
  * client's if it is safe.
@@ -92,7 +114,8 @@ export const requestContext = (
   {
     clientAddress,
     observer,
-  }: Pick<AppDependencies, 'clientAddress'> & { readonly observer: Pick<Observer, 'onRequest'> },
+    tracer,
+  }: Pick<AppDependencies, 'clientAddress' | 'tracer'> & { readonly observer: Pick<Observer, 'onRequest'> },
 ) =>
   createMiddleware<HttpEnv>(async (c, next) => {
     const started = performance.now()
@@ -103,8 +126,9 @@ export const requestContext = (
     c.header('X-Request-Id', requestId)
     const address = clientAddress(c.env?.incoming?.socket.remoteAddress ?? null, name => c.req.header(name))
     c.set('address', address)
-    await next()
-    const route = matchedRoutes(c).find(({ path }) => !path.includes('*'))?.path ?? 'none'
+    const toRoute = () => matchedRoutes(c).find(({ path }) => !path.includes('*'))?.path ?? 'none'
+    await (tracer && !PROBE_ROUTES.has(c.req.path) ? traceRequest(c, tracer, next, toRoute) : next())
+    const route = toRoute()
     observer.onRequest({
       requestId,
       listener,

@@ -16,7 +16,7 @@ export const createStartingApp = (
   { listener, tokens }: Pick<AppOptions, 'listener' | 'tokens'>,
 ): Hono<HttpEnv> => {
   const app = new Hono<HttpEnv>()
-  app.use(requestContext(listener, { clientAddress, observer }))
+  app.use(requestContext(listener, { clientAddress, observer, tracer: null }))
   if (tokens) app.use(requireOperatorToken(tokens))
   app.get('/livez', c => c.json({ status: 'ok' } satisfies Probe, 200))
   app.get('/readyz', c => c.json({ status: 'starting' } satisfies Probe, 503))

@@ -1,7 +1,7 @@
 import { redacted } from '@pool/contract'
 import { type Logger, pino } from 'pino'
 import type { LogLevel } from '../config/config.ts'
-import type { RequestLogEntry } from './domain/request-log.ts'
+import { PROBE_ROUTES, type RequestLogEntry } from './domain/request-log.ts'
 
 export type { Logger }
 
@@ -35,9 +35,6 @@ export const createLog = (level: LogLevel): Logger =>
       censor: redacted,
     },
   })
-
-/** Load balancers and Prometheus repeat them, and their results are metrics. */
-const PROBE_ROUTES: ReadonlySet<string> = new Set(['/livez', '/readyz', '/healthz', '/metrics'])
 
 /**
  * Logs one line per request, at level debug for probes. Its fields are fixed by their type and hold nothing that was sent,

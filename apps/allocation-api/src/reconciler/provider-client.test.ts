@@ -28,6 +28,7 @@ const createFixture = (
       apply: async () => ({ kind: 'applied', rejected: [{ name: 'x', reason: 'no' }] }),
     },
     writesZones: true,
+    tracer: null,
     timeoutMs: 50,
     now: () => clock.now,
     random: () => 0.5,
@@ -137,6 +138,7 @@ describe('the provider client', () => {
     const client = new ProviderClient({
       provider: { read: throws, readZone: throws, apply: throws },
       writesZones: true,
+      tracer: null,
       timeoutMs: 50,
       now: () => 0,
       random: () => 0.5,

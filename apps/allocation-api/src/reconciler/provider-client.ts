@@ -1,6 +1,7 @@
 import type { ApplyResult, ReadResult, Unavailable, WantedRecords, ZonePart } from '../dns/domain/result.ts'
 import type { RecordChange } from '../dns/domain/rrset.ts'
 import type { DnsProvider } from '../dns/provider.ts'
+import { runInSpan, type Tracer } from '../observability/domain/tracer.ts'
 import { afterFailure, type CircuitBreaker, CLOSED, msUntilRetry, openMs } from './domain/circuit-breaker.ts'
 
 type Operation = 'read' | 'apply'
@@ -23,6 +24,8 @@ export interface ProviderClientOptions {
   /** From 0 to 1. */
   readonly random: () => number
   readonly observer: ProviderCallObserver
+  /** Null: tracing is off. */
+  readonly tracer: Tracer | null
   /** False: every write is `unavailable`, without a call. */
   readonly writesZones: boolean
 }
@@ -34,6 +37,11 @@ type Run<Result> = (signal: AbortSignal, onProgress: () => void, pause: () => vo
 
 /** The pause for the calls that are rejected while the call of a half-open circuit is in flight. */
 const HALF_OPEN_RETRY_MS = 500
+
+const toCallOutcome = (result: CallResult): 'done' | 'rejected' | 'unavailable' => {
+  if (result.kind === 'unavailable') return 'unavailable'
+  return result.kind === 'applied' && result.rejected.length > 0 ? 'rejected' : 'done'
+}
 
 /**
  * Calls the provider with a timeout, which ends a call without progress and holds even if the provider ignores its signal, and behind a circuit breaker.
@@ -52,7 +60,7 @@ export class ProviderClient {
   }
 
   read(zone: string, wanted: WantedRecords): Promise<ReadResult> {
-    return this.#call('read', async (signal, onProgress) =>
+    return this.#call('read', zone, async (signal, onProgress) =>
       this.#options.provider.read(zone, wanted, signal, onProgress),
     )
   }
@@ -60,7 +68,7 @@ export class ProviderClient {
   /** Reads the whole zone in parts, each of which waits for `onPart` of the one before. Null: these were all. */
   async readZone(zone: string, onPart: (part: ZonePart) => Promise<void>): Promise<Unavailable | null> {
     let failure: { readonly error: unknown } | undefined
-    const result = await this.#call('read', async (signal, onProgress, pause) => {
+    const result = await this.#call('read', zone, async (signal, onProgress, pause) => {
       for await (const part of this.#options.provider.readZone(zone, signal, onProgress)) {
         if (part.kind === 'unavailable') return part
         // The time of the caller is not the provider's.
@@ -81,7 +89,7 @@ export class ProviderClient {
     if (!this.#options.writesZones) {
       return { kind: 'unavailable', scope: 'zone', reason: 'DNS writes are turned off (PDM_DNS_WRITES=off).' }
     }
-    return this.#call('apply', async (signal, onProgress) =>
+    return this.#call('apply', zone, async (signal, onProgress) =>
       this.#options.provider.apply(zone, changes, signal, onProgress),
     )
   }
@@ -91,20 +99,30 @@ export class ProviderClient {
     return this.#breaker.isOpen
   }
 
-  async #call<Result extends CallResult>(operation: Operation, run: Run<Result>): Promise<Result | Unavailable> {
+  async #call<Result extends CallResult>(
+    operation: Operation,
+    zone: string,
+    run: Run<Result>,
+  ): Promise<Result | Unavailable> {
     const remainingMs = openMs(this.#breaker, this.#options.now())
     if (remainingMs > 0 || this.#isHalfOpenCallInFlight) return this.#rejectCall(remainingMs)
     const isHalfOpen = this.#breaker.isOpen
     this.#isHalfOpenCallInFlight = isHalfOpen
     const startedAt = performance.now()
-    const result = await this.#runWithTimeout(run, () => {
+    const onFirstProgress = () => {
       // Other calls need not wait for the end of a long one.
       if (isHalfOpen) this.#isHalfOpenCallInFlight = false
       this.#setBreaker(CLOSED)
+    }
+    const spanOptions = { kind: 'client', attributes: { 'pdm.zone': zone } } as const
+    const { tracer } = this.#options
+    const { result, outcome } = await runInSpan(tracer, `dns provider ${operation}`, spanOptions, async span => {
+      const result = await this.#runWithTimeout(run, onFirstProgress)
+      const outcome = toCallOutcome(result)
+      span.setAttributes({ 'pdm.outcome': outcome })
+      return { result, outcome }
     })
     if (isHalfOpen) this.#isHalfOpenCallInFlight = false
-    const hasRejections = result.kind === 'applied' && result.rejected.length > 0
-    const outcome = result.kind === 'unavailable' ? 'unavailable' : hasRejections ? 'rejected' : 'done'
     this.#options.observer.onProviderCall(operation, outcome, (performance.now() - startedAt) / 1_000)
     return this.#updateBreaker(result)
   }

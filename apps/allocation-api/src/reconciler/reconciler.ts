@@ -6,6 +6,7 @@ import type { Unavailable } from '../dns/domain/result.ts'
 import type { RecordTemplate } from '../dns/domain/rrset.ts'
 import type { DnsProvider } from '../dns/provider.ts'
 import { type NameRejection, type Pools, validatePool } from '../naming/naming.ts'
+import { runInSpan, type Tracer, traceStatements } from '../observability/domain/tracer.ts'
 import type { ZoneStopObserver } from './check-markers.ts'
 import type { ZoneDiff } from './diff-zone.ts'
 import { isDecided, toDnsState, toWithdrawalState } from './domain/status.ts'
@@ -62,6 +63,8 @@ export interface ReconcilerOptions {
   /** From 0 to 1. */
   readonly random: () => number
   readonly observer: ReconcilerObserver
+  /** Absent: tracing is off. */
+  readonly tracer?: Tracer | null
 }
 
 /** A name and the version of its desired records that the caller has just set. */
@@ -130,7 +133,12 @@ const valueOrNull = async <Value>(promise: Promise<Value>, timeoutMs: number): P
 export const createReconciler = (options: ReconcilerOptions) => {
   const { pools, recordTemplate, commitWaitMs, driftIntervalMs, now, random, observer } = options
   const { providerKind, writesZones } = options
-  const repository = createReconcilerRepository(options.sql, { timeoutMs: options.statementTimeoutMs })
+  const { tracer = null } = options
+  const repository = traceStatements(
+    tracer,
+    'reconciler',
+    createReconcilerRepository(options.sql, { timeoutMs: options.statementTimeoutMs }),
+  )
   const { concurrency, hasZoneTtl = false } = options.provider
   const withZoneLock = limitZones(options.zoneLocks, concurrency)
   const provider = new ProviderClient({
@@ -142,6 +150,7 @@ export const createReconciler = (options: ReconcilerOptions) => {
       ...observer,
       onCircuitOpened: reason => observer.onCircuitOpened(reason, pools().managed.length + pools().draining.length),
     },
+    tracer,
     writesZones,
   })
   const orphanRepository = createOrphanRepository(options.sql, { timeoutMs: options.statementTimeoutMs })
@@ -163,7 +172,8 @@ export const createReconciler = (options: ReconcilerOptions) => {
       new ZoneSyncQueue({
         zone,
         withZoneLock,
-        sync: lock => syncZone(context, zone, lock),
+        sync: lock =>
+          runInSpan(tracer, 'dns sync', { attributes: { 'pdm.zone': zone } }, () => syncZone(context, zone, lock)),
         onEnded: outcome => observer.onSync(zone, outcome),
         onError: error => reportError(zone, error),
       })

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { NOTHING_SYNCED, type SyncResult } from './sync-zone.ts'
 import type { WithZoneLock, ZoneLock } from './zone-lock.ts'
@@ -12,7 +13,10 @@ export interface ZoneSyncQueueOptions {
 }
 
 /** The requests that one sync serves. */
-type Batch = PromiseWithResolvers<SyncResult>
+interface Batch extends PromiseWithResolvers<SyncResult> {
+  /** Runs the sync in the asynchronous context of the first request, so that its spans are part of that trace. */
+  readonly run: <Result>(work: () => Result) => Result
+}
 
 /** The pause after an error, such as a zone lock that could not be acquired. */
 const ERROR_PAUSE_MS = 100
@@ -40,7 +44,7 @@ export class ZoneSyncQueue {
   /** The result of a sync that starts after this call. It is empty if the sync could not start, or failed. */
   request(): Promise<SyncResult> {
     if (this.#isStopping) return Promise.resolve(NOTHING_SYNCED)
-    this.#scheduled ??= Promise.withResolvers()
+    this.#scheduled ??= { ...Promise.withResolvers(), run: AsyncLocalStorage.snapshot() }
     this.#draining ??= this.#drain()
     return this.#scheduled.promise
   }
@@ -68,7 +72,7 @@ export class ZoneSyncQueue {
     try {
       const result = await withZoneLock(zone, lock => {
         this.#startScheduled()
-        return sync(lock)
+        return this.#running ? this.#running.run(() => sync(lock)) : sync(lock)
       })
       onEnded(result ? 'done' : 'busy')
       return result ?? NOTHING_SYNCED

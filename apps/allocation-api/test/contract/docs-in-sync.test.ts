@@ -21,7 +21,7 @@ const parseAssignments = (text: string): Record<string, string> =>
   Object.fromEntries(Array.from(text.matchAll(/^([A-Z][A-Z0-9_]*)=(.*)$/gm), ([, name, value]) => [name, value]))
 
 /** Names of variables. Names without one of these prefixes count only in quotes, because constants look the same. */
-const names = /\b(?:PDM|DNSPROVIDER|OBJECT_STORAGE)_[A-Z0-9_]*[A-Z0-9]\b|'(?:PORT|PROVIDER_[A-Z_]+)'/g
+const names = /\b(?:PDM|DNSPROVIDER|OBJECT_STORAGE|OTEL)_[A-Z0-9_]*[A-Z0-9]\b|'(?:PORT|PROVIDER_[A-Z_]+)'/g
 
 /** The table of the API's variables: the names in each row, and their documented defaults. */
 const rows = configuration

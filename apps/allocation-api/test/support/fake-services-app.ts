@@ -53,6 +53,7 @@ export const unusedDependencies: AppDependencies = {
   browsers: { allowedOrigins: [], loopbackHostsOnly: false },
   reservedLabels: [],
   observer: { onRequest: failOnCall, onRequestFailed: failOnCall, onResponseAborted: failOnCall },
+  tracer: null,
   isUnavailable: failOnCall,
   isReadOnly: () => false,
   isNotWritten: () => false,

@@ -16,6 +16,9 @@ export interface RequestLogEntry {
   readonly seconds: number
 }
 
+/** Load balancers and Prometheus repeat them, and their results are metrics. */
+export const PROBE_ROUTES: ReadonlySet<string> = new Set(['/livez', '/readyz', '/healthz', '/metrics'])
+
 const pool = '/api/v1/pool/:domain'
 const deployments = '/api/v1/deployments'
 const credentials = '/api/v1/credentials'

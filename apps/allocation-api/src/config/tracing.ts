@@ -1,0 +1,42 @@
+import type { EnvReader } from '@pool/node-service/env'
+
+export const TRACE_SAMPLERS = [
+  'always_on',
+  'always_off',
+  'traceidratio',
+  'parentbased_always_on',
+  'parentbased_always_off',
+  'parentbased_traceidratio',
+] as const
+export type TraceSampler = (typeof TRACE_SAMPLERS)[number]
+
+/** Variables of OpenTelemetry. The exporter reads the other ones of the endpoint itself, such as its headers. */
+export interface TracingSettings {
+  readonly serviceName: string
+  readonly sampler: TraceSampler
+  /** From 0 to 1; used by the samplers with a ratio. */
+  readonly ratio: number
+}
+
+const readRatio = (env: EnvReader): number => {
+  const text = env.text('OTEL_TRACES_SAMPLER_ARG') ?? '1'
+  const ratio = /^\d+(?:\.\d+)?$/.test(text) ? Number(text) : Number.NaN
+  if (ratio >= 0 && ratio <= 1) return ratio
+  env.addIssue('OTEL_TRACES_SAMPLER_ARG', 'must be a fraction from 0 to 1, such as 0.1')
+  return 1
+}
+
+/** Null: tracing is off, which is the default without an endpoint. */
+export const readTracing = (env: EnvReader): TracingSettings | null => {
+  const endpoint = env.text('OTEL_EXPORTER_OTLP_ENDPOINT')
+  const exporter = env.oneOf('OTEL_TRACES_EXPORTER', ['otlp', 'none'], endpoint ? 'otlp' : 'none')
+  if (endpoint && !/^https?:$/.test(URL.parse(endpoint)?.protocol ?? '')) {
+    env.addIssue('OTEL_EXPORTER_OTLP_ENDPOINT', 'must be a URL such as http://127.0.0.1:4318')
+  }
+  const settings = {
+    serviceName: env.text('OTEL_SERVICE_NAME') ?? 'allocation-api',
+    sampler: env.oneOf('OTEL_TRACES_SAMPLER', TRACE_SAMPLERS, 'parentbased_always_on'),
+    ratio: readRatio(env),
+  }
+  return exporter === 'otlp' ? settings : null
+}
