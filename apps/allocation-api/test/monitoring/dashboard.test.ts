@@ -55,7 +55,7 @@ const startWitness = async () => {
   const database = await createTestDatabase({ schema: false, connections: 1 })
   const child = startNode({
     entry: witnessEntry,
-    env: { PORT: '0', WITNESS_DATABASE_URL: database.url, BEARER_TOKENS_CSV: witnessToken, LOG_LEVEL: 'error' },
+    env: { PORT: '0', WITNESS_DATABASE_URL: database.url, BEARER_TOKENS_CSV: witnessToken },
     isReady: line => line.msg === 'ready',
   })
   return { database, child }
@@ -73,7 +73,8 @@ const sendTraffic = async (apis: readonly Api[], witnessUrl: string, beforeRound
     const { body } = await reserve(api, name)
     await reserve(api, name)
     await commit(api, name, body.reservationToken)
-    if (round % 2 === 0) await release(api, name)
+    // The double accepts 100 records, as Dynadot does.
+    if (round % 10 !== 0 || round > 500) await release(api, name)
     const headers = {
       Authorization: `Bearer ${witnessToken}`,
       'If-Match': String(generation),
@@ -145,7 +146,11 @@ test.skipIf(shouldSkip(missingPrometheus))(
     // The DNS provider does not respond in the second third.
     await sendTraffic(fleet.apis, `http://${witnessHost}`, async round => {
       if (round === Math.floor(ROUNDS / 3)) await double.stop()
-      if (round === Math.floor((2 * ROUNDS) / 3)) await double.start()
+      if (round === Math.floor((2 * ROUNDS) / 3)) {
+        const isOpen = async () => (await prometheus.query('max(pdm_dns_circuit_open) == 1')).length > 0
+        await until('the circuit is open', isOpen, PATIENCE_MS)
+        await double.start()
+      }
     })
     await until(
       'all names are published',
@@ -179,7 +184,6 @@ test.skipIf(shouldSkip(missingPrometheus))(
       .data.groups.flatMap(group => group.rules)
     expect(evaluated).toHaveLength(rules.length)
     expect(evaluated.filter(({ health }) => health !== 'ok')).toEqual([])
-    expect(await prometheus.query('max_over_time(sum(pdm_dns_circuit_open)[1h:1s]) > 0')).toHaveLength(1)
 
     const file = process.env.DASHBOARD_PLOT
     if (file) writeFileSync(new URL(file, root), await plot(prometheus, from, Date.now() / 1_000))
