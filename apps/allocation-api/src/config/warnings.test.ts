@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
 import { findConfigWarnings } from './warnings.ts'
 
-const toOperator = (...tokens: string[]) => ({ operator: { port: 8081, tokens } })
+const none = { operator: null, trustedProxies: [] }
+const toOperator = (...tokens: string[]) => ({ ...none, operator: { port: 8081, tokens } })
 
 test('a misspelt variable, with the nearest correct name and without its value', () => {
   const env = {
@@ -10,7 +11,7 @@ test('a misspelt variable, with the nearest correct name and without its value',
     PDM_OPERATOR_TOKENS_FIL: '/mark',
     PATH: '/bin',
   }
-  expect(findConfigWarnings(env, { operator: null })).toEqual([
+  expect(findConfigWarnings(env, none)).toEqual([
     {
       variable: 'DNSPROVIDER_MANGED_DOMAINS',
       detail: 'is not a variable of this service; did you mean DNSPROVIDER_MANAGED_DOMAINS?',
@@ -33,5 +34,16 @@ test('an operator token of fewer than 32 characters', () => {
 })
 
 test('the variables of the tests are no mistake', () => {
-  expect(findConfigWarnings({ PDM_TEST_DSN: 'postgres://x' }, { operator: null })).toEqual([])
+  expect(findConfigWarnings({ PDM_TEST_DSN: 'postgres://x' }, none)).toEqual([])
+})
+
+test('a network of trusted proxies that contains every address', () => {
+  const toProxies = (prefix: number) => ({
+    ...none,
+    trustedProxies: [{ address: '::', prefix, family: 'ipv6' as const }],
+  })
+  expect(findConfigWarnings({}, toProxies(1))).toEqual([])
+  expect(findConfigWarnings({}, toProxies(0))).toMatchObject([
+    { variable: 'PDM_TRUSTED_PROXIES', detail: expect.stringContaining('list the networks of your proxies only') },
+  ])
 })

@@ -7,12 +7,23 @@ import { knownVariables } from './variables.ts'
 const MIN_TOKEN_LENGTH = 32
 
 /** What is valid in the environment, but probably a mistake. No detail quotes a value. */
-export const findConfigWarnings = (env: Env, { operator }: Pick<Config, 'operator'>): readonly ConfigIssue[] => {
+export const findConfigWarnings = (
+  env: Env,
+  { operator, trustedProxies }: Pick<Config, 'operator' | 'trustedProxies'>,
+): readonly ConfigIssue[] => {
   const unknown = findUnknownVariables(env, knownVariables).map(found => ({
     variable: found.variable,
     detail: describeUnknownVariable(found),
   }))
   const hasShortToken = operator?.tokens.some(token => token.length < MIN_TOKEN_LENGTH) ?? false
-  const detail = `has a token of fewer than ${MIN_TOKEN_LENGTH} characters, which can be guessed; replace it by the output of: openssl rand -hex 32`
-  return hasShortToken ? [...unknown, { variable: 'PDM_OPERATOR_TOKENS', detail }] : unknown
+  const shortToken = `has a token of fewer than ${MIN_TOKEN_LENGTH} characters, which can be guessed; replace it by the output of: openssl rand -hex 32`
+  const everyPeer =
+    'contains every address, so any client can claim to be any other; list the networks of your proxies only'
+  return [
+    ...unknown,
+    ...(hasShortToken ? [{ variable: 'PDM_OPERATOR_TOKENS', detail: shortToken }] : []),
+    ...(trustedProxies.some(({ prefix }) => prefix === 0)
+      ? [{ variable: 'PDM_TRUSTED_PROXIES', detail: everyPeer }]
+      : []),
+  ]
 }

@@ -69,8 +69,8 @@ const checkStorage = async (
   )
 }
 
-const checkConfig = ({ env, operator }: ServiceConfig): readonly Finding[] => {
-  const warnings = findConfigWarnings(env, { operator })
+const checkConfig = (config: ServiceConfig): readonly Finding[] => {
+  const warnings = findConfigWarnings(config.env, config)
   if (warnings.length === 0) return [good('configuration', 'every variable is valid and known')]
   return warnings.map(({ variable, detail }) => {
     const [text = '', ...advice] = detail.split('; ')

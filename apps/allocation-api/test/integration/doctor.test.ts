@@ -166,6 +166,12 @@ const configuration: Broken[] = [
     fix: /PDM_DRAIN_DELAY\?/,
   },
   {
+    what: 'proxies that are everywhere',
+    env: env => ({ ...env, PDM_TRUSTED_PROXIES: '0.0.0.0/0' }),
+    check: 'configuration',
+    fix: /list the networks of your proxies only/,
+  },
+  {
     what: 'a short operator token',
     env: env => ({ ...env, PDM_OPERATOR_TOKENS: SECRET }),
     check: 'configuration',
