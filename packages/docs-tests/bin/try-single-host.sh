@@ -52,6 +52,8 @@ echo 'All steps of the page succeeded.'
 END
 } >"$host/root/page.sh"
 cat >"$host/etc/systemd/system/page.service" <<'END'
+[Unit]
+After=postgresql@15-main.service
 [Service]
 Type=oneshot
 ExecStart=/bin/bash /root/page.sh
