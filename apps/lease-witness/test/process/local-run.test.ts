@@ -150,8 +150,7 @@ test.runIf(hasProc).concurrent('if workerd cannot be restarted, it exits with th
   // So that it restarts workerd only when the port is taken.
   process.kill(pid, 'SIGSTOP')
   process.kill(workerd, 'SIGKILL')
-  const server = await listenWhenFree(witness.port)
-  process.kill(pid, 'SIGCONT')
+  const server = await listenWhenFree(witness.port).finally(() => process.kill(pid, 'SIGCONT'))
   expect(await witness.process.exited).toEqual({ code: 1, signal: null })
   server.close()
   expect(witness.lines.at(-1)).toMatch(/^lease-witness: .*failed to restart/)
