@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { freePort } from '@pool/dev-server/ports'
 
-const entry = fileURLToPath(new URL('@pool/dev-server/src/start.ts', import.meta.url))
+const entry = fileURLToPath(new URL('../../../../dev-server/src/start.ts', import.meta.url))
 /** Printed once every service is ready. */
 const READY = 'Ctrl-C shuts everything down'
 
