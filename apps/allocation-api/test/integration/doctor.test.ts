@@ -16,6 +16,7 @@ import {
   type Env,
   expectOneProblem,
   findProblems,
+  type RoleDatabaseOptions,
   run,
   SECRET,
 } from '../support/doctor.ts'
@@ -65,11 +66,12 @@ const toScript = (name: string, content: string): string => {
   return toPath(name)
 }
 
-const createDatabase = (name: string, options: { migrates?: boolean; sql?: string } = {}): Promise<string> =>
-  createRoleDatabase(postgres.url, name, options)
+const createDatabase = (name: string, options: RoleDatabaseOptions = {}): Promise<string> =>
+  createRoleDatabase(postgres.url, name, { copyOf: 'copied', ...options })
 
 beforeAll(async () => {
   postgres = await startDedicatedPostgres()
+  await createRoleDatabase(postgres.url, 'copied')
   goodUrl = await createDatabase('good')
   cloudflare = await startCloudflareDouble({ token: SECRET })
   dynadot = await startDynadotDouble({ domains: [POOL], apiKey: SECRET })

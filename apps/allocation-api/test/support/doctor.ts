@@ -70,22 +70,30 @@ const withDatabase = async (url: string, work: (sql: ReturnType<typeof createDat
   await work(sql).finally(() => sql.end({ timeout: 1 }))
 }
 
-/**
- * Creates a role that owns a new database of the same name, and executes `sql` in it as a superuser. Returns the connection
- * string of the role.
- */
+export interface RoleDatabaseOptions {
+  /** False: the database is empty. */
+  readonly migrates?: boolean
+  /** The name of a role and its database, whose tables are copied, which is faster than migrations. */
+  readonly copyOf?: string
+  /** Executed in the database as a superuser. */
+  readonly sql?: string
+}
+
+/** Creates a role that owns a new database of the same name. Returns the connection string of the role. */
 export const createRoleDatabase = async (
   superuserUrl: string,
   name: string,
-  { migrates = true, sql: more = '' } = {},
+  { migrates = true, copyOf, sql: more = '' }: RoleDatabaseOptions = {},
 ): Promise<string> => {
+  const isCopy = migrates && copyOf !== undefined
   await withDatabase(superuserUrl, async sql => {
     await sql.unsafe(`create role ${name} login password '${SECRET}'`)
-    await sql.unsafe(`create database ${name} owner ${name}`)
+    await sql.unsafe(`create database ${name} owner ${name}${isCopy ? ` template ${copyOf}` : ''}`)
   })
   const own = Object.assign(new URL(superuserUrl), { pathname: `/${name}` })
   const url = Object.assign(new URL(own), { username: name, password: SECRET }).href
-  if (migrates) await withDatabase(url, migrateDatabase)
+  if (isCopy) await withDatabase(own.href, sql => sql.unsafe(`reassign owned by ${copyOf} to ${name}`))
+  else if (migrates) await withDatabase(url, migrateDatabase)
   if (more !== '') await withDatabase(own.href, sql => sql.unsafe(more))
   return url
 }
