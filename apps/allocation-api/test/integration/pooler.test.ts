@@ -12,6 +12,8 @@ import { startReplicas } from '../support/replicas.ts'
 /** Versions from 1.21 support prepared statements in transaction mode. */
 const carriesPrepared = pgbouncerVersion && (pgbouncerVersion.major > 1 || pgbouncerVersion.minor >= 21)
 
+/** On a busy machine, each commit waits until its records are published. */
+const poolerEnv = { PDM_DATABASE_POOL_SIZE: '10', PDM_DNS_COMMIT_WAIT: '1m' }
 const isSkipped = shouldSkip(pgbouncerVersion ? undefined : MISSING_PGBOUNCER)
 
 const ways = [
@@ -23,7 +25,7 @@ describe.skipIf(isSkipped)('behind PgBouncer in transaction mode', () => {
   test.each(ways)('two processes serve every verb, concurrent commits included, $how', async ({ query }) => {
     const database = await createTestDatabase()
     const pgbouncer = await startPgbouncer(database.url)
-    const fleet = await startReplicas(pgbouncer.url + query, 2, { PDM_DATABASE_POOL_SIZE: '10' }).catch(async error => {
+    const fleet = await startReplicas(pgbouncer.url + query, 2, poolerEnv).catch(async error => {
       await pgbouncer.stop()
       await database.drop()
       throw error

@@ -80,7 +80,7 @@ describe.skipIf(isTerraformMissing)('an apply ends', () => {
     const site = createTestSite(endless(patient))
     const service = startNode({
       entry: fileURLToPath(new URL('support/run-until-killed.ts', import.meta.url)),
-      env: { TMPDIR: site.folder, TEST_OPTIONS: JSON.stringify({ ...site.options, graceMs: 5_000 }) },
+      env: { TMPDIR: site.folder, TEST_OPTIONS: JSON.stringify({ ...site.options, graceMs: 30_000 }) },
       isReady: line => String(line.message).includes('(local-exec): waiting'),
     })
     await service.ready
