@@ -81,6 +81,7 @@ export const renderDashboard = (rows: readonly PlotRow[], from: number, to: numb
   })
   const size = `width="${COLUMNS * WIDTH}" height="${y}" viewBox="0 0 ${COLUMNS * WIDTH} ${y}"`
   return `<svg xmlns="http://www.w3.org/2000/svg" ${size} font-family="sans-serif" font-size="9" fill="#333">
+<title>Dashboard</title>
 <rect width="100%" height="100%" fill="#fff"/>
 ${parts.join('\n')}
 </svg>
