@@ -182,6 +182,25 @@ test('an object that does not respond at the end of a wait: unavailable', async 
   server.close()
 })
 
+test('a wait that begins while the process stops: unavailable', async () => {
+  // A copy of the module, because its waits end for good.
+  const copy = '../../src/object/waits.ts?stopping'
+  const stopping: typeof import('../../src/object/waits.ts') = await import(/* @vite-ignore */ copy)
+  const request = { condition: CHANGED, known: [4], maxMs: LONG_MS, signal }
+  const address = { slot: 'stopping', encoded: 'stopping' }
+  const { 0: client, 1: server } = new WebSocketPair()
+  server.accept()
+  const fetch = vi.fn(async () => {
+    stopping.endWaits()
+    return new Response(null, { status: 101, webSocket: client })
+  })
+  const object = { fetch } as never
+  expect(await stopping.waitForObject(object, address, request)).toEqual({ kind: 'lease-unavailable' })
+  expect(await stopping.waitForObject(object, address, request)).toEqual({ kind: 'lease-unavailable' })
+  expect(fetch).toHaveBeenCalledOnce()
+  server.close()
+})
+
 test('a slot accepts at most 2,000 waiting readers: 503, and the others continue', async () => {
   const slot = await heldSlot()
   const outcomes = Array.from({ length: MAX_WAITERS }, () => wait(slot))
