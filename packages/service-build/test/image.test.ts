@@ -17,6 +17,7 @@ import { type Container, startContainer } from './support/container.ts'
 import {
   type Image,
   ImageBuilder,
+  isRoot,
   measureAddition,
   missingImageTools,
   readBundledPackages,
@@ -52,7 +53,9 @@ const waitUntilReady = async ({ lines, exited }: Pick<Container, 'lines' | 'exit
   return ready.port
 }
 
-describe.skipIf(shouldSkip(missingImageTools))('the images', () => {
+if (!isRoot) process.stderr.write('Skipped: the tests of the images, which need root\n')
+
+describe.skipIf(!isRoot || shouldSkip(missingImageTools))('the images', () => {
   const cleanup = new AsyncDisposableStack()
   let postgres: Postgres
   let builder: ImageBuilder

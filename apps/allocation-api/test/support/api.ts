@@ -3,8 +3,8 @@ import { type NodeProcess, startNode } from '@pool/dev-server/process'
 import * as z from 'zod'
 
 /**
- * The file of a command of the API: its source, or with TEST_BUNDLES=1 what the last build made of it. CI sets the variable,
- * so the tests run against the files of the image.
+ * The file of a command of the API: its source, or with TEST_BUNDLES=1 what the last build made of it. A run of
+ * all tests sets the variable, so it tests the files of the image.
  */
 export const toEntry = (command: string): string =>
   fileURLToPath(

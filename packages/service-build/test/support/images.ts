@@ -27,11 +27,12 @@ const absent = programs.filter(name => findProgram(name) === undefined)
 
 /** What is missing and how to install it; undefined: images can be built and run. */
 export const missingImageTools =
-  process.getuid?.() !== 0
-    ? 'the images are built and run as root only, their tests are skipped'
-    : absent.length > 0
-      ? `${absent.join(', ')} not installed, the tests of the images are skipped: .ci/run installs the packages`
-      : undefined
+  absent.length > 0
+    ? `the tests of the images need ${absent.join(', ')}: apt-get install buildah crun debootstrap; .ci/run installs Terraform`
+    : undefined
+
+/** debootstrap and the containers of the tests need root. */
+export const isRoot = process.getuid?.() === 0
 
 /** What the test reads of the configuration of an image. */
 export interface ImageConfig {
