@@ -155,7 +155,7 @@ describe('fqdn', () => {
     const started = performance.now()
     expect(read(fqdn, 'a-'.repeat(30_000))).toBe('invalid-fqdn')
     expect(read(subdomain, 'a-'.repeat(30_000))).toBe('invalid-format')
-    expect(performance.now() - started).toBeLessThan(2_000)
+    expect(performance.now() - started).toBeLessThan(4_000)
   })
 })
 

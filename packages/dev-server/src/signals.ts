@@ -7,7 +7,7 @@ export interface ShutdownSignals {
 }
 
 /** One Ctrl-C can arrive twice: from the terminal and, forwarded, from the package manager. */
-const DUPLICATE_SIGNAL_MS = 500
+export const DUPLICATE_SIGNAL_MS = 500
 const PARENT_CHECK_INTERVAL_MS = 500
 
 export function watchShutdownSignals(): ShutdownSignals {

@@ -64,8 +64,8 @@ test('the server exits when the process that started it is killed', async () => 
     keepRunning,
   ])
   await once(starter.stdout, 'data')
-  expect(await pollUntil(() => readPid(folder) > 0, { intervalMs: 5, timeoutMs: 10_000 })).toBe(true)
+  expect(await pollUntil(() => readPid(folder) > 0, { intervalMs: 5, timeoutMs: 30_000 })).toBe(true)
   starter.kill('SIGKILL')
   await once(starter, 'exit')
-  expect(await pollUntil(() => !isAlive(readPid(folder)), { intervalMs: 5, timeoutMs: 10_000 })).toBe(true)
+  expect(await pollUntil(() => !isAlive(readPid(folder)), { intervalMs: 5, timeoutMs: 30_000 })).toBe(true)
 })

@@ -23,8 +23,9 @@ export const proofScale = (env: NodeJS.ProcessEnv = process.env): number => {
 export const MIN_LONG_PROOF_SCALE = 0.5
 
 /**
- * Test files, by a part of their path, that take more than 5 s of CPU time at any size: they load, kill or promote servers,
- * run Terraform many times, or repeat a suite against another server. The everyday test run names them and leaves them out.
+ * Test files, by a part of their path below apps/ or packages/, that take more than 5 s of CPU time at any size: they load,
+ * kill or promote servers, run Terraform many times, or repeat a suite against another server. The everyday test run names
+ * them and leaves them out.
  * Every guarantee that they check has faster tests as well.
  */
 export const longProofs = [

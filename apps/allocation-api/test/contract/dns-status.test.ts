@@ -27,7 +27,7 @@ test('pending: commit is 202 with warning and detail if the wait ends before the
   )
   expect(status).toBe(202)
   expect(body).toMatchObject({ state: 'active', dns: { status: 'pending' }, warning: 'dns-pending' })
-  await expect.poll(async () => (await get('soon')).dns, { timeout: 5_000 }).toEqual({ status: 'published' })
+  await expect.poll(async () => (await get('soon')).dns).toEqual({ status: 'published' })
 })
 
 describe('failing, while the provider rejects writes', () => {
@@ -81,12 +81,12 @@ describe('failing, while the provider rejects writes', () => {
     expect((await commit()).status).toBe(202)
     await repairProvider()
     await advancePastBackoff()
-    await expect.poll(async () => (await commit()).status, { timeout: 5_000 }).toBe(200)
+    await expect.poll(async () => (await commit()).status).toBe(200)
   })
 
   test('the reconciler retries until the records are published', async () => {
     await advancePastBackoff()
-    await expect.poll(async () => (await get('stuck')).dns, { timeout: 5_000 }).toEqual({ status: 'published' })
+    await expect.poll(async () => (await get('stuck')).dns).toEqual({ status: 'published' })
     expect(await database.sql`select owned from dns_names where subdomain = 'leaving'`).toEqual([{ owned: [] }])
   })
 })

@@ -206,6 +206,8 @@ describe('when the service stops', () => {
 })
 
 describe('over a socket', () => {
+  /** How long a close waits for open connections: until the timeout of the test, which would fail. */
+  const LONGER_THAN_THE_TEST_MS = 600_000
   const closers: (() => Promise<void>)[] = []
   afterEach(async () => {
     for (const close of closers.splice(0)) await close()
@@ -305,9 +307,7 @@ describe('over a socket', () => {
     await stuckReader(server.port)
     await until('it is open', () => counts.open === 1)
     await until('its stream has ended', () => counts.open === 0)
-    const started = performance.now()
-    await server.close(5_000)
-    expect(performance.now() - started).toBeLessThan(2_000)
+    await server.close(LONGER_THAN_THE_TEST_MS)
   })
 
   test('a stop does not wait for streams, whether their clients read or not', async () => {
@@ -315,9 +315,7 @@ describe('over a socket', () => {
     const { server, stopping } = await serve(parts)
     await stuckReader(server.port)
     await waitUntilStalled()
-    const started = performance.now()
     stopping.abort()
-    await server.close(5_000)
-    expect(performance.now() - started).toBeLessThan(2_000)
+    await server.close(LONGER_THAN_THE_TEST_MS)
   })
 })

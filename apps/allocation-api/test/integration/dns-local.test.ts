@@ -17,6 +17,7 @@ import { startDnsServer } from '../../src/dns/providers/local/server.ts'
 import type { ZoneTable } from '../../src/dns/providers/local/zone-table.ts'
 import { createZoneTable } from '../../src/dns/providers/local/zone-table.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { untilSessionsWait } from '../support/locks.ts'
 
 const types = { int8: { to: 20, from: [20], serialize: String, parse: Number } }
 const database = await createTestDatabase({ connections: 1 })
@@ -557,7 +558,8 @@ describe('the server, starting and stopping', () => {
     const failing = await startDnsServer({
       ...options,
       onError,
-      lookupTimeoutMs: 50,
+      // All five queries below must arrive while two lookups hang.
+      lookupTimeoutMs: 2_000,
       maxLookups: 2,
       lookup: () => lookup(),
     })
@@ -617,12 +619,16 @@ describe('the provider', () => {
     await provider.read(at, { names: [], branches: [at] }, never)
     await sql.begin(async tx => {
       await tx`lock table local_dns_record_sets in access exclusive mode`
-      expect(await provider.apply(at, [set('192.0.2.1')], AbortSignal.timeout(100))).toEqual(silence)
-      expect(await provider.read(at, { names: [], branches: [at] }, AbortSignal.timeout(100))).toEqual(silence)
+      const abort = new AbortController()
+      const applied = provider.apply(at, [set('192.0.2.1')], abort.signal)
+      const read = provider.read(at, { names: [], branches: [at] }, abort.signal)
+      await untilSessionsWait(sql, 2)
+      abort.abort()
+      expect(await Promise.all([applied, read])).toEqual([silence, silence])
     })
-    await vi.waitFor(async () =>
-      expect((await table.read(at, ['late.provider.test'])).records).toEqual([a('late.provider.test', '192.0.2.1')]),
-    )
+    await expect
+      .poll(async () => (await table.read(at, ['late.provider.test'])).records)
+      .toEqual([a('late.provider.test', '192.0.2.1')])
     const overtaken = {
       kind: 'unavailable',
       reason: 'Zone serial conflict: the zone was modified concurrently.',

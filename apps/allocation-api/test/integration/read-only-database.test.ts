@@ -41,7 +41,7 @@ const expectReadOnly = async (name: string) => {
 }
 
 const expectReadyAgain = async (prefix: string) => {
-  await until('it is ready', async () => (await getReadiness()) === 200, 5_000)
+  await until('it is ready', async () => (await getReadiness()) === 200)
   const statuses = (await reserveMany(prefix)).map(({ status }) => status)
   expect(statuses).toEqual(statuses.map(() => 201))
 }
@@ -58,7 +58,7 @@ test('a read-only database: 503 without an effect, not ready, and no session sta
   await expectReadyAgain('after')
 })
 
-test('target_session_attrs=read-write rejects a read-only database, and accepts it again within 2 s', async () => {
+test('target_session_attrs=read-write rejects a read-only database, and accepts it again', async () => {
   const name = new URL(database.url).pathname.slice(1)
   const sql = createDatabaseClient(`${database.url}?target_session_attrs=read-write`, {
     maxConnections: 1,
@@ -68,7 +68,7 @@ test('target_session_attrs=read-write rejects a read-only database, and accepts 
   await expect(sql`select 1 as one`).rejects.toMatchObject({ code: NO_WRITABLE_SERVER })
   await server.unsafe(`alter database ${name} reset default_transaction_read_only`)
   const isConnected = () => sql`select 1 as one`.then(() => true).catch(() => false)
-  await until('it connects', isConnected, 2_000)
+  await until('it connects', isConnected)
   await sql.end({ timeout: 1 })
 })
 

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { request } from 'node:http'
 import { connect } from 'node:net'
-import { timed, until } from '@pool/test-kit/poll.ts'
+import { until } from '@pool/test-kit/poll.ts'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { type Api, startApi, toEntry } from '../support/api.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -69,7 +69,7 @@ describe('a graceful stop', () => {
   afterAll(() => database?.drop())
 
   test('under load: readiness fails first, clients that respect it lose no request, and the exit code is 0', async () => {
-    const api = await start(database.url, { PDM_DRAIN_DELAY: '500ms' })
+    const api = await start(database.url, { PDM_DRAIN_DELAY: '5s' })
     const sent: ReserveResult[] = []
     const names: string[] = []
     const readiness: string[] = []
@@ -90,35 +90,31 @@ describe('a graceful stop', () => {
       }
     })()
     await until('the load runs', () => sent.length > 100)
-    const { result, ms } = await timed(() => api.process.stop('SIGTERM'))
+    const exit = await api.process.stop('SIGTERM', MAX_STOP_MS)
     await Promise.all([...callers, balancer])
-    expect(result).toEqual({ code: 0, signal: null })
-    expect(ms).toBeLessThan(10_000)
+    expect(exit).toEqual({ code: 0, signal: null })
     expect(new Set(readiness)).toEqual(new Set(['200 ok', '503 draining']))
     expect(new Set(sent.map(one => one.outcome))).toEqual(new Set([201]))
     const rows = await database.sql<{ digest: string }[]>`
       select encode(token_hash, 'hex') as digest from pool_allocations where subdomain like 'respects-%'`
     expect(new Set(rows.map(row => row.digest))).toEqual(new Set(sent.map(one => tokenDigest(one.token ?? ''))))
-    process.stdout.write(`SIGTERM under load: ${sent.length} requests, all answered, exit after ${Math.round(ms)} ms\n`)
+    process.stdout.write(`SIGTERM under load: ${sent.length} requests, all answered\n`)
   })
 
   test('under continuing load: no acknowledged write is lost, and later connections are refused', async () => {
     const api = await start(database.url)
     const sent: ReserveResult[] = []
-    let over = false
     const callers = Array.from({ length: 16 }, async (_, caller) => {
-      for (let round = 0; !over; round += 1) {
+      for (let round = 0; ; round += 1) {
         const answer = await reserveAlone(api, `regardless-${caller}-${round}`)
         sent.push(answer)
         if (answer.outcome === 'ECONNREFUSED') return
       }
     })
     await until('the load runs', () => sent.length > 100)
-    const { result, ms } = await timed(() => api.process.stop('SIGTERM'))
-    over = true
+    const exit = await api.process.stop('SIGTERM', MAX_STOP_MS)
     await Promise.all(callers)
-    expect(result).toEqual({ code: 0, signal: null })
-    expect(ms).toBeLessThan(10_000)
+    expect(exit).toEqual({ code: 0, signal: null })
     // A connection in the accept queue is reset when the listener closes; none gets a wrong response.
     expect([201, 'ECONNREFUSED', 'ECONNRESET']).toEqual(
       expect.arrayContaining([...new Set(sent.map(one => one.outcome))]),
@@ -164,9 +160,7 @@ describe('a graceful stop', () => {
     const exited = once(child, 'exit')
     await until('it is ready', () => output.includes('"msg":"ready"'))
     child.disconnect()
-    const { result, ms } = await timed(() => exited)
-    expect(result).toEqual([0, null])
-    expect(ms).toBeLessThan(MAX_STOP_MS)
+    expect(await exited).toEqual([0, null])
     expect(output).toContain('parent gone')
   })
 })

@@ -15,12 +15,14 @@ test('a zone lock outlasts the lifetime that the driver gives connections', asyn
   const limits = { waitMs: 10_000, idleTimeoutMs: 30_000, timeoutMs: 5_000 }
   const [one, two] = [createZoneLocks(database.url, limits), createZoneLocks(database.url, limits)]
   const events: string[] = []
+  const isHeld = Promise.withResolvers<void>()
   const first = one.withLock('pool.test', async lock => {
+    isHeld.resolve()
     await sleep(2_500)
     await lock.assertHeld()
     events.push('first ends')
   })
-  await sleep(100)
+  await isHeld.promise
   const second = two.withLock('pool.test', async () => {
     events.push('second starts')
   })

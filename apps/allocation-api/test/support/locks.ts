@@ -52,7 +52,7 @@ export const countLockWaiters = async (sql: Sql, pattern = '%'): Promise<number>
   return row?.count ?? 0
 }
 
-export const untilSessionsWait = (sql: Sql, count: number, pattern = '%', withinMs = 20_000): Promise<true> =>
+export const untilSessionsWait = (sql: Sql, count: number, pattern = '%', withinMs = 40_000): Promise<true> =>
   until(
     `${count} sessions wait for a lock in a statement like ${pattern}`,
     async () => (await countLockWaiters(sql, pattern)) >= count || undefined,
@@ -68,9 +68,9 @@ export const runInOrder = async <First, Second>(
 ): Promise<[First, Second]> => {
   const held = await lockRow(sql, name)
   const firstResult = first()
-  await untilSessionsWait(sql, 1, '%', 5_000)
+  await untilSessionsWait(sql, 1)
   const secondResult = second()
-  await untilSessionsWait(sql, 2, '%', 5_000)
+  await untilSessionsWait(sql, 2)
   await held.release()
   return Promise.all([firstResult, secondResult])
 }
