@@ -35,7 +35,9 @@ test.each(['allocation-api', 'lease-witness'])('runs with the flags of the start
   await api.kill()
   expect(execArgv).toEqual(SERVICE_FLAGS)
   const { scripts } = JSON.parse(readFileSync(join(import.meta.dirname, '../../../apps', app, 'package.json'), 'utf8'))
-  expect(scripts.start.split(' ').slice(0, -1)).toEqual(['node', ...SERVICE_FLAGS])
+  // The module that rejects an older Node is for people who start a service by hand.
+  const requireNode = ['--import', '../../packages/node-service/require-node.mjs']
+  expect(scripts.start.split(' ').slice(0, -1)).toEqual(['node', ...requireNode, ...SERVICE_FLAGS])
 })
 
 test('is killed after the stop timeout', async () => {
