@@ -13,6 +13,8 @@ export interface LockedDataDir extends Disposable {
 
 const EXIT_TIMEOUT_MS = 2_000
 const POLL_MS = 20
+/** The position of num_threads in /proc/<pid>/stat after the state: see proc(5). */
+const THREADS_FIELD = 16
 
 const isWorkerd = (pid: string): boolean => {
   try {
@@ -27,9 +29,22 @@ const isWorkerd = (pid: string): boolean => {
   }
 }
 
+/** While a process exits it has no command line any more, but its files are open until its last thread has ended. */
+const hasExited = (pid: string): boolean => {
+  if (process.platform !== 'linux') return !isWorkerd(pid)
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    const [state = '', ...numbers] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    return 'ZX'.includes(state) && Number(numbers[THREADS_FIELD]) <= 1
+  } catch {
+    return true
+  }
+}
+
 /** The watchdog of a killed start kills its workerd too. Until that has exited, the files may still change. */
 const waitForExit = async (pid: string, timeoutMs: number): Promise<void> => {
-  for (const deadline = performance.now() + timeoutMs; isWorkerd(pid); await sleep(POLL_MS)) {
+  if (!isWorkerd(pid)) return
+  for (const deadline = performance.now() + timeoutMs; !hasExited(pid); await sleep(POLL_MS)) {
     if (performance.now() > deadline) {
       throw new Error(`workerd of an earlier start (process ${pid}) still uses this data directory: stop it first`)
     }
