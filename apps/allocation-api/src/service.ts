@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createDatabaseClient, type DatabaseClientOptions } from '@pool/database/client'
 import { countConnections } from '@pool/database/connections'
-import { createWriteCheck, createWriteProbe } from '@pool/database/durability'
+import { createWriteCheck, createWriteProbe, DURABILITIES } from '@pool/database/durability'
 import { isDatabaseReadOnly, isDatabaseUnavailable, NotWrittenError } from '@pool/database/errors'
 import { createHealthCheck } from '@pool/database/health-check'
 import { prepareDatabase } from '@pool/database/prepare-database'
@@ -13,11 +13,13 @@ import { waitForDatabase } from '@pool/database/wait-for-database'
 import { createWriter } from '@pool/database/writer'
 import { type ConfigIssue, ConfigIssuesError, type Env } from '@pool/node-service/env'
 import { type HttpServer, listen } from '@pool/node-service/http-server'
+import { createMetricsRegistry } from '@pool/node-service/metrics-registry'
 import { runPeriodically } from '@pool/node-service/run-periodically'
 import { type CoveredPool, createPoolRegistry } from './allocation/pool-registry.ts'
 import { createAllocationReader } from './allocation/reader.ts'
 import { createAllocationRepository } from './allocation/repository.ts'
 import { createAllocationService } from './allocation/service.ts'
+import { toPoolSizes } from './config/config.ts'
 import { findConfigWarnings } from './config/warnings.ts'
 import { createCredentialService, toRateLimitKey } from './credentials/service.ts'
 import { createRetention } from './database/retention.ts'
@@ -34,12 +36,13 @@ import { createClientAddress } from './http/client-address.ts'
 import { createStartingApp } from './http/starting-app.ts'
 import { createStreamLimiter } from './http/streams.ts'
 import { createIdempotency } from './idempotency/idempotency.ts'
+import { readFreeBytes } from './lib/free-space.ts'
 import { createRateLimiter } from './lib/rate-limiter.ts'
 import { toBucketName } from './naming/naming.ts'
 import { reservedLabels } from './naming/reserved-labels.ts'
 import { traceStatements } from './observability/domain/tracer.ts'
 import type { Logger } from './observability/log.ts'
-import { createMetrics, readFreeBytes } from './observability/metrics.ts'
+import { createMetrics } from './observability/metrics.ts'
 import { createObserver } from './observability/observer.ts'
 import { createReconciler } from './reconciler/reconciler.ts'
 import { createZoneLocks } from './reconciler/zone-lock.ts'
@@ -70,11 +73,7 @@ const POOL_REFRESH_MS = 5_000
 const TRANSFER_IDLE_MS = 90_000
 /** Retention times are a day or longer, so nothing has to be deleted at once. */
 const RETENTION_INTERVAL_MS = 600_000
-/** As many locked rows are waited for at a time. They are opened on demand. */
-const WAITING_CONNECTIONS = 4
 const WAITING_IDLE_S = 30
-/** For the reconciler, deployments and the pool registry. A statement of theirs that waits for a lock delays no request. */
-const BACKGROUND_CONNECTIONS = 8
 const PROVIDER_TIMEOUT_MS = 10_000
 /** Below the contract's 8 s for one credential check, so that there is time for the response. */
 const CREDENTIAL_CHECK_TIMEOUT_MS = 7_900
@@ -127,7 +126,11 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
   const acceptsLoopback = dnsProvider.kind === 'local'
   let phase: 'starting' | 'ready' | 'draining' = 'starting'
   const stopping = new AbortController()
-  const metrics = createMetrics({ version: VERSION, nodeVersion, providerKind: dnsProvider.kind })
+  const metrics = createMetrics(createMetricsRegistry(), {
+    version: VERSION,
+    nodeVersion,
+    providerKind: dnsProvider.kind,
+  })
   const { tracing: settings } = config
   // The import costs start time and memory.
   const tracing = settings && (await import('./observability/tracing.ts')).startTracing(settings, VERSION)
@@ -156,16 +159,16 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     { maxStatementMs = timeoutMs, ...options }: Partial<DatabaseClientOptions> = {},
   ) =>
     createDatabaseClient(config.database.url, { applicationName, maxConnections, maxStatementMs, sessions, ...options })
-  const writeSql = openPool('allocation-api write', config.database.poolSize)
-  const readSql = openPool('allocation-api read', Math.max(2, Math.ceil(config.database.poolSize / 2)))
-  const slowSql = openPool('allocation-api wait', WAITING_CONNECTIONS, {
+  const sizes = toPoolSizes(config.database.poolSize)
+  const writeSql = openPool('allocation-api write', sizes.write)
+  const readSql = openPool('allocation-api read', sizes.read)
+  const slowSql = openPool('allocation-api wait', sizes.waiting, {
     pipelines: false,
     idleTimeoutS: WAITING_IDLE_S,
   })
-  const sql = openPool('allocation-api', BACKGROUND_CONNECTIONS, { pipelines: false })
-  // Two, so that a write that hangs does not delay the health check.
-  const healthCheckSql = openPool('allocation-api probe', 2)
-  const countSql = openPool('allocation-api count', 1, { maxStatementMs: COUNT_TIMEOUT_MS })
+  const sql = openPool('allocation-api', sizes.background, { pipelines: false })
+  const healthCheckSql = openPool('allocation-api probe', sizes.probe)
+  const countSql = openPool('allocation-api count', sizes.count, { maxStatementMs: COUNT_TIMEOUT_MS })
   const zoneLocks = createZoneLocks(config.database.url, {
     waitMs: ZONE_LOCK_WAIT_MS,
     idleTimeoutMs: ZONE_LOCK_IDLE_MS,
@@ -200,6 +203,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
   let covered: readonly CoveredPool[] = []
   const schema = await readSchema()
   const schemaCheck = createSchemaCheck(sql, schema, observer.onSchemaMisfit)
+  const acceptsRequests = async () => schemaCheck.fits() && (await acceptsWrites())
   const clients = [sql, writeSql, readSql, slowSql, healthCheckSql, countSql]
   let remedy = ''
   const startDatabase = async () => {
@@ -345,10 +349,11 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
       isCircuitOpen: reconciler.isCircuitOpen,
       drainingPools: () => pools().draining,
       durability: async () => ((await acceptsWrites()) ? writeCheck.durability() : null),
-      isReady: async () => phase === 'ready' && schemaCheck.fits() && (await acceptsWrites()),
+      durabilities: DURABILITIES,
+      isReady: async () => phase === 'ready' && (await acceptsRequests()),
       acceptsWrites,
       countConnections: () => countConnections(healthCheckSql, HEALTH_CHECK_TIMEOUT_MS),
-      freeBytes: () => readFreeBytes(config.deployments.dataDir),
+      freeBytes: () => readFreeBytes(config.deployments.dataDir).catch(() => null),
       managedPools: () => managed,
     },
     error => observer.onError('metrics source unavailable', error),
@@ -380,7 +385,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
         keepMs: 0,
         now: () => performance.now(),
       }),
-      acceptsWrites: async () => schemaCheck.fits() && (await acceptsWrites()),
+      acceptsWrites: acceptsRequests,
       phase: () => phase,
       pools,
     },

@@ -127,7 +127,7 @@ projected:
 {{- end }}
 {{- end }}
 
-{{/* A list of NetworkPolicyPeers in one rule of ingress. An empty list is no rule: Kubernetes would allow every client. */}}
+{{/* A list of NetworkPolicyPeers in one rule of ingress. An empty list is not a rule: Kubernetes would allow every client. */}}
 {{- define "ingressRule" -}}
 {{- if .from -}}
 - from:
@@ -138,7 +138,7 @@ projected:
 {{- end }}
 {{- end }}
 
-{{/* One rule of egress. `destination` has `to` and `port`. An empty `to` is no rule. */}}
+{{/* One rule of egress. `destination` has `to` and `port`. An empty `to` is not a rule. */}}
 {{- define "egressRule" -}}
 {{- if .destination.to -}}
 - to:

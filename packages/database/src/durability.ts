@@ -1,12 +1,14 @@
 import type { Sql } from './client.ts'
 import type { Sessions } from './sessions.ts'
 
+export const DURABILITIES = ['synchronous', 'single', 'asynchronous', 'volatile'] as const
+
 /**
  * What a commit has survived when it is acknowledged. `synchronous`: it is on a standby as well. `single`: it is on this
  * server's disk, and there is no standby. `asynchronous`: a standby that is promoted may lack it. `volatile`: the server
  * itself may lose it.
  */
-export type Durability = 'synchronous' | 'single' | 'asynchronous' | 'volatile'
+export type Durability = (typeof DURABILITIES)[number]
 
 interface ProbeRow {
   readonly synchronousCommit: string

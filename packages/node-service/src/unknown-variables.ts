@@ -39,7 +39,7 @@ const suggest = (name: string, known: readonly string[]): string | null => {
     : null
 }
 
-/** The variables that are set, look like those of this service, and are none of them. */
+/** The variables that are set, look like those of this service, but do not exist. */
 export const findUnknownVariables = (env: Env, { prefixes, names }: KnownVariables): readonly UnknownVariable[] => {
   const known = new Set(names)
   const serviceLinks = Object.keys(env).flatMap(name => toServiceLink(name) ?? [])

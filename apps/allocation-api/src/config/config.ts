@@ -121,6 +121,23 @@ const readTrustedProxies = (env: EnvReader): readonly Network[] =>
     return network ?? []
   })
 
+/**
+ * How many connections each pool of a process opens at most, on demand. Those that hold the locks of zones are not included.
+ */
+export const toPoolSizes = (poolSize: number) => ({
+  write: poolSize,
+  read: Math.max(2, Math.ceil(poolSize / 2)),
+  /** As many locked rows are waited for at a time. */
+  waiting: 4,
+  /** For the reconciler, deployments and the pool registry. A statement of theirs that waits for a lock delays no request. */
+  background: 8,
+  /** Two, so that a write that hangs does not delay the health check. */
+  probe: 2,
+  count: 1,
+  /** At the start, for checks and migrations. */
+  start: 1,
+})
+
 export const readDatabaseUrl = (env: EnvReader): Pick<Config['database'], 'url' | 'usesTls'> => {
   const url = env.required('PDM_DATABASE_URL', 'postgres://user:password@host:5432/database')
   const connection = url === '' ? null : parseConnectionString(url)

@@ -3,6 +3,7 @@ import { createDatabaseClient } from '@pool/database/client'
 import { withTimeout } from '@pool/database/with-timeout'
 import type { Env } from '@pool/node-service/env'
 import { EXIT_FAILURE, EXIT_INVALID_CONFIG } from '@pool/node-service/run-service'
+import { toPoolSizes } from '../config/config.ts'
 import { SECRET_VARIABLES } from '../config/variables.ts'
 import { findConfigWarnings } from '../config/warnings.ts'
 import { createHttpsGet } from '../credentials/https-client.ts'
@@ -26,8 +27,6 @@ interface Limits {
 const LIMITS: Limits = { statementMs: 6_000, callMs: 8_000 }
 /** For one group of checks, whose parts have shorter limits of their own. */
 const GROUP_TIMEOUT_MS = 60_000
-/** Connections that a process opens besides those for reads and writes, without those for zone locks. */
-const OTHER_CONNECTIONS = 16
 
 const checkDns = async (config: ServiceConfig, timeoutMs: number): Promise<readonly Finding[]> => {
   const { dnsProvider, managedDomains } = config
@@ -92,7 +91,7 @@ const runGroup = async (name: string, run: () => Promise<readonly Finding[]>): P
 const findAll = async (config: ServiceConfig, dependencies: Required<Dependencies>): Promise<readonly Finding[]> => {
   const { database, deployments, env } = config
   const { statementMs, callMs } = dependencies.limits
-  const connections = database.poolSize + Math.max(2, Math.ceil(database.poolSize / 2)) + OTHER_CONNECTIONS
+  const connections = Object.values(toPoolSizes(database.poolSize)).reduce((sum, size) => sum + size)
   const groups = await Promise.all([
     checkConfig(config),
     runGroup('database', async () =>

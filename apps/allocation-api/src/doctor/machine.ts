@@ -1,7 +1,8 @@
-import { access, constants, stat, statfs } from 'node:fs/promises'
+import { access, constants, stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import type { TerraformSettings } from '../config/terraform.ts'
 import type { Prerequisites } from '../deployments/terraform/prerequisites.ts'
+import { readFreeBytes } from '../lib/free-space.ts'
 import { bad, badWithAdvice, type Finding, good, notChecked } from './domain/report.ts'
 
 /** Terraform's providers alone can take hundreds of megabytes for each run. */
@@ -43,10 +44,7 @@ const checkDataDir = async (dataDir: string): Promise<Finding> => {
 
 export const checkFreeSpace = async (
   folder: string,
-  readFree: (path: string) => Promise<number> = async path => {
-    const { bavail, bsize } = await statfs(path)
-    return bavail * bsize
-  },
+  readFree: (path: string) => Promise<number> = readFreeBytes,
 ): Promise<Finding> => {
   const check = 'free space'
   const existing = await findExisting(resolve(folder))

@@ -30,7 +30,7 @@ const reportZones = async ({ config, provider, observer, signal }: StartupChecks
 
 const reportStorage = async ({ config, observer, signal }: StartupChecks): Promise<void> => {
   const { objectStorage, objectStorageCa, env } = config
-  // Whether anybody uses the default is unknown.
+  // Whether a deployment uses the default is unknown.
   if (!env.OBJECT_STORAGE_DOMAIN?.trim()) return
   const get = createHttpsGet({ deadlineMs: TIMEOUT_MS, extraCa: objectStorageCa })
   const unreachable = await findUnreachableStorage(objectStorage.domain, get)

@@ -1,5 +1,4 @@
-import { statfs } from 'node:fs/promises'
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from '@prometheus-io/client'
+import { Counter, Gauge, Histogram, type Registry } from '@prometheus-io/client'
 import { FAILURE_CAUSES } from '../reconciler/domain/status.ts'
 import { type DriftCheckResult, SYNC_OUTCOMES, type SyncOutcome } from './domain/observer.ts'
 import { type RequestLogEntry, toOperation } from './domain/request-log.ts'
@@ -35,6 +34,8 @@ export interface GaugeSources {
   drainingPools(): readonly string[]
   /** What an acknowledged write has survived; null while the database accepts no writes. */
   durability(): Promise<string | null>
+  /** Every value of `durability`. */
+  readonly durabilities: readonly string[]
   /** Whether `/readyz` is 200. */
   isReady(): Promise<boolean>
   acceptsWrites(): Promise<boolean>
@@ -45,18 +46,6 @@ export interface GaugeSources {
   /** The pools that this process manages. */
   managedPools(): readonly string[]
 }
-
-/**
- * Default metrics that have the suffix of another type, which `promtool check metrics` rejects: each is the sum of another
- * one, or replaced by `pdm_event_loop_active_seconds_total`.
- */
-const MISNAMED_METRICS = [
-  'nodejs_active_handles_total',
-  'nodejs_active_requests_total',
-  'nodejs_active_resources_total',
-  'nodejs_eventloop_utilization_histogram',
-  'nodejs_eventloop_utilization_summary',
-]
 
 const EMPTY_ZONE = {
   oldestPendingSeconds: 0,
@@ -70,14 +59,6 @@ const EMPTY_ZONE = {
 const DRIFT_CHECK_OUTCOMES = ['compared', 'unavailable'] as const
 const RUN_OUTCOMES = ['ready', 'destroyed', 'failed', 'released', 'lease-lost']
 
-const DURABILITIES = ['synchronous', 'single', 'asynchronous', 'volatile']
-
-/** Bytes that an unprivileged process may still write to the file system of `directory`; null if that is unknown. */
-export const readFreeBytes = async (directory: string): Promise<number | null> => {
-  const { bavail, bsize } = await statfs(directory).catch(() => ({ bavail: null, bsize: 0 }))
-  return bavail === null ? null : bavail * bsize
-}
-
 /** Without a value the gauge has no sample. */
 const setOrRemove = (gauge: Gauge, value: number | null): void => {
   if (value === null) gauge.remove()
@@ -86,12 +67,10 @@ const setOrRemove = (gauge: Gauge, value: number | null): void => {
 
 export type Metrics = ReturnType<typeof createMetrics>
 
-export const createMetrics = ({ version, nodeVersion, providerKind }: BuildInfo) => {
-  const registry = new Registry()
+/** Adds the metrics of the service to `registry`. */
+export const createMetrics = (registry: Registry, { version, nodeVersion, providerKind }: BuildInfo) => {
   const registers = [registry]
   let refreshGauges = async (): Promise<void> => {}
-  collectDefaultMetrics({ register: registry })
-  for (const name of MISNAMED_METRICS) registry.removeSingleMetric(name)
 
   const requests = new Histogram({
     name: 'pdm_http_request_duration_seconds',
@@ -219,7 +198,7 @@ export const createMetrics = ({ version, nodeVersion, providerKind }: BuildInfo)
       async collect() {
         const current = await sources.durability().catch(() => null)
         this.reset()
-        if (current) for (const mode of DURABILITIES) this.set({ mode }, mode === current ? 1 : 0)
+        if (current) for (const mode of sources.durabilities) this.set({ mode }, mode === current ? 1 : 0)
       },
     })
     const oldestPending = new Gauge({

@@ -114,7 +114,7 @@ const configuration: Broken[] = [
   { what: 'an invalid value', env: env => ({ ...env, PORT: 'http' }), check: 'configuration', fix: /PORT/, code: 2 },
   { what: 'no database URL', env: () => ({ PATH: '' }), check: 'configuration', fix: /PDM_DATABASE_URL/, code: 2 },
   {
-    what: 'a database URL that is no URL',
+    what: 'a database URL that is not a URL',
     env: env => ({ ...env, PDM_DATABASE_URL: `postgres://u:${SECRET}%zz@h/d` }),
     check: 'configuration',
     fix: /percent-encoded/,
@@ -149,7 +149,7 @@ const configuration: Broken[] = [
     code: 2,
   },
   {
-    what: 'a trusted proxy that is no network',
+    what: 'a trusted proxy that is not a network',
     env: env => ({ ...env, PDM_TRUSTED_PROXIES: 'proxy.internal' }),
     check: 'configuration',
     fix: /10\.0\.0\.0\/8/,
@@ -478,7 +478,7 @@ const machine: Broken[] = [
     fix: /install Terraform/,
   },
   {
-    what: 'a Terraform that is no program',
+    what: 'a Terraform that is not a program',
     env: env => ({ ...env, PDM_TERRAFORM_BINARY: toPath('plain') }),
     check: 'terraform binary',
     fix: /install Terraform/,

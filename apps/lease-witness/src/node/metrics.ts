@@ -1,4 +1,6 @@
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from '@prometheus-io/client'
+import { DURABILITIES } from '@pool/database/durability'
+import { createMetricsRegistry } from '@pool/node-service/metrics-registry'
+import { Counter, Gauge, Histogram } from '@prometheus-io/client'
 import type { MetricsSource, ObservedRequest } from '../http/types.ts'
 
 /** What a scrape reads. */
@@ -9,23 +11,10 @@ export interface GaugeSources {
   durability(): string | null
 }
 
-/** Default metrics that have the suffix of another type, which `promtool check metrics` rejects. */
-const MISNAMED_METRICS = [
-  'nodejs_active_handles_total',
-  'nodejs_active_requests_total',
-  'nodejs_active_resources_total',
-  'nodejs_eventloop_utilization_histogram',
-  'nodejs_eventloop_utilization_summary',
-]
-
-const DURABILITIES = ['synchronous', 'single', 'asynchronous', 'volatile']
-
 /** The metrics of the witness on Postgres. */
 export const createMetrics = () => {
-  const registry = new Registry()
+  const registry = createMetricsRegistry()
   const registers = [registry]
-  collectDefaultMetrics({ register: registry })
-  for (const name of MISNAMED_METRICS) registry.removeSingleMetric(name)
   const requests = new Histogram({
     name: 'lease_witness_http_request_duration_seconds',
     help: 'Seconds until the response headers were ready, which includes waits, by method, route and status.',

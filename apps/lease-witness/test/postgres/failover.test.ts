@@ -2,23 +2,14 @@ import { createDatabaseClient } from '@pool/database/client'
 import { missingMachinePostgres, startMachinePostgres } from '@pool/test-kit/machine-postgres.ts'
 import { until } from '@pool/test-kit/poll.ts'
 import { type Replication, startReplicatedPostgres } from '@pool/test-kit/replicated-postgres.ts'
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { openLeases } from '../../src/node/leases.ts'
-import { migrateDatabase, startTestReplica, TIMEOUT_MS } from './support/database.ts'
-import { FencedResource, RecordingClient, untilServing } from './support/fencing.ts'
+import { migrateDatabase, TIMEOUT_MS } from './support/database.ts'
+import { FencedResource, untilServing, useClients } from './support/fencing.ts'
 
 const JUMP = 2 ** 20
 
-const cleanups: (() => unknown)[] = []
-afterEach(async () => {
-  for (const cleanUp of cleanups.splice(0).reverse()) await cleanUp()
-})
-
-const startClient = async (url: string, timeoutMs = TIMEOUT_MS): Promise<RecordingClient> => {
-  const replica = await startTestReplica(url, { listens: false, timeoutMs })
-  cleanups.push(() => replica.close())
-  return new RecordingClient(replica)
-}
+const { cleanups, startClient } = useClients()
 
 describe('a standby is promoted', () => {
   const startPair = async (replication: Replication) => {

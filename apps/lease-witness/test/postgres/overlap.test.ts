@@ -3,9 +3,9 @@ import { missingMachinePostgres, startMachinePostgres } from '@pool/test-kit/mac
 import { until } from '@pool/test-kit/poll.ts'
 import { proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
 import { startReplicatedPostgres } from '@pool/test-kit/replicated-postgres.ts'
-import { afterEach, expect, test } from 'vitest'
-import { migrateDatabase, startTestReplica } from './support/database.ts'
-import { FencedResource, RecordingClient, untilServing } from './support/fencing.ts'
+import { expect, test } from 'vitest'
+import { migrateDatabase } from './support/database.ts'
+import { FencedResource, type RecordingClient, untilServing, useClients } from './support/fencing.ts'
 
 /** Each slot is used twice: half of its leases survive with an older expiry, the others are lost altogether. */
 const SLOTS = proofSize(200, 10)
@@ -13,17 +13,9 @@ const SLOTS = proofSize(200, 10)
 const TTL_MS = 10_000
 const MAX_WAIT_MS = 6 * TTL_MS
 const LATE_WRITES = 5
+const TIMEOUT_MS = 2_000
 
-const cleanups: (() => unknown)[] = []
-afterEach(async () => {
-  for (const cleanUp of cleanups.splice(0).reverse()) await cleanUp()
-})
-
-const startClient = async (url: string): Promise<RecordingClient> => {
-  const replica = await startTestReplica(url, { listens: false, timeoutMs: 2_000 })
-  cleanups.push(() => replica.close())
-  return new RecordingClient(replica)
-}
+const { cleanups, startClient } = useClients()
 
 /** What the older holder knows of its lease. */
 interface OlderLease {
@@ -106,7 +98,7 @@ test('after the promotion of an asynchronous standby, two holders exist for at m
   const postgres = await startReplicatedPostgres('asynchronous')
   cleanups.push(() => postgres.remove())
   await migrateDatabase(postgres.primaryUrl())
-  const client = await startClient(postgres.url)
+  const client = await startClient(postgres.url, TIMEOUT_MS)
   const standby = createDatabaseClient(postgres.standbyUrl(), { maxConnections: 1, applicationName: 'tests' })
   cleanups.push(() => standby.end({ timeout: 0 }))
   await proveOverlap('promotion', client, {
@@ -129,7 +121,7 @@ test.skipIf(missingMachinePostgres)(
     cleanups.push(() => server[Symbol.asyncDispose]())
     const url = await server.createDatabase('witness')
     await migrateDatabase(url)
-    const client = await startClient(url)
+    const client = await startClient(url, TIMEOUT_MS)
     let backup = ''
     await proveOverlap('restore', client, {
       keep: async () => {

@@ -101,7 +101,7 @@ export const judgeDatabase = (facts: DatabaseFacts, client: DatabaseClientFacts)
           `${role} is a superuser, so a defect of the service could reach every database`,
           "create a role that owns this database only: create role pdm login password '…'; alter database <name> owner to pdm",
         )
-      : good('database role', `${role} is no superuser`),
+      : good('database role', `${role} is not a superuser`),
     ...(schema === null
       ? [
           bad(

@@ -1,6 +1,7 @@
 import { until } from '@pool/test-kit/poll.ts'
+import { afterEach } from 'vitest'
 import type { WriteOutcome } from '../../../src/lease-service.ts'
-import type { TestReplica } from './database.ts'
+import { startTestReplica, type TestReplica, TIMEOUT_MS } from './database.ts'
 
 export interface Grant {
   readonly slot: string
@@ -75,3 +76,19 @@ export const untilServing = (client: RecordingClient) =>
     const read = await client.replica.leases.read({ slot: 'probe', encoded: 'probe' }, [])
     return written.kind === 'rejected' && read.kind === 'absent'
   })
+
+/** Starts clients, each with a replica of its own. After a test, what is in `cleanups` is called, the last one first. */
+export const useClients = () => {
+  const cleanups: (() => unknown)[] = []
+  afterEach(async () => {
+    for (const cleanUp of cleanups.splice(0).reverse()) await cleanUp()
+  })
+  return {
+    cleanups,
+    async startClient(url: string, timeoutMs = TIMEOUT_MS): Promise<RecordingClient> {
+      const replica = await startTestReplica(url, { listens: false, timeoutMs })
+      cleanups.push(() => replica.close())
+      return new RecordingClient(replica)
+    },
+  }
+}
