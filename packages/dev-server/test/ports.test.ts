@@ -10,6 +10,18 @@ test('freePort returns a port that is not in use', async () => {
   expect(await isPortInUse(port, true)).toBe(false)
 })
 
+test('freePort returns different ports below the range of the system', async () => {
+  const ports = await Promise.all(Array.from({ length: 100 }, freePort))
+  expect(new Set(ports).size).toBe(100)
+  expect(Math.max(...ports)).toBeLessThan(32_768)
+})
+
+test('freePort omits a port that another socket uses', async () => {
+  const port = await freePort()
+  await occupy(port + 1)
+  expect(await freePort()).not.toBe(port + 1)
+})
+
 test.each(['127.0.0.1', '0.0.0.0', '::'])('a TCP listener on %s uses its port for TCP only', async host => {
   const server = createServer()
   const port = await freePort()
@@ -22,7 +34,6 @@ test.each(['127.0.0.1', '0.0.0.0', '::'])('a TCP listener on %s uses its port fo
 
 test.each(['127.0.0.1', '0.0.0.0'])('a UDP socket on %s uses its port for UDP only', async host => {
   const socket = createSocket('udp4')
-  // A UDP port that the system chooses may be the TCP port of an outgoing connection.
   const port = await freePort()
   await new Promise<void>(resolve => socket.bind(port, host, resolve))
   expect(await isPortInUse(port, true)).toBe(true)
