@@ -437,22 +437,15 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     }),
   ]
   phase = 'ready'
-  // Everything else works without it, so the start neither waits nor fails.
-  void provisioner.preflight().then(
-    missing => {
-      if (missing !== null) observer.onDeploymentsUnavailable(missing)
-    },
-    error => observer.onError('deployment preflight failed', error),
-  )
-
-  void reportLimitations({ config, provider, observer, signal: stopping.signal }).catch(error =>
-    observer.onError('checks at the start failed', error),
-  )
+  const startChecks = new AbortController()
+  // Everything else works, so the start neither waits nor fails.
+  void reportLimitations({ config, provider, provisioner, observer, signal: startChecks.signal })
 
   return {
     address: { ...ports, dns: { kind: dnsProvider.kind, ...info }, managedDomains },
     async stop() {
       phase = 'draining'
+      startChecks.abort()
       // Readiness is off, and load balancers need time to notice.
       await sleep(config.drainMs)
       stopping.abort()

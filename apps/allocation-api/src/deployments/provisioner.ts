@@ -80,8 +80,11 @@ type Log = (line: DeploymentLogLine) => void
 
 /** Creates and destroys the infrastructure of a deployment. Calls with the same state key never overlap within a process. */
 export interface Provisioner {
-  /** What is missing for a call to work, as a sentence, or null. Called before each operation, so it must be fast. */
-  preflight(): Promise<string | null>
+  /**
+   * What is missing for a call to work, as a sentence, or null. Called before each operation, so it must be fast. Rejects with
+   * the reason of `signal` when it aborts.
+   */
+  preflight(signal?: AbortSignal): Promise<string | null>
   /** Identifies the content of the module that an apply uses, for people: `cluster@sha256:0123456789ab`. */
   moduleVersion(): Promise<string>
   /**

@@ -1,4 +1,5 @@
 import { createHttpsGet } from '../credentials/https-client.ts'
+import type { Provisioner } from '../deployments/provisioner.ts'
 import type { DnsProvider } from '../dns/provider.ts'
 import type { Observer } from '../observability/domain/observer.ts'
 import type { ServiceConfig } from '../service-config.ts'
@@ -14,8 +15,12 @@ export interface StartupChecks {
     'managedDomains' | 'dnsProvider' | 'dns' | 'objectStorage' | 'objectStorageCa' | 'env'
   >
   readonly provider: Pick<DnsProvider, 'checkZone' | 'concurrency'>
-  readonly observer: Pick<Observer, 'onZonesUnusable' | 'onObjectStorageUnreachable'>
-  /** Ends the checks. */
+  readonly provisioner: Pick<Provisioner, 'preflight'>
+  readonly observer: Pick<
+    Observer,
+    'onZonesUnusable' | 'onObjectStorageUnreachable' | 'onDeploymentsUnavailable' | 'onError'
+  >
+  /** Ends the checks: what they find afterwards may come from the stop. */
   readonly signal: AbortSignal
 }
 
@@ -38,7 +43,18 @@ const reportStorage = async ({ config, observer, signal }: StartupChecks): Promi
   for (const reason of unreachable) observer.onObjectStorageUnreachable(reason)
 }
 
-/** Reports what the service cannot do as it is configured. It serves everything else meanwhile. */
+const reportDeployments = async ({ provisioner, observer, signal }: StartupChecks): Promise<void> => {
+  const missing = await provisioner.preflight(signal)
+  if (missing !== null && !signal.aborted) observer.onDeploymentsUnavailable(missing)
+}
+
+/** Reports what the service cannot do as it is configured. It serves everything else meanwhile. Never rejects. */
 export const reportLimitations = async (checks: StartupChecks): Promise<void> => {
-  await Promise.all([reportZones(checks), reportStorage(checks)])
+  const { observer, signal } = checks
+  const reports = [reportZones, reportStorage, reportDeployments].map(report =>
+    report(checks).catch(error => {
+      if (!signal.aborted) observer.onError('checks at the start failed', error)
+    }),
+  )
+  await Promise.all(reports)
 }

@@ -220,6 +220,11 @@ describe('the preflight check', () => {
       /did not report a version: .*PDM_TERRAFORM_BINARY\.$/,
     ],
     [
+      'a binary that something else stops',
+      site => ({ binary: fakeBinary(site, 'kill -TERM $$') }),
+      /terraform was ended by SIGTERM before it reported a version: check the log of the system/,
+    ],
+    [
       'a file in place of the data directory',
       site => ({ binary: fakeBinary(site, version('1.9.0')), dataDir: join(site.folder, 'terraform') }),
       /^PDM_DEPLOYMENTS_DIR is .*, which is not writable; check its permissions\.$/,

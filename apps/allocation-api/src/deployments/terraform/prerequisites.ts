@@ -1,4 +1,4 @@
-import { execFile } from 'node:child_process'
+import { type ExecFileException, execFile } from 'node:child_process'
 import { access, constants, mkdir, readdir, stat } from 'node:fs/promises'
 import { delimiter, dirname, isAbsolute, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
@@ -32,6 +32,12 @@ export const isTooOld = (version: string): boolean => {
     .find(value => value !== 0)
   return (difference ?? 0) < 0
 }
+
+/** `error`: how the command failed; null: it printed something else. */
+const explainNoVersion = (path: string, error: ExecFileException | null): string =>
+  error?.signal && !error.killed
+    ? `${path} was ended by ${error.signal} before it reported a version: check the log of the system for the cause, such as too little memory.`
+    : `${path} did not report a version: set the path of Terraform or OpenTofu in PDM_TERRAFORM_BINARY.`
 
 const executeFile = promisify(execFile)
 
@@ -75,9 +81,9 @@ export class Prerequisites {
     this.#options = options
   }
 
-  /** What is missing, as a sentence, or null. */
-  async check(): Promise<string | null> {
-    return (await this.checkBinary()) ?? (await this.#checkDataDir()) ?? (await this.checkModule())
+  /** What is missing, as a sentence, or null. Rejects with the reason of `signal` when it aborts. */
+  async check(signal?: AbortSignal): Promise<string | null> {
+    return (await this.checkBinary(signal)) ?? (await this.#checkDataDir()) ?? (await this.checkModule())
   }
 
   /** Resolves a path, or a name on the PATH; null if there is no such executable. */
@@ -93,9 +99,9 @@ export class Prerequisites {
   }
 
   /** As `check`, of the binary only. */
-  async checkBinary(): Promise<string | null> {
+  async checkBinary(signal?: AbortSignal): Promise<string | null> {
     const path = await this.findBinary()
-    if (path !== null) return this.#checkVersion(path)
+    if (path !== null) return this.#checkVersion(path, signal)
     const { binary } = this.#options
     return binary === null
       ? `Neither terraform nor tofu is on the PATH: ${INSTALL}, or set PDM_TERRAFORM_BINARY.`
@@ -103,16 +109,18 @@ export class Prerequisites {
   }
 
   /** Runs the binary only if its file has changed since the last check. */
-  async #checkVersion(path: string): Promise<string | null> {
+  async #checkVersion(path: string, signal: AbortSignal | undefined): Promise<string | null> {
     const { mtimeMs, size, ino } = await stat(path)
     const file = `${path} ${mtimeMs} ${size} ${ino}`
     if (this.#versionCheck?.file === file) return this.#versionCheck.problem
     const { env } = this.#options
-    const result = await executeFile(path, ['version', '-json'], { env, timeout: VERSION_TIMEOUT_MS }).catch(() => null)
-    const version = result && parseVersion(result.stdout)
+    const options = { env, timeout: VERSION_TIMEOUT_MS, ...(signal ? { signal } : {}) }
+    const result = await executeFile(path, ['version', '-json'], options).catch((error: ExecFileException) => error)
+    // Also if a signal to the process group ended the binary first.
+    signal?.throwIfAborted()
+    const version = 'stdout' in result && !(result instanceof Error) ? parseVersion(result.stdout) : null
     // Not cached: the machine may have been too busy for a response in time.
-    if (!version)
-      return `${path} did not report a version: set the path of Terraform or OpenTofu in PDM_TERRAFORM_BINARY.`
+    if (!version) return explainNoVersion(path, result instanceof Error ? result : null)
     const problem = isTooOld(version)
       ? `${path} is version ${version}, but ${MIN_VERSION} or later is required: ${INSTALL}, or set PDM_TERRAFORM_BINARY.`
       : null

@@ -168,8 +168,8 @@ class TerraformProvisioner implements Provisioner {
     this.#prerequisites = createPrerequisites(options)
   }
 
-  preflight(): Promise<string | null> {
-    return this.#prerequisites.check()
+  preflight(signal?: AbortSignal): Promise<string | null> {
+    return this.#prerequisites.check(signal)
   }
 
   moduleVersion(): Promise<string> {

@@ -12,7 +12,6 @@ export type ErrorEvent =
   | 'pool refresh failed'
   | 'deployment failed unexpectedly'
   | 'deployment lease renewal failed'
-  | 'deployment preflight failed'
   | 'checks at the start failed'
   | 'metrics source unavailable'
 
