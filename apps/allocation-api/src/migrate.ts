@@ -3,10 +3,10 @@ import { createDatabaseClient } from '@pool/database/client'
 import { isDatabaseUnavailable } from '@pool/database/errors'
 import { listPendingMigrations, migrate, SchemaVersionError } from '@pool/database/migrations'
 import { explainStartupError } from '@pool/database/startup-errors'
-import { EnvReader } from '@pool/node-service/env'
+import { readEnvironment } from '@pool/node-service/read-environment'
 import { EXIT_FAILURE, EXIT_INVALID_CONFIG, exitWith, exitWithConfigIssues } from '@pool/node-service/run-service'
-import { mergeIssues, readSecretFiles } from '@pool/node-service/secret-files'
 import { readDatabaseUrl } from './config/config.ts'
+import { knownVariables } from './config/variables.ts'
 import { readSchema } from './database/schema.ts'
 import { describeError } from './observability/domain/redact.ts'
 
@@ -28,11 +28,8 @@ const readArguments = (): { check: boolean } => {
 }
 
 const { check } = readArguments()
-const secrets = readSecretFiles(process.env, ['PDM_DATABASE_URL'])
-const env = new EnvReader(secrets.env)
-const { url, usesTls } = readDatabaseUrl(env)
-const issues = mergeIssues(secrets.issues, env.issues)
-if (issues.length > 0) exitWithConfigIssues(issues)
+const parsed = readEnvironment(process.env, { known: knownVariables, secrets: ['PDM_DATABASE_URL'] }, readDatabaseUrl)
+const { url, usesTls } = 'config' in parsed ? parsed.config : exitWithConfigIssues(parsed.issues)
 const sql = createDatabaseClient(url, { maxConnections: 1, applicationName: 'allocation-api migrate' })
 try {
   const schema = await readSchema()

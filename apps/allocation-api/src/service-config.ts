@@ -1,7 +1,7 @@
-import { type ConfigIssue, type Env, EnvReader } from '@pool/node-service/env'
-import { mergeIssues, readSecretFiles } from '@pool/node-service/secret-files'
+import type { ConfigIssue, Env } from '@pool/node-service/env'
+import { readEnvironment } from '@pool/node-service/read-environment'
 import { type Config, readConfig } from './config/config.ts'
-import { SECRET_VARIABLES } from './config/variables.ts'
+import { knownVariables, SECRET_VARIABLES } from './config/variables.ts'
 import { readCaFile } from './credentials/ca-file.ts'
 import { type ChosenProvider, readProvider } from './dns/registry.ts'
 
@@ -25,17 +25,18 @@ const validateLocalPools = ({ managedDomains, dns }: Config, kind: string): read
 }
 
 /** The whole configuration, or every error in it. */
-export const readServiceConfig = (variables: Env): { config: ServiceConfig } | { issues: readonly ConfigIssue[] } => {
-  const { env, issues: fileIssues } = readSecretFiles(variables, SECRET_VARIABLES)
-  const variable = 'OBJECT_STORAGE_CA_FILE'
-  const service = readConfig(env)
-  const dns = readProvider(env)
-  const authorities = readCaFile(variable, new EnvReader(env).text(variable) ?? null)
-  if ('config' in service && 'provider' in dns && 'ca' in authorities && fileIssues.length === 0) {
-    const issues = validateLocalPools(service.config, dns.provider.kind)
-    if (issues.length > 0) return { issues }
-    return { config: { ...service.config, dnsProvider: dns.provider, objectStorageCa: authorities.ca, env } }
-  }
-  const issues = [service, dns, authorities].flatMap(result => ('issues' in result ? result.issues : []))
-  return { issues: mergeIssues(fileIssues, issues) }
-}
+export const readServiceConfig = (
+  variables: Env,
+): { readonly config: ServiceConfig } | { readonly issues: readonly ConfigIssue[] } =>
+  readEnvironment(variables, { known: knownVariables, secrets: SECRET_VARIABLES }, (env, values) => {
+    const variable = 'OBJECT_STORAGE_CA_FILE'
+    const service = readConfig(values)
+    const dns = readProvider(values)
+    const authorities = readCaFile(variable, env.text(variable) ?? null)
+    if ('config' in service && 'provider' in dns && 'ca' in authorities) {
+      env.issues.push(...validateLocalPools(service.config, dns.provider.kind))
+      return { ...service.config, dnsProvider: dns.provider, objectStorageCa: authorities.ca, env: values }
+    }
+    for (const result of [service, dns, authorities]) if ('issues' in result) env.issues.push(...result.issues)
+    return null
+  })

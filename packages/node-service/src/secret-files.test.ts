@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
-import { mergeIssues, readSecretFiles } from './secret-files.ts'
+import { readSecretFiles } from './secret-files.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'secret-files-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -60,9 +60,4 @@ describe('invalid', () => {
     const { issues } = read({ KEY: 'mark', KEY_FILE: write('both', 'mark') })
     expect(issues).toEqual([{ variable: 'KEY_FILE', detail: 'must not be set together with KEY; unset one of them' }])
   })
-})
-
-test('a secret whose file cannot be read is not reported as missing', () => {
-  const issue = (variable: string) => ({ variable, detail: 'is wrong' })
-  expect(mergeIssues([issue('KEY_FILE')], [issue('KEY'), issue('TOKEN')])).toEqual([issue('KEY_FILE'), issue('TOKEN')])
 })

@@ -48,12 +48,3 @@ export const readSecretFiles = (env: Env, secretVariables: readonly string[]): S
   }
   return { env: values, issues }
 }
-
-/** Both lists, without the issues of variables whose file could not be read: they would only say that it is unset. */
-export const mergeIssues = (
-  fileIssues: readonly ConfigIssue[],
-  issues: readonly ConfigIssue[],
-): readonly ConfigIssue[] => {
-  const inFiles = new Set(fileIssues.map(({ variable }) => variable))
-  return [...fileIssues, ...issues.filter(({ variable }) => !inFiles.has(toFileVariable(variable)))]
-}

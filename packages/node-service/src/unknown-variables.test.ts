@@ -17,7 +17,12 @@ test.each<readonly [variable: string, nearest: string | null]>([
   ['PDM_X', null],
   ['PDM_SOMETHING_ELSE_ENTIRELY', null],
 ])('%s is unknown; nearest: %s', (variable, nearest) => {
-  expect(findUnknownVariables({ [variable]: 'x' }, known)).toEqual([{ variable, nearest }])
+  expect(findUnknownVariables({ [variable]: 'x' }, known)).toEqual([
+    {
+      variable,
+      detail: expect.stringMatching(nearest === null ? /correct its name$/ : `; did you mean ${nearest}\\?$`),
+    },
+  ])
 })
 
 test.each(['PORT', 'PDM_DATABASE_URL', 'PATH', 'POST', 'DATABASE_URL', 'TOKEN_URLS', 'pdm_x', 'XPDM_'])(

@@ -1,11 +1,5 @@
-import type { Env } from './env.ts'
+import type { ConfigIssue, Env } from './env.ts'
 import { editDistance, findNearest } from './nearest.ts'
-
-export interface UnknownVariable {
-  readonly variable: string
-  /** The known variable that was probably meant; null: none is similar. */
-  readonly nearest: string | null
-}
 
 export interface KnownVariables {
   /** The beginnings of names that only this service uses. */
@@ -39,8 +33,13 @@ const suggest = (name: string, known: readonly string[]): string | null => {
     : null
 }
 
+const describe = (nearest: string | null): string =>
+  nearest === null
+    ? 'is not a variable of this service; remove it, or correct its name'
+    : `is not a variable of this service; did you mean ${nearest}?`
+
 /** The variables that are set, look like those of this service, but do not exist. */
-export const findUnknownVariables = (env: Env, { prefixes, names }: KnownVariables): readonly UnknownVariable[] => {
+export const findUnknownVariables = (env: Env, { prefixes, names }: KnownVariables): readonly ConfigIssue[] => {
   const known = new Set(names)
   const serviceLinks = Object.keys(env).flatMap(name => toServiceLink(name) ?? [])
   const isServiceLink = (name: string): boolean =>
@@ -51,11 +50,5 @@ export const findUnknownVariables = (env: Env, { prefixes, names }: KnownVariabl
     .filter(name => env[name]?.trim() && !known.has(name) && !isServiceLink(name))
     .filter(name => prefixes.some(prefix => name.startsWith(prefix)) || isMisspelt(name, names))
     .sort()
-    .map(variable => ({ variable, nearest: suggest(variable, names) }))
+    .map(variable => ({ variable, detail: describe(suggest(variable, names)) }))
 }
-
-/** Completes a sentence that begins with the variable. */
-export const describeUnknownVariable = ({ nearest }: UnknownVariable): string =>
-  nearest === null
-    ? 'is not a variable of this service; remove it, or correct its name'
-    : `is not a variable of this service; did you mean ${nearest}?`

@@ -1,5 +1,5 @@
 import type { ConfigIssue, Env } from '@pool/node-service/env'
-import { describeUnknownVariable, findUnknownVariables } from '@pool/node-service/unknown-variables'
+import { findUnknownVariables } from '@pool/node-service/unknown-variables'
 import type { Config } from './config.ts'
 import { knownVariables } from './variables.ts'
 
@@ -11,16 +11,12 @@ export const findConfigWarnings = (
   env: Env,
   { operator, trustedProxies }: Pick<Config, 'operator' | 'trustedProxies'>,
 ): readonly ConfigIssue[] => {
-  const unknown = findUnknownVariables(env, knownVariables).map(found => ({
-    variable: found.variable,
-    detail: describeUnknownVariable(found),
-  }))
   const hasShortToken = operator?.tokens.some(token => token.length < MIN_TOKEN_LENGTH) ?? false
   const shortToken = `has a token of fewer than ${MIN_TOKEN_LENGTH} characters, which can be guessed; replace it by the output of: openssl rand -hex 32`
   const everyPeer =
     'contains every address, so any client can claim to be any other; list the networks of your proxies only'
   return [
-    ...unknown,
+    ...findUnknownVariables(env, knownVariables),
     ...(hasShortToken ? [{ variable: 'PDM_OPERATOR_TOKENS', detail: shortToken }] : []),
     ...(trustedProxies.some(({ prefix }) => prefix === 0)
       ? [{ variable: 'PDM_TRUSTED_PROXIES', detail: everyPeer }]

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
 import { createDatabaseClient } from '@pool/database/client'
 import { withTimeout } from '@pool/database/with-timeout'
-import type { Env } from '@pool/node-service/env'
+import type { ConfigIssue, Env } from '@pool/node-service/env'
 import { EXIT_FAILURE, EXIT_INVALID_CONFIG } from '@pool/node-service/run-service'
 import { toPoolSizes } from '../config/config.ts'
 import { SECRET_VARIABLES } from '../config/variables.ts'
@@ -68,13 +68,15 @@ const checkStorage = async (
   )
 }
 
+const toFinding = ({ variable, detail }: ConfigIssue): Finding => {
+  const [text = '', ...advice] = detail.split('; ')
+  return bad('configuration', `${variable} ${text}`, advice.join('; ') || `correct ${variable}`)
+}
+
 const checkConfig = (config: ServiceConfig): readonly Finding[] => {
   const warnings = findConfigWarnings(config.env, config)
   if (warnings.length === 0) return [good('configuration', 'every variable is valid and known')]
-  return warnings.map(({ variable, detail }) => {
-    const [text = '', ...advice] = detail.split('; ')
-    return bad('configuration', `${variable} ${text}`, advice.join('; '))
-  })
+  return warnings.map(toFinding)
 }
 
 /** A group that does not end gives a line, and does not hide the others. */
@@ -167,10 +169,7 @@ export const runDoctor = async ({
   const report = (findings: readonly Finding[]): void => print(options.json ? toJson(findings) : toText(findings))
   const parsed = readServiceConfig(env)
   if ('issues' in parsed) {
-    const issues = parsed.issues.map(({ variable, detail }) =>
-      bad('configuration', `${variable} ${detail}`, `correct ${variable}`),
-    )
-    report([...issues, notChecked('everything else', 'the configuration is invalid')])
+    report([...parsed.issues.map(toFinding), notChecked('everything else', 'the configuration is invalid')])
     return EXIT_INVALID_CONFIG
   }
   const findings = removeSecrets(await findAll(parsed.config, { createGet, limits }), parsed.config.env)

@@ -593,6 +593,13 @@ describe('no problem in a good setup', () => {
   })
 })
 
+test('an invalid configuration names the misspelt variables too', async () => {
+  const { code, bad } = await findProblems({ PATH: '', PDM_DATABSE_URL: SECRET, PORT: 'http' })
+  expect(bad.map(({ text }) => text.split(' ')[0])).toEqual(['PORT', 'PDM_DATABASE_URL', 'PDM_DATABSE_URL'])
+  expect(bad.at(-1)?.advice).toBe('did you mean PDM_DATABASE_URL?')
+  expect(code).toBe(2)
+})
+
 test('the text has one line for each finding and a summary, and an unknown option ends with 2', async () => {
   const { code, text } = await run(base())
   expect(code).toBe(0)

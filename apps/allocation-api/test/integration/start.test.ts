@@ -13,10 +13,10 @@ const database = await createTestDatabase({ schema: false, connections: 2 })
 afterAll(() => database.drop())
 
 /** Runs the process until it exits. */
-const run = async (env: Record<string, string>) => {
+const run = async (env: Record<string, string>, command = 'main') => {
   const lines: string[] = []
   const started = performance.now()
-  const { code } = await startNode({ entry, env, onLine: line => lines.push(line) }).exited
+  const { code } = await startNode({ entry: toEntry(command), env, onLine: line => lines.push(line) }).exited
   return { code, lines, seconds: (performance.now() - started) / 1_000 }
 }
 
@@ -43,7 +43,13 @@ describe.concurrent('exit code 2 with one line that names every invalid variable
   test.each<Record<string, string>>([
     { PDM_LOG_LEVEL: 'loud' },
     { DNSPROVIDER_KIND: 'local', DNSPROVIDER_MANAGED_DOMAINS: 'a.test,pool.cloud' },
-    { PORT: 'http', PDM_DATABASE_URL: '', PDM_RESERVATION_TTL: '600', OBJECT_STORAGE_CA_FILE: '/no/such/file.pem' },
+    {
+      PORT: 'http',
+      PDM_DATABASE_URL: '',
+      PDM_RESERVATION_TTL: '600',
+      OBJECT_STORAGE_CA_FILE: '/no/such/file.pem',
+      PDM_DATABSE_URL: 'mark-misspelt',
+    },
     {
       PORT: '65536',
       PDM_DATABASE_URL: 'mysql://user:mark-password@host/db',
@@ -80,6 +86,17 @@ test.concurrent('exit code 2 if the required variable is missing, too', async ()
   const { code, lines } = await run(faulty)
   expect([code, lines.length]).toEqual([2, 1])
   for (const variable of [...Object.keys(faulty), 'PDM_DATABASE_URL']) expect(lines[0]).toContain(variable)
+})
+
+test.concurrent('exit code 2 of migrate names a misspelt variable beside the missing one', async () => {
+  const { code, lines } = await run({ PDM_DATABSE_URL: 'mark-misspelt' }, 'migrate')
+  expect(lines).toEqual([
+    expect.stringMatching(
+      /^configuration: PDM_DATABASE_URL is required.*PDM_DATABSE_URL .* did you mean PDM_DATABASE_URL/,
+    ),
+  ])
+  expect(lines[0]).not.toContain('mark-')
+  expect(code).toBe(2)
 })
 
 describe.concurrent('exit code 1 with one line if a port is in use', () => {

@@ -1,6 +1,6 @@
 import { parseConnectionString } from '@pool/database/connection-string'
-import { type ConfigIssue, type Env, EnvReader, toFileVariable } from '@pool/node-service/env'
-import { mergeIssues, readSecretFiles } from '@pool/node-service/secret-files'
+import { type ConfigIssue, type Env, type EnvReader, toFileVariable } from '@pool/node-service/env'
+import { readEnvironment } from '@pool/node-service/read-environment'
 import type { KnownVariables } from '@pool/node-service/unknown-variables'
 import { LOG_LEVELS } from '../log.ts'
 import { findSettingsIssues, type WitnessSettings } from '../settings.ts'
@@ -62,33 +62,28 @@ export const readDatabaseUrl = (env: EnvReader): { readonly url: string; readonl
 }
 
 /** The configuration, or everything that is wrong with it. */
-export const readConfig = (
-  variables: Env,
-): { readonly config: Config } | { readonly issues: readonly ConfigIssue[] } => {
-  const secrets = readSecretFiles(variables, SECRET_VARIABLES)
-  const env = new EnvReader(secrets.env)
-  const { url, usesTls } = readDatabaseUrl(env)
-  const listenUrl = env.text(LISTEN_URL_VARIABLE) ?? url
-  if (listenUrl !== url) readUrl(env, LISTEN_URL_VARIABLE, listenUrl)
-  env.oneOf('LOG_LEVEL', LOG_LEVELS, 'info')
-  if (!env.text('BEARER_TOKENS_CSV') && !env.text('TOKEN_POLICIES')) {
-    env.addIssue('BEARER_TOKENS_CSV', 'or TOKEN_POLICIES is required: without a token, every request is rejected')
-  }
-  for (const { variable, detail } of findSettingsIssues(secrets.env)) env.addIssue(variable, detail)
-  const config: Config = {
-    port: env.integer('PORT', 8080, { min: 0, max: 65_535 }),
-    database: {
-      url,
-      listenUrl,
-      usesTls,
-      poolSize: env.integer('WITNESS_DATABASE_POOL_SIZE', 4, { min: 1, max: 1_000 }),
-      timeoutMs: env.durationMs('WITNESS_DATABASE_TIMEOUT', '5s', { min: '100ms', max: '1m' }),
-    },
-    allowsLostWrites: env.oneOf('WITNESS_ALLOW_LOST_WRITES', ['true', 'false'], 'false') === 'true',
-    drainMs: env.durationMs('WITNESS_DRAIN_DELAY', '0s', { min: '0s', max: '10s' }),
-    settings: secrets.env,
-    env: secrets.env,
-  }
-  const issues = mergeIssues(secrets.issues, env.issues)
-  return issues.length > 0 ? { issues } : { config }
-}
+export const readConfig = (variables: Env): { readonly config: Config } | { readonly issues: readonly ConfigIssue[] } =>
+  readEnvironment(variables, { known: knownVariables, secrets: SECRET_VARIABLES }, (env, values) => {
+    const { url, usesTls } = readDatabaseUrl(env)
+    const listenUrl = env.text(LISTEN_URL_VARIABLE) ?? url
+    if (listenUrl !== url) readUrl(env, LISTEN_URL_VARIABLE, listenUrl)
+    env.oneOf('LOG_LEVEL', LOG_LEVELS, 'info')
+    if (!env.text('BEARER_TOKENS_CSV') && !env.text('TOKEN_POLICIES')) {
+      env.addIssue('BEARER_TOKENS_CSV', 'or TOKEN_POLICIES is required: without a token, every request is rejected')
+    }
+    for (const { variable, detail } of findSettingsIssues(values)) env.addIssue(variable, detail)
+    return {
+      port: env.integer('PORT', 8080, { min: 0, max: 65_535 }),
+      database: {
+        url,
+        listenUrl,
+        usesTls,
+        poolSize: env.integer('WITNESS_DATABASE_POOL_SIZE', 4, { min: 1, max: 1_000 }),
+        timeoutMs: env.durationMs('WITNESS_DATABASE_TIMEOUT', '5s', { min: '100ms', max: '1m' }),
+      },
+      allowsLostWrites: env.oneOf('WITNESS_ALLOW_LOST_WRITES', ['true', 'false'], 'false') === 'true',
+      drainMs: env.durationMs('WITNESS_DRAIN_DELAY', '0s', { min: '0s', max: '10s' }),
+      settings: values,
+      env: values,
+    }
+  })

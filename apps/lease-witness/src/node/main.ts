@@ -7,7 +7,7 @@ import {
   exitWithConfigIssues,
   runService,
 } from '@pool/node-service/run-service'
-import { describeUnknownVariable, findUnknownVariables } from '@pool/node-service/unknown-variables'
+import { findUnknownVariables } from '@pool/node-service/unknown-variables'
 import { log, setLogOutput } from '../log.ts'
 import { knownVariables, readConfig } from './config.ts'
 import { createLineWriter } from './line-writer.ts'
@@ -22,8 +22,8 @@ process.stdout.on('error', () => {})
 const parsed = readConfig(process.env)
 const config = 'config' in parsed ? parsed.config : exitWithConfigIssues(parsed.issues)
 const { settings, env } = config
-for (const found of findUnknownVariables(env, knownVariables))
-  log(settings, 'error', { msg: 'unknown-variable', variable: found.variable, detail: describeUnknownVariable(found) })
+for (const unknown of findUnknownVariables(env, knownVariables))
+  log(settings, 'error', { msg: 'unknown-variable', ...unknown })
 process.on('unhandledRejection', error => log(settings, 'error', { msg: 'unhandled-rejection', reason: String(error) }))
 
 const start = async () => {
