@@ -27,9 +27,10 @@ export const explainUnprepared = (urlVariable: string): string =>
 const explainRejection = (code: string, { usesTls, urlVariable }: ConnectionConfig): string | null => {
   if (code === '28P01') return `the server rejects the user or the password; correct them in ${urlVariable}`
   if (code.startsWith('28')) {
+    const entry = `check the user and the name of the database in ${urlVariable}, then that an entry of pg_hba.conf names both and this address`
     return usesTls
-      ? `the server rejects the user from this address; add an entry for it to pg_hba.conf, or correct ${urlVariable}`
-      : `the server rejects the user from this address without TLS; add sslmode=verify-full&sslrootcert=<file> or sslmode=require to ${urlVariable}, or an entry to pg_hba.conf`
+      ? `the server does not admit the user to the database from this address; ${entry}`
+      : `the server does not admit the user to the database from this address without TLS; add sslmode=verify-full&sslrootcert=<file> or sslmode=require to ${urlVariable} if the server requires TLS; otherwise ${entry}`
   }
   if (code === '3D000') return `the database does not exist; create it, or correct ${urlVariable}`
   if (code === '42501') {

@@ -1,8 +1,9 @@
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type Server as HttpServer } from 'node:http'
 import { createServer as createTcpServer, type Server as TcpServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createDatabaseClient } from '@pool/database/client'
 import { freePort } from '@pool/dev-server/ports'
 import { type DedicatedPostgres, startDedicatedPostgres } from '@pool/test-kit/dedicated-postgres.ts'
 import { startCloudflareDouble } from '@pool/test-kit/dns/cloudflare-double.ts'
@@ -68,6 +69,26 @@ const toScript = (name: string, content: string): string => {
 
 const createDatabase = (name: string, options: RoleDatabaseOptions = {}): Promise<string> =>
   createRoleDatabase(postgres.url, name, { copyOf: 'copied', ...options })
+
+/** A database that the server admits no client to, as if `pg_hba.conf` had a line for each other database. */
+const createUnlistedDatabase = async (): Promise<string> => {
+  const url = await createDatabase('unlisted')
+  const sql = postgres.connect()
+  const [row] = await sql<{ file: string }[]>`select current_setting('hba_file') as file`
+  const file = row?.file ?? ''
+  writeFileSync(file, `host unlisted all all reject\n${readFileSync(file, 'utf8')}`)
+  await sql`select pg_reload_conf()`
+  await until('the server has read the file', async () => {
+    const client = createDatabaseClient(url, { maxConnections: 1, applicationName: 'tests' })
+    const code = await client`select 1`.then(
+      () => null,
+      error => error.code,
+    )
+    await client.end({ timeout: 0 })
+    return code === '28000'
+  })
+  return url
+}
 
 beforeAll(async () => {
   postgres = await startDedicatedPostgres()
@@ -200,6 +221,12 @@ const database: Broken[] = [
     env: env => ({ ...env, PDM_DATABASE_URL: withUrl({ password: `${SECRET}-other` }) }),
     check: 'database',
     fix: /correct them in PDM_DATABASE_URL/,
+  },
+  {
+    what: 'a database that no entry of pg_hba.conf names',
+    env: async env => ({ ...env, PDM_DATABASE_URL: await createUnlistedDatabase() }),
+    check: 'database',
+    fix: /not admit the user to the database from this address.*name of the database in PDM_DATABASE_URL.*pg_hba\.conf/,
   },
   {
     what: 'a database that does not exist',
