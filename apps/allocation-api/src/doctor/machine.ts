@@ -102,8 +102,8 @@ export const checkDeployments = async (
   return [
     binary === null ? good('terraform binary', 'it runs') : badWithAdvice('terraform binary', binary),
     module === null
-      ? good('terraform module', 'the folder has a module')
-      : bad('terraform module', module, 'correct PDM_TERRAFORM_MODULE'),
+      ? good('terraform module', 'the folder has a module, and the modules that it calls by a relative path exist')
+      : badWithAdvice('terraform module', module, 'correct PDM_TERRAFORM_MODULE'),
     ...checkBackend(settings, env),
     dataDir,
     space,

@@ -1,8 +1,9 @@
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type Server as HttpServer } from 'node:http'
 import { createServer as createTcpServer, type Server as TcpServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { createDatabaseClient } from '@pool/database/client'
 import { freePort } from '@pool/dev-server/ports'
 import { type DedicatedPostgres, startDedicatedPostgres } from '@pool/test-kit/dedicated-postgres.ts'
@@ -23,6 +24,7 @@ import {
 } from '../support/doctor.ts'
 
 const POOL = 'pool.test'
+const LOCAL_DEPLOYMENT = fileURLToPath(new URL('../../../../infra/local-deployment', import.meta.url))
 const folder = mkdtempSync(join(tmpdir(), 'doctor-'))
 const toPath = (name: string): string => join(folder, name)
 const servers: (HttpServer | TcpServer)[] = []
@@ -527,6 +529,15 @@ const machine: Broken[] = [
     env: env => ({ ...env, ...goodTerraform(), PDM_TERRAFORM_MODULE: toPath('no-module') }),
     check: 'terraform module',
     fix: /PDM_TERRAFORM_MODULE/,
+  },
+  {
+    what: 'a copy of a module without the modules that it calls',
+    env: env => {
+      cpSync(LOCAL_DEPLOYMENT, toPath('copied-module'), { recursive: true })
+      return { ...env, ...goodTerraform(), PDM_TERRAFORM_MODULE: toPath('copied-module') }
+    },
+    check: 'terraform module',
+    fix: /storage\.tf calls the module \.\.\/first-boot-secret, and \S+\/first-boot-secret is not a directory; copy/,
   },
   {
     what: 'a deployments folder that is a file',

@@ -202,6 +202,19 @@ describe('the preflight check', () => {
     expect(existsSync(site.options.dataDir)).toBe(true)
   })
 
+  test('passes with modules that call each other', async () => {
+    const site = createTestSite('')
+    for (const [name, other] of [
+      ['a', 'b'],
+      ['b', 'a'],
+    ] as const) {
+      mkdirSync(join(site.folder, name))
+      writeFileSync(join(site.folder, name, 'main.tf'), `module "m" { source = "../${other}" }`)
+    }
+    const options = { binary: fakeBinary(site, version('1.9.0')), moduleDir: join(site.folder, 'a') }
+    expect(await runPreflight({ ...site.options, ...options })).toBeNull()
+  })
+
   test.each<readonly [string, (site: Site) => Partial<Site['options']>, RegExp]>([
     [
       'no binary on the PATH',
@@ -247,6 +260,19 @@ describe('the preflight check', () => {
         return { binary: fakeBinary(site, version('1.9.0')), moduleDir: join(site.folder, 'empty') }
       },
       /^PDM_TERRAFORM_MODULE is /,
+    ],
+    [
+      'a module that calls a module whose own call finds nothing',
+      site => {
+        const write = (name: string, source: string) => {
+          mkdirSync(join(site.folder, name), { recursive: true })
+          writeFileSync(join(site.folder, name, 'main.tf'), `module "m" { source = "${source}" }`)
+        }
+        write('caller', './called')
+        write('caller/called', '../../absent')
+        return { binary: fakeBinary(site, version('1.9.0')), moduleDir: join(site.folder, 'caller') }
+      },
+      /^PDM_TERRAFORM_MODULE is \S+\/caller, but \S+\/caller\/called\/main\.tf calls the module \.\.\/\.\.\/absent, and \S+\/absent is not a directory; copy that directory too, /,
     ],
   ])('%s', async (_, toOptions, problem) => {
     const site = createTestSite('')

@@ -1,8 +1,9 @@
 import { type ExecFileException, execFile } from 'node:child_process'
-import { access, constants, mkdir, readdir, stat } from 'node:fs/promises'
+import { access, constants, mkdir, readdir, readFile, realpath, stat } from 'node:fs/promises'
 import { delimiter, dirname, isAbsolute, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { abortable } from '../../lib/abortable.ts'
+import { findLocalModuleCalls } from './domain/local-modules.ts'
 import { isModuleFile } from './workdir.ts'
 
 const INSTALL =
@@ -61,6 +62,40 @@ const makeDirectory = async (path: string): Promise<void> => {
     await makeDirectory(dirname(path))
     await make()
   }
+}
+
+const readModuleFiles = async (directory: string): Promise<ReadonlyMap<string, string>> => {
+  const names = (await readdir(directory).catch(() => [])).filter(isModuleFile)
+  const read = async (name: string) => [name, await readFile(join(directory, name), 'utf8').catch(() => '')] as const
+  return new Map(await Promise.all(names.map(read)))
+}
+
+interface MissingModule {
+  /** The file with the call. */
+  readonly caller: string
+  readonly source: string
+  /** Where the module would be. */
+  readonly path: string
+}
+
+/**
+ * The first module that a call by a relative path does not find, also in the modules that are called; null if there is none.
+ * A run uses the module where it is, so what it calls must be there too.
+ */
+const findMissingModule = async (
+  directory: string,
+  visited: Set<string> = new Set(),
+): Promise<MissingModule | null> => {
+  visited.add(directory)
+  for (const { file, source } of findLocalModuleCalls(await readModuleFiles(directory))) {
+    const path = join(directory, source)
+    const called = await realpath(path).catch(() => null)
+    const isDirectory = called !== null && (await stat(called)).isDirectory()
+    if (!isDirectory) return { caller: join(directory, file), source, path }
+    const missing = visited.has(called) ? null : await findMissingModule(called, visited)
+    if (missing !== null) return missing
+  }
+  return null
 }
 
 export interface PrerequisitesOptions {
@@ -142,8 +177,11 @@ export class Prerequisites {
   async checkModule(): Promise<string | null> {
     const { moduleDir } = this.#options
     const names = await readdir(moduleDir).catch(() => [])
-    return names.some(isModuleFile)
-      ? null
-      : `PDM_TERRAFORM_MODULE is ${moduleDir}, which is not a directory with a Terraform module.`
+    if (!names.some(isModuleFile))
+      return `PDM_TERRAFORM_MODULE is ${moduleDir}, which is not a directory with a Terraform module.`
+    const missing = await findMissingModule(await realpath(moduleDir))
+    if (missing === null) return null
+    const { caller, source, path } = missing
+    return `PDM_TERRAFORM_MODULE is ${moduleDir}, but ${caller} calls the module ${source}, and ${path} is not a directory; copy that directory too, or set PDM_TERRAFORM_MODULE to a module with everything that it calls.`
   }
 }

@@ -17,10 +17,10 @@ export const notChecked = (check: string, text: string, advice?: string): Findin
   ...(advice === undefined ? {} : { advice }),
 })
 
-/** The finding for a sentence of the form "what is wrong; what to do". */
-export const badWithAdvice = (check: string, sentence: string): Finding => {
+/** The finding for a sentence of the form "what is wrong; what to do". The default is for a sentence without advice. */
+export const badWithAdvice = (check: string, sentence: string, defaultAdvice = 'see the text'): Finding => {
   const [text = '', ...advice] = sentence.replace(/\.$/, '').split(/; |: (?=(?:check|install|set) )/)
-  return bad(check, text, advice.join('; ') || 'see the text')
+  return bad(check, text, advice.join('; ') || defaultAdvice)
 }
 
 export const countProblems = (findings: readonly Finding[]): number =>
