@@ -89,7 +89,7 @@ const listPackages = async ({ inputs }: Metafile, files: readonly string[]): Pro
 }
 
 /**
- * Bundles each command of an app into one JavaScript file with a source map, for Node. `outDir` then has everything that the
+ * Bundles each command of an app into a JavaScript file with a source map, for Node, beside files that commands share. `outDir` then has everything that the
  * commands need, in particular the resources that they read. Resolves with the npm packages in it.
  */
 export const bundle = async (options: BundleOptions): Promise<readonly BundledPackage[]> => {
@@ -100,6 +100,8 @@ export const bundle = async (options: BundleOptions): Promise<readonly BundledPa
     entryPoints: Object.fromEntries(Object.entries(commands).map(([name, entry]) => [name, join(app, entry)])),
     outdir: outDir,
     bundle: true,
+    // A module that is imported only when it is needed costs no memory before.
+    splitting: true,
     platform: 'node',
     format: 'esm',
     target: 'node24',

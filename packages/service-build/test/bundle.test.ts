@@ -77,6 +77,22 @@ test('a bundle finds its resources, without the folder that it was made from', a
   expect(JSON.parse(stdout)).toEqual({ script: 'exit', rows: ['1.sql'], modules: ['main.tf'], style: 'a {}' })
 })
 
+test('a module that is imported when it is needed is a file of its own', async () => {
+  const app = await createApp({
+    'src/main.ts': `
+      import { shared } from './shared.ts'
+      console.log(shared(), (await import('./rare.ts')).rare)`,
+    'src/shared.ts': `export const shared = (): string => 'always'`,
+    'src/rare.ts': `
+      import { shared } from './shared.ts'
+      export const rare = shared() + ' and rarely'`,
+  })
+  const outDir = createFolder()
+  await bundle({ app, outDir, commands: { main: 'src/main.ts' } })
+  expect(await readFile(join(outDir, 'main.js'), 'utf8')).not.toContain('rarely')
+  expect((await run(join(outDir, 'main.js'))).stdout).toBe('always always and rarely\n')
+})
+
 test('two resources with one name are an error', async () => {
   const app = await createApp({
     'src/main.ts': `export const both = [new URL('a/x.sql', import.meta.url), new URL('b/x.sql', import.meta.url)]`,
