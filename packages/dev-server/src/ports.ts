@@ -9,8 +9,10 @@ const FIRST_FREE_PORT = 16_384
 const FREE_PORTS = 16_384
 /** Processes that run at the same time begin at different ports, so that they seldom choose the same one. */
 const PORTS_PER_PROCESS = 64
+const PROCESSES = FREE_PORTS / PORTS_PER_PROCESS
 
-let nextPort = (process.pid * PORTS_PER_PROCESS) % FREE_PORTS
+/** A later process that has the same range begins at another port of it. */
+let nextPort = (process.pid * PORTS_PER_PROCESS + Math.floor(process.pid / PROCESSES)) % FREE_PORTS
 
 /**
  * Returns a port that no TCP or UDP socket uses, and that this process has not returned before. The system does not assign

@@ -1,9 +1,9 @@
 import { execFile } from 'node:child_process'
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { freePort } from '@pool/dev-server/ports'
 import { bundle } from 'lease-witness/local/bundle.ts'
 import { convertV4MiniflareOptions, Miniflare, NoOpLog } from 'miniflare'
 import { expect, onTestFinished, test } from 'vitest'
@@ -16,7 +16,7 @@ import { withTerraform } from './fixtures/with-terraform.ts'
 
 /** Runs each upload in workerd with its bindings, at one address, and keeps the data, as a deployment does. */
 async function createDeployer(directory: string) {
-  const port = await findFreePort()
+  const port = await freePort()
   let miniflare: Miniflare | undefined
   onTestFinished(() => miniflare?.dispose())
   const toOptions = ({ content, bindings }: Upload) => {
@@ -54,14 +54,6 @@ async function createDeployer(directory: string) {
   }
 }
 
-async function findFreePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  const address = server.address()
-  await new Promise(resolve => server.close(resolve))
-  return typeof address === 'object' && address !== null ? address.port : 0
-}
-
 async function createTrial(script: string) {
   const directory = mkdtempSync(join(tmpdir(), 'try-script-'))
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
@@ -80,7 +72,7 @@ async function createTrial(script: string) {
     WORKERS_DEV_SUBDOMAIN: 'acme',
     SCRIPT_FILE: scriptFile,
     TRY_DIR: trial,
-    TRY_TIMEOUT: '10',
+    TRY_TIMEOUT: '60',
     WITNESS_URL: url,
   })
   const run = (...args: string[]): Promise<CommandResult> =>

@@ -1,7 +1,9 @@
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { isIPv4, isIPv6 } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
+import { freePort } from '@pool/dev-server/ports'
 
 /** Kinds of call: the search for a zone's id, a list of records, a batch. */
 export type CallKind = 'zones' | 'list' | 'batch'
@@ -389,15 +391,18 @@ export const startCloudflareDouble = async (options: CloudflareDoubleOptions = {
 
   // A client that disconnects during its request is not an error of the double.
   const server = createServer((request, response) => void serve(request, response).catch(() => response.destroy()))
-  const listen = (port: number) => new Promise<void>(resolve => server.listen(port, '127.0.0.1', () => resolve()))
+  // The system must not assign the port to another socket while the double is stopped.
+  const port = await freePort()
+  const listen = async () => {
+    server.listen(port, '127.0.0.1')
+    await once(server, 'listening')
+  }
   const stop = () =>
     new Promise<void>(resolve => {
       server.close(() => resolve())
       server.closeAllConnections()
     })
-  await listen(0)
-  const address = server.address()
-  const port = typeof address === 'object' && address ? address.port : 0
+  await listen()
 
   const change = (zone: Zone, records: readonly WireRecord[]): void => {
     zone.previous = zone.records
@@ -444,7 +449,7 @@ export const startCloudflareDouble = async (options: CloudflareDoubleOptions = {
       delayMs = ms
     },
     stop: stop,
-    start: () => listen(port),
+    start: listen,
     [Symbol.asyncDispose]: async () => {
       if (server.listening) await stop()
     },

@@ -1,5 +1,7 @@
+import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import type { Socket } from 'node:net'
+import { freePort } from '@pool/dev-server/ports'
 import {
   createErrorResponse,
   createGetDnsResponse,
@@ -68,6 +70,8 @@ export interface DynadotDouble extends AsyncDisposable {
   /** Schedules a fault for the next call of `command` without one. */
   fail(command: DynadotCommand, fault: DynadotFault): void
   readonly calls: Readonly<DynadotCounts>
+  /** When each call since the last reset arrived, by the clock of `performance.now`. */
+  readonly arrivals: readonly number[]
   resetCalls(): void
   /** Resets open connections and refuses new ones until `start`, which uses the same port. */
   stop(): Promise<void>
@@ -95,6 +99,7 @@ export const startDynadotDouble = async ({
   const faults: { command: DynadotCommand; fault: DynadotFault }[] = []
   const staleDomains = new Set<string>()
   const calls = { ...NO_CALLS }
+  const arrivals: number[] = []
   const sockets = new Set<Socket>()
   let isBusy = false
 
@@ -141,6 +146,7 @@ export const startDynadotDouble = async ({
       response.writeHead(status, { 'Content-Type': 'application/json', ...headers }).end(text)
     }
     if (query.get('key') !== apiKey) return send(createErrorResponse('Response', 'invalid key'))
+    arrivals.push(performance.now())
     if (command !== 'get_dns' && command !== 'set_dns2') {
       calls.other += 1
       return send(createErrorResponse('Response', 'invalid command'))
@@ -195,15 +201,19 @@ export const startDynadotDouble = async ({
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
   })
-  const listen = (port: number) => new Promise<void>(resolve => server.listen(port, '127.0.0.1', resolve))
+  // The system must not assign the port to another socket while the double is stopped.
+  const port = await freePort()
+  const listen = async () => {
+    server.listen(port, '127.0.0.1')
+    await once(server, 'listening')
+  }
   const stop = async () => {
     if (!server.listening) return
     const closed = new Promise(resolve => server.close(resolve))
     for (const socket of sockets) socket.destroy()
     await closed
   }
-  await listen(0)
-  const { port } = server.address() as AddressInfo
+  await listen()
 
   return {
     url: `http://127.0.0.1:${port}/api3.json`,
@@ -213,9 +223,13 @@ export const startDynadotDouble = async ({
     },
     fail: (command, fault) => void faults.push({ command, fault }),
     calls,
-    resetCalls: () => void Object.assign(calls, NO_CALLS),
+    arrivals,
+    resetCalls() {
+      Object.assign(calls, NO_CALLS)
+      arrivals.length = 0
+    },
     stop,
-    start: () => listen(port),
+    start: listen,
     [Symbol.asyncDispose]: stop,
   }
 }
