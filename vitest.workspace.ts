@@ -8,10 +8,15 @@ const withPostgres = './packages/dev-server/src/vitest-postgres.ts'
 
 /**
  * The files of a project share worker processes and their modules: a process per file costs 0.3 s of CPU time. A test
- * therefore restores what it changes in the process, such as environment variables. A fact that a test polls may take its
- * time on a busy machine.
+ * therefore restores what it changes in the process, such as environment variables. A test that takes longer than these
+ * times hangs: they are many times what any test needs on a busy machine, and longer than the waits of test-kit/poll.
  */
-const shared = { isolate: false, expect: { poll: { interval: 20, timeout: 20_000 } } } as const
+const shared = {
+  isolate: false,
+  expect: { poll: { interval: 20, timeout: 60_000 } },
+  testTimeout: 180_000,
+  hookTimeout: 180_000,
+} as const
 
 /** The test files of more than 5 s, longest first. */
 const slowFiles = [
@@ -129,8 +134,6 @@ export default defineConfig({
           include: ['test/**/*.test.ts'],
           exclude: longProofsIn('allocation-api'),
           globalSetup: [`../../${withPostgres}`, './test/support/template-database.ts'],
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
         },
       },
       {
@@ -148,7 +151,6 @@ export default defineConfig({
           include: ['src/**/*.test.ts', 'test/http/**/*.test.ts', 'test/worker/**/*.test.ts'],
           exclude: ['src/node/**', 'src/postgres/**'],
           setupFiles: './test/worker/support/host.ts',
-          testTimeout: 60_000,
         },
       },
       {
@@ -161,8 +163,6 @@ export default defineConfig({
           exclude: longProofsIn('lease-witness'),
           setupFiles: './test/postgres/support/host.ts',
           globalSetup: `../../${withPostgres}`,
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
         },
       },
       {
@@ -172,8 +172,6 @@ export default defineConfig({
           name: 'lease-witness-process',
           root: './apps/lease-witness',
           include: ['local/**/*.test.ts', 'test/process/**/*.test.ts'],
-          testTimeout: 180_000,
-          hookTimeout: 60_000,
         },
       },
       {
@@ -191,7 +189,6 @@ export default defineConfig({
           name: 'terraform-tests',
           root: './packages/terraform-tests',
           include: ['test/**/*.test.ts'],
-          testTimeout: 60_000,
         },
       },
       {
@@ -202,8 +199,6 @@ export default defineConfig({
           include: ['test/**/*.test.ts'],
           exclude: longProofsIn('chart-tests'),
           globalSetup: `../../${withPostgres}`,
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
         },
       },
       {
@@ -213,8 +208,6 @@ export default defineConfig({
           root: './packages/test-ceph',
           include: ['test/**/*.test.ts'],
           exclude: longProofsIn('test-ceph'),
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
         },
       },
       {
@@ -223,7 +216,6 @@ export default defineConfig({
           name: 'architecture-rules',
           root: './packages/architecture-rules',
           include: ['test/**/*.test.ts'],
-          testTimeout: 60_000,
         },
       },
       {
@@ -233,8 +225,6 @@ export default defineConfig({
           root: './packages/database',
           include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
           globalSetup: `../../${withPostgres}`,
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
         },
       },
       {
@@ -244,7 +234,6 @@ export default defineConfig({
           root: './packages/service-build',
           include: ['test/**/*.test.ts'],
           exclude: longProofsIn('service-build'),
-          testTimeout: 60_000,
         },
       },
       { test: { ...shared, name: 'node-service', root: './packages/node-service', include: ['src/**/*.test.ts'] } },
@@ -257,7 +246,6 @@ export default defineConfig({
           root: './packages/perf',
           include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
           exclude: longProofsIn('perf'),
-          testTimeout: 120_000,
         },
       },
       {
@@ -267,8 +255,6 @@ export default defineConfig({
           root: './packages/dev-server',
           include: ['test/**/*.test.ts'],
           globalSetup: './test/fixtures/template-cluster.ts',
-          testTimeout: 120_000,
-          hookTimeout: 120_000,
         },
       },
     ],

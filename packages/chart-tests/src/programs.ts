@@ -94,7 +94,8 @@ export const run = (
         resolve({ code: error === null ? 0 : typeof error.code === 'number' ? error.code : -1, stdout, stderr })
       },
     )
-    child.stdin?.end(options.input ?? '')
+    // A program that fails may exit before it has read its input.
+    child.stdin?.on('error', () => {}).end(options.input ?? '')
   })
 
 /** A `PATH` with both programs, for commands of a shell. */

@@ -49,4 +49,4 @@ test('only one of several processes replaces a stale lock', async () => {
   expect(outputs.filter(text => text === 'lock')).toHaveLength(1)
   for (const { run } of outcomes) run.child.stdin?.end()
   await Promise.all(outcomes.map(({ run }) => run))
-}, 30_000)
+})

@@ -17,7 +17,7 @@ test('an interrupted initdb does not break the next start', async () => {
   const child = execFile(process.execPath, [startPostgresEntry, dataDir])
   const incomplete = () => readdirSync(dataDir).find(name => name.startsWith('cluster.new-'))
   const isRunning = () => readdirSync(join(dataDir, incomplete() ?? '.')).includes('PG_VERSION')
-  expect(await pollUntil(isRunning, { intervalMs: 5, timeoutMs: 20_000 })).toBe(true)
+  expect(await pollUntil(isRunning, { intervalMs: 5, timeoutMs: 120_000 })).toBe(true)
   child.kill('SIGKILL')
 
   const server = await start(dataDir)
@@ -31,7 +31,14 @@ test('an interrupted initdb does not break the next start', async () => {
 /** Starts a server, kills the process that started it, and keeps a client connected. */
 async function createStaleServer(dataDir: string) {
   const child = spawn(process.execPath, [startPostgresEntry, dataDir, 'die'])
-  const url = await new Promise<string>(resolve => child.stdout.once('data', text => resolve(JSON.parse(text).url)))
+  let errors = ''
+  child.stderr.setEncoding('utf8').on('data', text => {
+    errors += text
+  })
+  const url = await new Promise<string>((resolve, reject) => {
+    child.stdout.once('data', text => resolve(JSON.parse(text).url))
+    child.once('close', () => reject(new Error(`no server was started:\n${errors}`)))
+  })
   const sql = postgres(url, { max: 1, onnotice: () => {} })
   const [session] = await sql`create table data as select 1`.then(() => sql`select pg_backend_pid() as pid`)
   const { pid } = (await readPidFile(join(dataDir, 'cluster'))) ?? { pid: 0 }
@@ -59,10 +66,10 @@ test('a stale server serves its connected clients and then stops', async () => {
       () => false,
       error => /shutting down/.test(error.message),
     )
-  expect(await pollUntil(rejectsConnections, { intervalMs: 10, timeoutMs: 30_000 })).toBe(true)
+  expect(await pollUntil(rejectsConnections, { intervalMs: 10, timeoutMs: 120_000 })).toBe(true)
   expect(await stale.sql`select pg_backend_pid() as pid`).toEqual([{ pid: stale.session }])
   await stale.sql.end()
-  expect(await pollUntil(() => !isAlive(stale.pid), { intervalMs: 10, timeoutMs: 30_000 })).toBe(true)
+  expect(await pollUntil(() => !isAlive(stale.pid), { intervalMs: 10, timeoutMs: 120_000 })).toBe(true)
 })
 
 test('a process that reuses the id of a dead server is not stopped', async () => {
@@ -72,7 +79,7 @@ test('a process that reuses the id of a dead server is not stopped', async () =>
   await first.exited
   const pidFile = join(dataDir, 'cluster', 'postmaster.pid')
   const { uid, gid } = statSync(join(dataDir, 'cluster'))
-  const bystander = execFile('sleep', ['60'], { uid, gid })
+  const bystander = execFile('sleep', ['600'], { uid, gid })
   writeFileSync(pidFile, readFileSync(pidFile, 'utf8').replace(/^\d+/, String(bystander.pid)))
 
   const second = await start(dataDir)

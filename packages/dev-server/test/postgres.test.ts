@@ -45,7 +45,7 @@ test('recovers committed data after a kill with a busy connection', async () => 
   const running =
     "select count(*)::int from pg_stat_activity where query like '%generate_series%' and pid <> pg_backend_pid()"
   expect(
-    await pollUntil(async () => (await query(first.url, running)) === 1, { intervalMs: 10, timeoutMs: 30_000 }),
+    await pollUntil(async () => (await query(first.url, running)) === 1, { intervalMs: 10, timeoutMs: 120_000 }),
   ).toBe(true)
   process.kill(first.pid, 'SIGKILL')
   expect((await first.exited).signal).toBe('SIGKILL')
@@ -54,7 +54,7 @@ test('recovers committed data after a kill with a busy connection', async () => 
   expect(await query(second.url, 'select answer from data')).toBe(7)
   await busy
   await sql.end({ timeout: 1 })
-}, 60_000)
+})
 
 test('stops while frozen, and an immediate stop overrides a fast one', async () => {
   const server = await start(folderWithCluster())

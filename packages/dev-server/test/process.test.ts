@@ -65,7 +65,7 @@ test('exits when its parent is killed', async () => {
      process.kill(process.pid, 'SIGKILL')`,
   )
   spawn(process.execPath, [parent], { stdio: 'ignore' })
-  expect(await pollUntil(() => existsSync(log), { intervalMs: 10, timeoutMs: 30_000 })).toBe(true)
+  expect(await pollUntil(() => existsSync(log), { intervalMs: 10, timeoutMs: 120_000 })).toBe(true)
   const pid = Number(readFileSync(log, 'utf8'))
-  expect(await pollUntil(() => !isAlive(pid), { intervalMs: 10, timeoutMs: 30_000 })).toBe(true)
+  expect(await pollUntil(() => !isAlive(pid), { intervalMs: 10, timeoutMs: 120_000 })).toBe(true)
 })

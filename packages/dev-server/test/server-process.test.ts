@@ -14,7 +14,7 @@ import {
 import { tempFolder } from './fixtures/temp-folder.ts'
 
 /** Writes its process id and keeps running. */
-const keepRunning = 'echo $$ > pid.new; mv pid.new pid; exec sleep 60'
+const keepRunning = 'echo $$ > pid.new; mv pid.new pid; exec sleep 600'
 const readPid = (folder: string): number =>
   existsSync(join(folder, 'pid')) ? Number(readFileSync(join(folder, 'pid'), 'utf8')) : 0
 const shell = (folder: string, command: string) => ({ name: 'server', command: ['/bin/sh', '-c', command], folder })
@@ -63,9 +63,9 @@ test('the server exits when the process that started it is killed', async () => 
     folder,
     keepRunning,
   ])
-  await once(starter.stdout, 'data')
-  expect(await pollUntil(() => readPid(folder) > 0, { intervalMs: 5, timeoutMs: 30_000 })).toBe(true)
+  await Promise.race([once(starter.stdout, 'data'), once(starter, 'exit')])
+  expect(await pollUntil(() => readPid(folder) > 0, { intervalMs: 5, timeoutMs: 120_000 })).toBe(true)
   starter.kill('SIGKILL')
   await once(starter, 'exit')
-  expect(await pollUntil(() => !isAlive(readPid(folder)), { intervalMs: 5, timeoutMs: 30_000 })).toBe(true)
+  expect(await pollUntil(() => !isAlive(readPid(folder)), { intervalMs: 5, timeoutMs: 120_000 })).toBe(true)
 })

@@ -37,7 +37,7 @@ export function run(directory: string, args: readonly string[], env: Record<stri
     execFile(
       binary ?? 'terraform',
       args,
-      { cwd: directory, maxBuffer: 16 << 20, timeout: 60_000, ...isolatedEnv(env) },
+      { cwd: directory, maxBuffer: 16 << 20, timeout: 150_000, ...isolatedEnv(env) },
       (reason, stdout, stderr) => {
         const code = reason ? (typeof reason.code === 'number' ? reason.code : -1) : 0
         resolve({ code, output: stdout + stderr })

@@ -29,7 +29,7 @@ withTerraform('the bucket', () => {
     beforeAll(async () => {
       gateway = await startGateway({ names: ['*.storage.test'] })
       await gateway.addUser({ accessKey, secretKey })
-    }, 60_000)
+    })
     afterAll(() => gateway?.stop())
 
     test('is private, has no object lock, cannot be destroyed, and can be imported with its objects after the state is lost', async () => {

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { findProgram } from '@pool/dev-server/server-process'
 
 /** Longer than any program needs on a busy machine; waiting for a lost monitor would take minutes. */
-const COMMAND_TIMEOUT_MS = 30_000
+const COMMAND_TIMEOUT_MS = 90_000
 
 const names = ['ceph-mon', 'ceph-osd', 'radosgw', 'radosgw-admin', 'ceph', 'ceph-authtool', 'monmaptool'] as const
 export type CephProgram = (typeof names)[number]

@@ -5,7 +5,7 @@ const PAUSE_FRACTION = 0.1
 const MIN_PAUSE_MS = 1
 const MAX_PAUSE_MS = 50
 /** Far more than a busy machine needs, and less than the time of a test. */
-const DEFAULT_TIMEOUT_MS = 45_000
+const DEFAULT_TIMEOUT_MS = 120_000
 
 /** Polls `fact` until its result is neither false nor undefined. Throws an error with `what` after `withinMs`. */
 export const until = async <Result>(

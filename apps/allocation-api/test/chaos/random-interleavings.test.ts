@@ -27,7 +27,7 @@ const toCount = ({ daily, ci }: { daily: number; ci: number }): number => {
 const INTERLEAVINGS = toCount({ daily: 6, ci: 150 })
 /** A real server needs more time for each: 0.7 s for PowerDNS over its API. */
 const SERVER_INTERLEAVINGS = toCount({ daily: 3, ci: 60 })
-const timeout = 60_000 + 3_000 * INTERLEAVINGS
+const timeout = 180_000 + 5_000 * INTERLEAVINGS
 const WORKERS = 6
 /** More failures in full would hide the first ones. */
 const MAX_REPORTED = 3

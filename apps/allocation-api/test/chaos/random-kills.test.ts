@@ -159,7 +159,7 @@ const byName = (a: { subdomain: string }, b: { subdomain: string }) => (a.subdom
 
 describe('random kills', () => {
   test(`${2 * KILLS_PER_PROVIDER} kills under traffic: every confirmed change is in effect, and the zone has exactly these and the foreign records`, {
-    timeout: 60_000 + 10_000 * KILLS_PER_PROVIDER,
+    timeout: 120_000 + 10_000 * KILLS_PER_PROVIDER,
   }, async () => {
     const figures = await Promise.all([
       killAtRandom('local', startLocalHost, 1),

@@ -113,9 +113,7 @@ describe.skipIf(shouldSkip(missingMachinePostgres) || shouldSkip(missingPowerdns
       const late = await commit(apis[0], 'late', await reserveToken(apis[0], 'late'), '10.6.0.1')
       expect([late.status, late.body.dns]).toEqual([202, expect.objectContaining({ status: 'failing' })])
       await expect
-        .poll(async () => (await sql`select from dns_names where failure = 'database-older'`).length, {
-          timeout: 20_000,
-        })
+        .poll(async () => (await sql`select from dns_names where failure = 'database-older'`).length)
         .toBe(2 * COUNT + 1)
       expect(await readZone()).toEqual(zone)
 

@@ -177,16 +177,12 @@ describe.skipIf(isTerraformMissing)('a deployment from request to end', () => {
       const names = Array.from({ length: proofSize(10, 4) }, (_, i) => `one-of-many-${i}`)
       const ids = await Promise.all(names.map(name => create(service, name, name.endsWith('3'))))
       let maxProvisioning = 0
-      await until(
-        'all are finished',
-        async () => {
-          const { body } = await service.call('GET', '/api/v1/deployments?status=provisioning')
-          maxProvisioning = Math.max(maxProvisioning, body.deployments.length)
-          const unfinished = await database.sql`select from deployments where finished_at is null`
-          return unfinished.length === 0
-        },
-        60_000,
-      )
+      await until('all are finished', async () => {
+        const { body } = await service.call('GET', '/api/v1/deployments?status=provisioning')
+        maxProvisioning = Math.max(maxProvisioning, body.deployments.length)
+        const unfinished = await database.sql`select from deployments where finished_at is null`
+        return unfinished.length === 0
+      })
       expect(maxProvisioning).toBeGreaterThan(1)
       expect(maxProvisioning).toBeLessThanOrEqual(3)
       const ends = await Promise.all(ids.map(id => readDeployment(service, id)))

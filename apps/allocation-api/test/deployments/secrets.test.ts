@@ -202,7 +202,7 @@ describe.skipIf(shouldSkip(missingGateway) || isTerraformMissing)('a complete ru
     for (const path of ['list', 'history']) {
       await call('GET', `/api/v1/pool/pool.test/${path}`, undefined, operator, api.operatorUrl ?? '')
     }
-  }, 120_000)
+  })
   afterAll(async () => {
     await api.process.stop()
     for (const close of closers) await close()

@@ -15,7 +15,7 @@ interface LogLine {
 const readLines = (api: Api): LogLine[] => api.lines.map(line => JSON.parse(line))
 const findLines = (api: Api, msg: string): LogLine[] => readLines(api).filter(line => line.msg === msg)
 /** The first line with this message. */
-const untilLogged = (api: Api, msg: string) => until(`log line: ${msg}`, () => findLines(api, msg)[0], 50_000)
+const untilLogged = (api: Api, msg: string) => until(`log line: ${msg}`, () => findLines(api, msg)[0])
 
 test('an outage of the database is one line at its start and one at its end', async () => {
   const database = await createTestDatabase({ connections: 1 })

@@ -88,10 +88,8 @@ testWithDynadot(
     }
     const isWhole = (paths: readonly string[]) =>
       paths.some(path => path.endsWith('> dns provider apply')) && paths.some(path => path.endsWith('/commit'))
-    const trace = await until(
-      'a trace reaches the provider',
-      () => traces.find(({ traceId }) => isWhole(toPaths(traceId))),
-      50_000,
+    const trace = await until('a trace reaches the provider', () =>
+      traces.find(({ traceId }) => isWhole(toPaths(traceId))),
     )
     const request = `${trace.parentId} > POST /api/v1/pool/:domain/commit`
     const sync = `${request} > dns sync`

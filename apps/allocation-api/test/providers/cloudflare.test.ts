@@ -7,7 +7,7 @@ import { startCloudflareSubject, startSubject } from './support/cloudflare.ts'
 
 describeConformance('cloudflare', startSubject)
 
-const signal = (): AbortSignal => AbortSignal.timeout(20_000)
+const signal = (): AbortSignal => AbortSignal.timeout(120_000)
 const set = (name: string, type: string, ...values: string[]): RecordSet => ({ name, type, ttl: 300, values })
 const upsert = (record: RecordSet): RecordChange => ({ kind: 'upsert', set: record })
 const remove = ({ name, type }: RecordSet): RecordChange => ({ kind: 'delete', name, type })

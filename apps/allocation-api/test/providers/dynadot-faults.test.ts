@@ -77,7 +77,7 @@ test('the same records in another order are the same', async () => {
 })
 
 test('of two concurrent reads, one is unavailable: the account is busy, retry soon', async () => {
-  await using subject = await startDynadotSubject({ delayMs: 30 })
+  await using subject = await startDynadotSubject({ delayMs: 500 })
   const { provider, zone } = subject
   const both = await Promise.all([
     provider.read(zone, atOrBelow(zone), signal()),
@@ -207,7 +207,7 @@ test.each([
 })
 
 test('an aborted write still executes: until then the account is busy, and nothing newer is overwritten', async () => {
-  await using subject = await startDynadotSubject({ delayMs: 100 })
+  await using subject = await startDynadotSubject({ delayMs: 1_000 })
   const { provider, zone, double } = subject
   const abort = new AbortController()
   const late = provider.apply(zone, [upsert(`late.${zone}`)], abort.signal)

@@ -30,7 +30,7 @@ describe('many records of other writers below a released name', { timeout: 2 * W
 
   const purge = async (kind: string, { provider, edit, ...subject }: Subject): Promise<void> => {
     const records = async (zone: string) => withoutZoneMarker(await subject.records(zone))
-    const { dns } = replica({ provider, waitMs: WAIT_MS, callTimeoutMs: 10_000 })
+    const { dns } = replica({ provider, waitMs: WAIT_MS, callTimeoutMs: 60_000 })
     await dns.waitUntilApplied(await activate('acme'))
     const many = Array.from(
       { length: RECORD_SETS },

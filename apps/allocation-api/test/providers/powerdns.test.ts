@@ -14,7 +14,7 @@ import { startPowerdnsSubject } from './support/powerdns.ts'
 
 type Subject = Awaited<ReturnType<typeof startPowerdnsSubject>>
 
-const signal = (): AbortSignal => AbortSignal.timeout(30_000)
+const signal = (): AbortSignal => AbortSignal.timeout(120_000)
 const set = (name: string, type: string, ...values: string[]): RecordSet => ({ name, type, ttl: 300, values })
 const upsert = (record: RecordSet): RecordChange => ({ kind: 'upsert', set: record })
 const remove = (name: string, type = 'A'): RecordChange => ({ kind: 'delete', name, type })

@@ -11,7 +11,7 @@ import { startBreakingProxy } from './support/rfc2136/breaking-proxy.ts'
 import { addresses, type KeyName, type Server, type ServerKind, startServer } from './support/rfc2136/server.ts'
 import { startRfc2136Subject } from './support/rfc2136.ts'
 
-const signal = (): AbortSignal => AbortSignal.timeout(20_000)
+const signal = (): AbortSignal => AbortSignal.timeout(120_000)
 
 /** What a read shows at and below `name`. */
 const readAt = async (provider: DnsProvider, zone: string, name: string): Promise<RecordSet[]> => {
@@ -123,8 +123,8 @@ export const describeRfc2136 = (kind: ServerKind) => {
     const cases: [string, (options: Rfc2136Options) => Rfc2136Options, RegExp][] = [
       ['key', ({ tsig, ...rest }) => ({ ...rest, tsig: { ...tsig, name: 'unknown.key.test' } }), /unknown.*BADKEY/],
       ['secret', ({ tsig, ...rest }) => ({ ...rest, tsig: { ...tsig, secret: 'b3RoZXI=' } }), /secret.*BADSIG/],
-      ['clock, slow', all => ({ ...all, now: () => Date.now() - 3_600_000 }), /3(?:600|599|601) s ahead.*BADTIME/],
-      ['clock, fast', all => ({ ...all, now: () => Date.now() + 3_600_000 }), /3(?:600|599|601) s behind.*BADTIME/],
+      ['clock, slow', all => ({ ...all, now: () => Date.now() - 3_600_000 }), /3[56]\d\d s ahead.*BADTIME/],
+      ['clock, fast', all => ({ ...all, now: () => Date.now() + 3_600_000 }), /3[56]\d\d s behind.*BADTIME/],
     ]
     test.each(cases)('a wrong %s: unavailable, with the cause', async (_, spoil, reason) => {
       const wrong = createRfc2136Provider(spoil(server.options()))

@@ -6,7 +6,7 @@ import type { RecordChange, RecordSet } from '../../src/dns/domain/rrset.ts'
 import { createRfc2136Provider, type Rfc2136Options } from '../../src/dns/providers/rfc2136/index.ts'
 import { atOrBelow } from './harness.ts'
 
-const signal = (): AbortSignal => AbortSignal.timeout(20_000)
+const signal = (): AbortSignal => AbortSignal.timeout(120_000)
 
 const set = (name: string, type: string, ...values: string[]): RecordSet => ({ name, type, ttl: 300, values })
 const upsert = (record: RecordSet): RecordChange => ({ kind: 'upsert', set: record })

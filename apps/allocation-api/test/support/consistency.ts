@@ -16,7 +16,7 @@ export const activeNames = (sql: Sql): Promise<ActiveName[]> => sql<ActiveName[]
   where state = 'active' order by 1, 2`
 
 /** Waits until no name has pending records. Triggers nothing. */
-export const untilApplied = (sql: Sql, withinMs = 40_000): Promise<true> =>
+export const untilApplied = (sql: Sql, withinMs?: number): Promise<true> =>
   until(
     'the provider has the desired version of every name',
     async () => {

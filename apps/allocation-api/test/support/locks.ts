@@ -52,7 +52,7 @@ export const countLockWaiters = async (sql: Sql, pattern = '%'): Promise<number>
   return row?.count ?? 0
 }
 
-export const untilSessionsWait = (sql: Sql, count: number, pattern = '%', withinMs = 40_000): Promise<true> =>
+export const untilSessionsWait = (sql: Sql, count: number, pattern = '%', withinMs?: number): Promise<true> =>
   until(
     `${count} sessions wait for a lock in a statement like ${pattern}`,
     async () => (await countLockWaiters(sql, pattern)) >= count || undefined,

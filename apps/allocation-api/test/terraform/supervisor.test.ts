@@ -56,7 +56,7 @@ test('after a line on standard input the group keeps running', async () => {
 
 test('at the end of standard input the group gets SIGINT and time to save its state', async () => {
   const save = `trap 'sleep 0.3; touch "$DIR/saved"; exit 7' INT; touch "$DIR/ready"; while :; do sleep 0.05; done`
-  const group = await superviseGroup(save, 100)
+  const group = await superviseGroup(save, 600)
   group.closeInput()
   expect(await group.leaderExited).toEqual([7, null])
   expect(group.has('saved')).toBe(true)
@@ -74,7 +74,7 @@ test('a group that ignores SIGINT is killed when its time is over, with its chil
 
 test('reads the output while it waits, so that the leader does not block on a full pipe', async () => {
   const report = `trap 'head -c 500000 /dev/zero; head -c 500000 /dev/zero >&2; touch "$DIR/saved"; exit 0' INT; touch "$DIR/ready"; while :; do sleep 0.05; done`
-  const group = await superviseGroup(report, 100)
+  const group = await superviseGroup(report, 600)
   group.closeInput()
   expect(await group.leaderExited).toEqual([0, null])
   expect(group.has('saved')).toBe(true)

@@ -61,7 +61,7 @@ describe.skipIf(isTerraformMissing)('an apply ends', () => {
   test('by its timeout, with children that ignore SIGINT', async () => {
     let hasStarted = false
     // The time includes init and the plan, which take longer on a busy machine.
-    for (const seconds of [1, 4, 16]) {
+    for (const seconds of [1, 4, 16, 64]) {
       const site = createTestSite(endless(stubborn))
       const run = startApply({ ...marked(site), timeoutMs: 1_000 * seconds, graceMs: 5_000 })
       expect(await run.result).toEqual({
@@ -128,7 +128,7 @@ describe('for any behaviour of the binary', () => {
 
   test.each<readonly [string, string, number]>([
     ['kills what ignores SIGINT', `trap '' INT`, 300],
-    ['reads the last output', `trap 'head -c 2000000 /dev/zero; touch "$TMPDIR/saved"; exit' INT`, 10_000],
+    ['reads the last output', `trap 'head -c 2000000 /dev/zero; touch "$TMPDIR/saved"; exit' INT`, 60_000],
   ])('when the service is killed, the supervisor %s', async (_, reaction, graceMs) => {
     const site = createTestSite('')
     const binary = fakeBinary(site, `${reaction}; echo init of "$1"; while :; do sleep 0.1; done`)

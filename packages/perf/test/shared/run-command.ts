@@ -13,7 +13,7 @@ export interface CommandResult {
 }
 
 /** Shorter than the timeout of a test, so that the test reports the output of a command that hangs. */
-const MAX_RUN_MS = 110_000
+const MAX_RUN_MS = 160_000
 
 /** Runs a command until it exits. Sends one SIGINT when standard error matches `interruptAt`. */
 export const runCommand = async (

@@ -22,7 +22,7 @@ const toPresentation = ({ type, value, extra }: DoubleRecord): string => {
   return type === 'TXT' && !value.startsWith('"') ? `"${value}"` : text
 }
 
-export const signal = () => AbortSignal.timeout(20_000)
+export const signal = () => AbortSignal.timeout(120_000)
 
 export const upsert = (name: string, ttl = 300, ...values: string[]): RecordChange => ({
   kind: 'upsert',

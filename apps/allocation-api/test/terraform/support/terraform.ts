@@ -55,7 +55,7 @@ const createSite = (text: string, more: Partial<TerraformOptions> = {}): Site =>
     dataDir: join(folder, 'deployments'),
     moduleDir: moduleFolder,
     backend: null,
-    timeoutMs: 60_000,
+    timeoutMs: 150_000,
     passthrough: Object.keys(withoutCollector),
     env: { PATH: process.env.PATH, ...withoutCollector },
     ...more,

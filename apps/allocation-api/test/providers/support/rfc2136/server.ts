@@ -107,14 +107,14 @@ const startOnce = async (
   const key = `hmac-sha256:full.key.test:${secret}`
 
   const transfer = (ofZone = zone): Promise<string> => {
-    const how = ['+tcp', '+noall', '+answer', '+onesoa', '+tries=1', '+time=5', '-y', key]
+    const how = ['+tcp', '+noall', '+answer', '+onesoa', '+tries=1', '+time=30', '-y', key]
     return run(dig, ['@127.0.0.1', '-p', String(port), ...how, ofZone, 'AXFR'])
   }
   const update = async (lines: readonly string[], ofZone = zone): Promise<void> => {
     const script = [`server 127.0.0.1 ${port}`, `zone ${ofZone}`, ...lines, 'send', ''].join('\n')
     for (let attempts = 1; ; attempts += 1) {
       try {
-        await run(nsupdate, ['-v', '-t', '10', '-y', key], script)
+        await run(nsupdate, ['-v', '-t', '60', '-y', key], script)
         return
       } catch (error) {
         if (!/REFUSED/.test(String(error)) || attempts === MAX_ATTEMPTS) throw error
