@@ -243,7 +243,10 @@ describe('four processes and a cool-off', () => {
   let fleet: Replicas
   beforeAll(async () => {
     database = await createTestDatabase()
-    fleet = await startReplicas(database.url, PROCESSES, { PDM_NAME_COOL_OFF: '10m', PDM_SWEEPER_INTERVAL: '50ms' })
+    fleet = await startReplicas(database.url, PROCESSES, {
+      ...{ PDM_NAME_COOL_OFF: '10m', PDM_SWEEPER_INTERVAL: '50ms' },
+      ...{ PDM_DATABASE_TIMEOUT: '1m', PDM_DNS_COMMIT_WAIT: '1m' },
+    })
   })
   afterAll(async () => {
     reportProof(`cool-off: ${ROUNDS} rounds of each of 3 races, ${CALLERS} requests each`)
@@ -263,6 +266,12 @@ describe('four processes and a cool-off', () => {
       select event from allocation_history where subdomain = ${subdomain} and actor <> 'convergence' order by id`
     return rows.map(({ event }) => event)
   }
+  /** Not `reservedAt`, which is the start of the statement: it can wait for the sweeper to delete the row. */
+  const readGrantTime = async (subdomain: string): Promise<number> => {
+    const [granted] = await database.sql<{ at: Date }[]>`
+      select at from allocation_history where subdomain = ${subdomain} and event = 'reserved' order by id desc limit 1`
+    return granted?.at.getTime() ?? Number.NaN
+  }
   /** Ends the cool-off in `ms`. Returns the time at which the name becomes available. */
   const endCoolOffIn = async (subdomain: string, ms: number): Promise<number> => {
     const [row] = await database.sql<[{ at: Date }]>`
@@ -280,6 +289,7 @@ describe('four processes and a cool-off', () => {
       }),
     )
 
+  let earlyCount = 0
   test.each(Array.from({ length: ROUNDS }, (_, i) => i))(
     'of 200 reserves around the instant at which a name becomes free, one succeeds, and none before it (round %i)',
     async round => {
@@ -291,16 +301,16 @@ describe('four processes and a cool-off', () => {
         reserve(fleet.next(), name, i % 3 === 0 ? { 'Idempotency-Key': `${name}-${i}` } : undefined),
       )
       expect(countStatuses(responses)).toEqual({ 201: 1, 409: CALLERS - 1 })
-      // Not `reservedAt`, which is the start of the statement: it can wait for the sweeper to delete the row.
-      const [granted] = await database.sql<{ at: Date }[]>`
-        select at from allocation_history where subdomain = ${name} and event = 'reserved' order by id desc limit 1`
-      expect(granted?.at.getTime()).toBeGreaterThanOrEqual(availableAt)
+      expect(await readGrantTime(name)).toBeGreaterThanOrEqual(availableAt)
       const early = responses.filter(({ body }) => body.error === 'cooling-off')
-      expect(early.length).toBeGreaterThan(0)
-      expect(new Set(early.map(({ body }) => body.availableAt))).toEqual(new Set([new Date(availableAt).toISOString()]))
+      earlyCount += early.length
+      for (const { body } of early) expect(body.availableAt).toBe(new Date(availableAt).toISOString())
       expect(await listEvents(name)).toEqual(['reserved', 'committed', 'released', 'reserved'])
     },
   )
+
+  // On a busy machine, all requests of a round may be late.
+  test('some of these requests came before the instant', () => expect(earlyCount).toBeGreaterThan(0))
 
   test.each(Array.from({ length: ROUNDS }, (_, i) => i))(
     'of 200 reserves during the release of an active name, none succeeds (round %i)',
@@ -335,10 +345,9 @@ describe('four processes and a cool-off', () => {
       const responses = await callAround(availableAt, 200, CALLERS, i =>
         i === turn ? takeBack(fleet.next(), name, token) : reserve(fleet.next(), name),
       )
-      const winners = responses.flatMap(({ status, body }, i) => (status === 201 ? [{ i, at: body.reservedAt }] : []))
+      const winners = responses.flatMap(({ status }, i) => (status === 201 ? [i] : []))
       expect(winners).toHaveLength(1)
-      const [winner] = winners
-      if (Date.parse(winner?.at) < availableAt) expect(winner?.i).toBe(turn)
+      if ((await readGrantTime(name)) < availableAt) expect(winners).toEqual([turn])
       expect(await listEvents(name)).toEqual(['reserved', 'committed', 'released', 'reserved'])
     },
   )

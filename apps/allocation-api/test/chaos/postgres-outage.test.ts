@@ -12,7 +12,7 @@ import { tokenDigest } from '../support/token-repository.ts'
 
 const CALLERS = 16
 /** PDM_DATABASE_TIMEOUT. */
-const STATEMENT_TIMEOUT_MS = 300
+const STATEMENT_TIMEOUT_MS = 1_000
 /** For a busy machine. A request that waited for the database would wait for as long as the outage lasts. */
 const SLACK_MS = 10_000
 const CUTS = proofSize(60, 10)
@@ -70,7 +70,7 @@ describe('a dedicated Postgres', () => {
     const rows = sql<{ subdomain: string; state: string; digest: string }[]>`
       select subdomain, state, encode(token_hash, 'hex') as digest from pool_allocations`
     expect(await lostWrites(stopped, rows)).toEqual([])
-    await untilApplied(sql, 40_000)
+    await untilApplied(sql)
     await expectConsistentTables(sql)
   }
   const expectOnlyNormalOutcomes = (stopped: LoadGenerator) => {
@@ -78,9 +78,9 @@ describe('a dedicated Postgres', () => {
     expect([...unexpectedOutcomes(stopped), ...defects]).toEqual([])
   }
   const seen = (stopped: LoadGenerator) => JSON.stringify(Object.fromEntries(stopped.outcomes))
-  const expectRecovered = async (running: LoadGenerator, withinMs: number): Promise<number> => {
+  const expectRecovered = async (running: LoadGenerator): Promise<number> => {
     const before = running.successCount()
-    const { ms } = await timed(() => until('requests succeed again', () => running.successCount() > before, withinMs))
+    const { ms } = await timed(() => until('requests succeed again', () => running.successCount() > before))
     await until('the service is ready', async () => (await getStatus('/readyz')).status === 200)
     return Math.round(ms)
   }
@@ -105,7 +105,7 @@ describe('a dedicated Postgres', () => {
       expect(slowest).toBeLessThan(MAX_LATENCY_MS)
 
       await postgres.start()
-      const recovery = await expectRecovered(running, 20_000)
+      const recovery = await expectRecovered(running)
       await until('new names are reserved', () => running.reserved.size > acknowledged + 50)
       await running.stop()
       expectOnlyNormalOutcomes(running)
@@ -154,7 +154,7 @@ describe('a dedicated Postgres', () => {
     const [plain, keyed] = await writes
     const memoryAfter = memoryMb()
     thaw()
-    const recovery = await expectRecovered(running, 20_000)
+    const recovery = await expectRecovered(running)
     await until('new names are reserved', () => running.reserved.size > acknowledged + 50)
     await running.stop()
     print(
@@ -190,7 +190,7 @@ describe('a dedicated Postgres', () => {
     const between = await startBehindProxy({ PDM_DATABASE_POOL_SIZE: '4' })
     const running = await startServing()
     between.abandon()
-    const recovery = await expectRecovered(running, 30_000)
+    const recovery = await expectRecovered(running)
     const rejections = () =>
       [...running.outcomes].reduce((sum, [what, n]) => (what.includes(' 503 ') ? sum + n : sum), 0)
     const { ms } = await timed(() =>
@@ -224,7 +224,8 @@ describe('a dedicated Postgres', () => {
   })
 
   test('a request whose response was lost has one outcome when it is repeated with its Idempotency-Key', async () => {
-    const between = await startBehindProxy()
+    // Long enough for a busy machine: a lost response does not depend on them.
+    const between = await startBehindProxy({ PDM_DATABASE_TIMEOUT: '1m', PDM_DNS_COMMIT_WAIT: '1m' })
     const sql = postgres.connect(databaseUrl)
     for (let round = 0; round < 10; round += 1) {
       const name = `retry-${round}`

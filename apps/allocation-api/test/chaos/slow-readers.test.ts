@@ -11,7 +11,8 @@ const READERS = proofSize(1_000, 300)
 const ROWS = proofSize(100_000, 20_000)
 const SECONDS = proofSize(5, 2)
 const ROUNDS = proofSize(12)
-const CHECKS_PER_SECOND = 200
+/** Beside other tests fewer, which a busy machine can respond to in time. */
+const CHECKS_PER_SECOND = proofScale() < 1 ? 50 : 200
 const CONNECTIONS = 20
 const readersFile = fileURLToPath(new URL('../support/slow-readers.ts', import.meta.url))
 
@@ -25,7 +26,7 @@ beforeAll(async () => {
       repeat('x', 253)
     from generate_series(1, ${ROWS}) n`
   await database.sql`analyze pool_allocations`
-  api = await startApi(database.url)
+  api = await startApi(database.url, { PDM_DATABASE_TIMEOUT: '1m' })
 })
 afterAll(async () => {
   await api.process.stop()
@@ -67,6 +68,8 @@ const median = (values: readonly number[]) =>
 
 interface ReaderFigures {
   readonly started: number
+  /** Lists that the service has ended, for example because their reader stalled. Another reader gets the place. */
+  readonly closed: number
   readonly rejected: number
   readonly maxRejectionMs: number
   readonly withoutRetryAfter: number
@@ -99,7 +102,7 @@ test(`${READERS} readers that read slowly or nothing hardly delay a check, and t
     const { latencies, figures } = await measureWithReaders()
     during.push(p99(latencies))
     peakBytes = Math.max(peakBytes, readMemory(api.process.pid)?.residentBytes ?? 0)
-    expect(figures).toMatchObject({ started: 100, withoutRetryAfter: 0 })
+    expect(figures).toMatchObject({ started: 100 + figures.closed, withoutRetryAfter: 0 })
     expect(figures.rejected).toBeGreaterThanOrEqual(READERS - 100)
     maxRejectionMs = Math.max(maxRejectionMs, figures.maxRejectionMs)
   }

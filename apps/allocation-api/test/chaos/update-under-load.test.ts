@@ -23,7 +23,10 @@ const updateUnderLoad = async (env: Record<string, string>, dnsPort?: number): P
   await using cleanup = new AsyncDisposableStack()
   const database = await createTestDatabase()
   cleanup.defer(() => database.drop())
-  const api = await startApi(database.url, { DNSPROVIDER_RECORD_NAMES: '@,*', PDM_DRIFT_INTERVAL: '1s', ...env })
+  const api = await startApi(database.url, {
+    ...{ DNSPROVIDER_RECORD_NAMES: '@,*', PDM_DRIFT_INTERVAL: '1s' },
+    ...{ PDM_DATABASE_TIMEOUT: '1m', PDM_DNS_COMMIT_WAIT: '1m', ...env },
+  })
   cleanup.defer(async () => void (await api.process.kill()))
   const { reservationToken } = (await reserve(api, 'acme')).body
   expect((await commit(api, 'acme', reservationToken, toAddress(0))).status).toBe(200)
@@ -34,7 +37,7 @@ const updateUnderLoad = async (env: Record<string, string>, dnsPort?: number): P
   let published = 0
   const wrong: string[] = []
   let queries = 0
-  const query = createDnsClient(dnsPort ?? api.dnsPort, { tries: 1 })
+  const query = createDnsClient(dnsPort ?? api.dnsPort, { tries: 1, timeoutMs: 60_000 })
   const watch = async (name: string): Promise<void> => {
     while (!isOver) {
       const oldest = published
@@ -75,7 +78,7 @@ const updateUnderLoad = async (env: Record<string, string>, dnsPort?: number): P
 }
 
 describe('an update under load: every query has the old address or the new one', {
-  timeout: 60_000 + 1_000 * UPDATES,
+  timeout: 120_000 + 2_000 * UPDATES,
 }, () => {
   test('local', async () => {
     reportProof(`update at local: ${await updateUnderLoad({})}`)

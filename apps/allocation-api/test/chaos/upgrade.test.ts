@@ -14,7 +14,9 @@ import { reserve } from '../support/operations.ts'
 
 const schema = await readSchema()
 const newest = schema.migrations.length
-const env = { PDM_DATABASE_POOL_SIZE: '5', PDM_RESERVATION_TTL: '1h' }
+/** On a busy machine no statement and no wait for records ends with a 503 or a 202. */
+const patience = { PDM_DATABASE_TIMEOUT: '1m', PDM_DNS_COMMIT_WAIT: '1m' }
+const env = { PDM_DATABASE_POOL_SIZE: '5', PDM_RESERVATION_TTL: '1h', ...patience }
 
 const before = findBuildBefore(newest)
 
@@ -22,7 +24,7 @@ const before = findBuildBefore(newest)
 const STEP_MS = proofSize(10_000)
 const CALLERS = proofSize(8, 2)
 /** Reservations per second. */
-const RATE = Math.min(200, proofSize(200, 50))
+const RATE = proofScale() < 1 ? 50 : 200
 
 // No program is missing, so a run that requires all of them skips it, too.
 if ('missing' in before) process.stderr.write(`${before.missing}\n`)
@@ -91,7 +93,7 @@ test.skipIf('missing' in before)(
         `${load.successCount()} requests (${upgraded} until the upgrade was complete), 0 failed`,
     )
   },
-  180_000,
+  600_000,
 )
 
 /** Sends reservations at a constant rate and returns their response times in milliseconds, sorted. */

@@ -112,7 +112,7 @@ test('a reservation that cannot be renewed now delays neither other renewals nor
   const id = await createDeployment(left, specFor('left'))
   await waitForApply(left)
   left.kill()
-  const replica = fixture.replica({ statementTimeoutMs: 1_500 })
+  const replica = fixture.replica({ statementTimeoutMs: 4_000 })
   await createDeployment(replica, specFor('acme'))
   await createDeployment(replica, specFor('other'))
   await waitForApply(replica, 2)

@@ -61,7 +61,7 @@ const endless = ({
 }
 
 /** Far longer than this process, which also runs the client, takes between two reads on a busy machine. */
-const STALL_MS = 1_000
+const STALL_MS = 3_000
 
 /** Runs the event loop until pending work is done. */
 const drainEventLoop = async () => {
@@ -169,7 +169,7 @@ describe('over a socket', () => {
   }
 
   test('a client that reads nothing for too long is disconnected, and another gets its place', async () => {
-    const { server, open, pages } = await serve({ maxStreams: 1, stallTimeoutMs: 300 })
+    const { server, open, pages } = await serve({ maxStreams: 1, stallTimeoutMs: STALL_MS })
     await stuckReader(server.port)
     await until('its list has started', () => pages.length > 0)
     expect((await open()).status).toBe(503)
@@ -191,7 +191,7 @@ describe('over a socket', () => {
     })
     socket.on('data', () => {
       socket.pause()
-      setTimeout(() => socket.resume(), 5)
+      setTimeout(() => socket.resume(), 20)
     })
     socket.resume()
     await until('it has read for longer', () => performance.now() - started > 1.5 * STALL_MS)
@@ -199,7 +199,7 @@ describe('over a socket', () => {
   })
 
   test('a short list occupies its place until the client has it, and no longer', async () => {
-    const { open } = await serve({ maxStreams: 1, names: 3, stallTimeoutMs: 300 })
+    const { open } = await serve({ maxStreams: 1, names: 3, stallTimeoutMs: STALL_MS })
     for (let times = 0; times < 3; times += 1) {
       const response = await open()
       expect([response.status, await response.json()]).toMatchObject([200, { allocations: { length: 3 } }])

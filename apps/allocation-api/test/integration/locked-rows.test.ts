@@ -100,11 +100,11 @@ describe('a row that stays locked', () => {
     const held = await lockRow(database.sql, name('briefly'))
     const responses = Promise.all([
       commit(patient, 'briefly', token),
-      sleep(200).then(() => commit(patient, 'briefly', token)),
-      sleep(400).then(() => release(patient, 'briefly')),
-      sleep(600).then(() => reserve(patient, 'briefly')),
+      sleep(400).then(() => commit(patient, 'briefly', token)),
+      sleep(800).then(() => release(patient, 'briefly')),
+      sleep(1_200).then(() => reserve(patient, 'briefly')),
     ])
-    await sleep(1_000)
+    await sleep(1_600)
     await held.release()
     expect((await responses).map(({ status }) => status)).toEqual([200, 409, 200, 201])
     expect(await listEvents('briefly')).toEqual(['reserved', 'committed', 'released', 'reserved'])

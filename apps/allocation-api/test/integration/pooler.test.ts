@@ -77,7 +77,7 @@ describe.skipIf(isSkipped)('behind PgBouncer in transaction mode', () => {
         const held = await holdLock(database.sql, tx => tx`lock table late`)
         await sql`select 0 as own`
         const first = sql`select 1 as own`.execute()
-        const second = withTimeout(sql`select ${2}::int as own where not exists (select from late)`, 5_000)
+        const second = withTimeout(sql`select ${2}::int as own where not exists (select from late)`, 60_000)
         expect(await first).toEqual([{ own: 1 }])
         await untilSessionsWait(database.sql, 1)
         await held.release()

@@ -221,6 +221,8 @@ describe('an installation', () => {
     const target = await startTarget()
     await fillDatabase(target.database, 20_000)
     const client = request(`${target.api.operatorUrl}/api/v1/export`, { headers })
+    // Without a listener, Node would read and discard the response.
+    client.on('response', response => response.on('error', () => {}))
     client.on('error', () => {})
     client.end()
     const countSnapshots = async () => {

@@ -69,7 +69,7 @@ test('without a database: alive, not ready, and every other route is 503 without
 
 test('each step of the wait is one line without a stack, and the service is ready soon after the database', async () => {
   const { child, url, waits } = await startWithoutDatabase()
-  await until('it waits', () => waits().length === 3)
+  await until('it waits', () => waits().length >= 3)
   for (const line of waits()) {
     expect(Object.keys(JSON.parse(line)).sort()).toEqual(['level', 'msg', 'reason', 'service', 'time', 'waitedSeconds'])
   }

@@ -27,7 +27,7 @@ const driveAgainst = async (
     clients: [{ workload, port: Object(server.address()).port, name: 'client 0' }],
     requests,
     stats,
-    deadlineMs: 2_000,
+    deadlineMs: 60_000,
     phase: () => 'up',
     rules: {
       document: readDocument(openApiDocument(), { problem: 'Problem' }),
