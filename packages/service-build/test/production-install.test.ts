@@ -36,7 +36,8 @@ describe('a production install', () => {
     env = { ...process.env, ...pnpmSettings, NODE_OPTIONS: '', PATH: `${folder}:${process.env.PATH}` }
     const filters = ['allocation-api...', 'lease-witness...'].flatMap(app => ['--filter-prod', app])
     await run('npx', ['-y', 'pnpm@12', 'install', '--prod', '--frozen-lockfile', ...filters], { cwd: clone, env })
-    const { stdout } = await run('du', ['-sm', 'node_modules'], { cwd: clone })
+    // The sum of the file sizes: the space on disk depends on hard links and on the file system.
+    const { stdout } = await run('du', ['-sml', '--apparent-size', 'node_modules'], { cwd: clone })
     installed = { megabytes: Number.parseInt(stdout, 10), packages: await listPackages() }
     const postgres = await startPostgres({ dataDir: join(folder, 'postgres'), fsync: false })
     cleanup.defer(async () => void (await postgres.stop('immediate')))
