@@ -26,13 +26,19 @@ export const createContractCall =
     return response
   }
 
-/** The sweeper runs at start only, so that expired rows stay in the table. */
-const withoutSweeper = { PDM_SWEEPER_INTERVAL: '1h', DNSPROVIDER_RECORD_NAMES: '@,*' }
+const defaultEnv = {
+  DNSPROVIDER_RECORD_NAMES: '@,*',
+  // The sweeper runs at start only, so that expired rows stay in the table.
+  PDM_SWEEPER_INTERVAL: '1h',
+  // On a busy machine, no statement and no wait for records ends with a response that the tests do not expect.
+  PDM_DATABASE_TIMEOUT: '1m',
+  PDM_DNS_COMMIT_WAIT: '1m',
+}
 
 /** Starts the API on a new database, for all tests of the calling file. */
 export const startTestService = async (env: Record<string, string> = {}): Promise<TestService> => {
   const database = await createTestDatabase({ connections: 2 })
-  const api = await startApi(database.url, { ...withoutSweeper, ...env })
+  const api = await startApi(database.url, { ...defaultEnv, ...env })
   afterAll(async () => {
     await api.process.stop()
     await database.drop()
