@@ -63,6 +63,7 @@ const slowFiles = [
   'terraform/known-state',
   'integration/zone-replacing-provider',
   'process/linearizability',
+  'integration/list-backpressure',
   'integration/timeouts',
   'terraform/gateway',
   'providers/rfc2136-powerdns',

@@ -30,7 +30,7 @@ export const expired = (lease: Partial<LeaseState & { kind: 'held' }> = {}): Lea
 export const countWaiters = (slot: string): Promise<number> => getHost().countWaiters(slot)
 
 /** Far more than a busy machine needs. */
-const WAITERS_TIMEOUT_MS = 45_000
+const WAITERS_TIMEOUT_MS = 120_000
 
 /** Resolves when `count` readers wait for the slot. */
 export const waitForWaiters = async (slot: string, count: number): Promise<void> => {
