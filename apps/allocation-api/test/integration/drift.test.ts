@@ -320,12 +320,14 @@ describe('drift', () => {
   })
 
   test('a name that is released before its repair is withdrawn, and the history has the withdrawal', async () => {
-    const { dns } = replica({ waitMs: 200 })
+    const { dns } = replica()
     await dns.waitUntilApplied(await activate('acme'))
     fixture.provider.records.delete('acme.pool.test A')
     fixture.provider.faults.push(null, { result: down })
-    await dns.repair(poolDomain)
-    expect(await row('acme')).toMatchObject({ is_drift_repair: true, failure: 'provider' })
+    // The repair waits for the name, in vain.
+    await replica({ waitMs: 200 }).dns.repair(poolDomain)
+    await until('the repair fails', async () => (await row('acme'))?.failure === 'provider')
+    expect(await row('acme')).toMatchObject({ is_drift_repair: true })
     expect(await dns.waitUntilApplied(await release('acme'))).toEqual({ status: 'published' })
     expect((await events('acme')).slice(3)).toEqual(['failing', 'released', 'withdrawn'])
   })
