@@ -8,6 +8,9 @@ import { createReconciler, type Reconciler } from '../../src/reconciler/reconcil
 import { createZoneLocks } from '../../src/reconciler/zone-lock.ts'
 
 export const DRIFT_MS = 600_000
+/** For a busy machine. */
+const STATEMENT_TIMEOUT_MS = 20_000
+const WAIT_MS = 30_000
 
 export interface ReplicaOptions {
   readonly url: string
@@ -40,15 +43,19 @@ export const startReplica = ({
   provider,
   providerKind = 'fake',
   writesZones = true,
-  waitMs = 10_000,
-  lockWaitMs = 10_000,
+  waitMs = WAIT_MS,
+  lockWaitMs = WAIT_MS,
   recordTemplate = { names: ['@', '*'], ttl: 60 },
-  callTimeoutMs = 5_000,
+  callTimeoutMs = STATEMENT_TIMEOUT_MS,
   random = () => 0.5,
   aheadMs = () => 0,
 }: ReplicaOptions): Replica => {
-  const sql = createDatabaseClient(url, { maxConnections: 4, applicationName: 'replica', maxStatementMs: 5_000 })
-  const zoneLocks = createZoneLocks(url, { waitMs: lockWaitMs, idleTimeoutMs: 30_000, timeoutMs: 5_000 })
+  const sql = createDatabaseClient(url, {
+    maxConnections: 4,
+    applicationName: 'replica',
+    maxStatementMs: STATEMENT_TIMEOUT_MS,
+  })
+  const zoneLocks = createZoneLocks(url, { waitMs: lockWaitMs, idleTimeoutMs: 30_000, timeoutMs: STATEMENT_TIMEOUT_MS })
   const errors: unknown[] = []
   const driftChecks: (ZoneDiff | Unavailable)[] = []
   const stops: string[] = []
@@ -61,7 +68,7 @@ export const startReplica = ({
     zoneLocks,
     pools: () => createPools(['pool.test', 'other.test']),
     recordTemplate,
-    statementTimeoutMs: 5_000,
+    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
     providerTimeoutMs: callTimeoutMs,
     commitWaitMs: waitMs,
     driftIntervalMs: DRIFT_MS,
