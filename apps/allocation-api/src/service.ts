@@ -13,6 +13,7 @@ import { waitForDatabase } from '@pool/database/wait-for-database'
 import { createWriter } from '@pool/database/writer'
 import { type ConfigIssue, ConfigIssuesError, type Env } from '@pool/node-service/env'
 import { type HttpServer, listen } from '@pool/node-service/http-server'
+import { toListenError } from '@pool/node-service/listen-error'
 import { createMetricsRegistry } from '@pool/node-service/metrics-registry'
 import { runPeriodically } from '@pool/node-service/run-periodically'
 import { type CoveredPool, createPoolRegistry } from './allocation/pool-registry.ts'
@@ -141,8 +142,12 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
   const { inCluster, operator } = toListeners(config)
   const listenOn = async (port: number, variable: string, options: AppOptions): Promise<HttpServer> => {
     const app = createStartingApp({ managedDomains, clientAddress, metrics, observer }, options)
-    return listen(app, port, { malformedRequestCode: 'invalid-format' }).catch((error: NodeJS.ErrnoException) => {
-      throw new Error(`${variable}: cannot listen on port ${port} (${error.code ?? error.name})`)
+    const listening = {
+      malformedRequestCode: 'invalid-format',
+      ...(config.listenAddress === null ? {} : { address: config.listenAddress }),
+    }
+    return listen(app, port, listening).catch((error: NodeJS.ErrnoException) => {
+      throw toListenError(error, { variable, port, addressVariable: 'PDM_LISTEN_ADDRESS' })
     })
   }
   const inClusterServer = await listenOn(config.port, 'PORT', inCluster)

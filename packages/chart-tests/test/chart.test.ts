@@ -84,7 +84,7 @@ describe.skipIf(shouldSkip(missingPrograms))('the chart', () => {
       ...['PORT', 'PDM_OPERATOR_PORT', 'PDM_DRAIN_DELAY', 'PDM_DEPLOYMENTS_DIR', 'PDM_DEPLOYMENT_TIMEOUT'],
       ...['PDM_DEPLOYMENT_CONCURRENCY', 'PDM_TERRAFORM_MODULE', 'PDM_TERRAFORM_BACKEND', 'PDM_TERRAFORM_PASS_ENV'],
       // The image has one binary. Probes and clients use the address of the pod.
-      ...['PDM_TERRAFORM_BINARY', 'PDM_LOOPBACK_HOSTS_ONLY', 'DNSPROVIDER_DOMAIN'],
+      ...['PDM_TERRAFORM_BINARY', 'PDM_LISTEN_ADDRESS', 'PDM_LOOPBACK_HOSTS_ONLY', 'DNSPROVIDER_DOMAIN'],
       ...['DNSPROVIDER_LOCAL_HOST', 'DNSPROVIDER_LOCAL_PORT', 'DNSPROVIDER_LOCAL_ANY_DOMAIN'],
     ]
     // Those of OpenTelemetry are among the other variables: `api.env`.

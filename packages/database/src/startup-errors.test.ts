@@ -17,3 +17,17 @@ test.each([
 ])('no entry of pg_hba.conf, with TLS: %s: it can be the address, the user or the database', (usesTls, text) => {
   expect(explain('28000', usesTls)).toEqual({ isFinal: true, text: expect.stringMatching(text) })
 })
+
+test('a rejection by the pooler may have the same cause as an outage: it names both', () => {
+  expect(explain('08P01', true)).toEqual({
+    isFinal: false,
+    text: expect.stringMatching(/^the connection pooler rejects .* in URL and in userlist\.txt, .*\(08P01\)$/),
+  })
+})
+
+test('a missing privilege: the role of migrate needs other rights than that of the service', () => {
+  expect(explain('42501', true)).toEqual({
+    isFinal: true,
+    text: expect.stringMatching(/run migrate as a role that owns the tables .* the grants that the doctor names/),
+  })
+})

@@ -34,7 +34,7 @@ const explainRejection = (code: string, { usesTls, urlVariable }: ConnectionConf
   }
   if (code === '3D000') return `the database does not exist; create it, or correct ${urlVariable}`
   if (code === '42501') {
-    return 'the role lacks a privilege; make it the owner of the tables, and: grant usage, create on schema public to <role>'
+    return 'the role lacks a privilege; run migrate as a role that owns the tables and has: grant usage, create on schema public to <role>. Another role needs the grants that the doctor names'
   }
   if (code === '3F000') return 'the schema does not exist; create it, or correct search_path of the role'
   if (code === '26000' || code === '42P05') return explainUnprepared(urlVariable)
@@ -55,6 +55,12 @@ export const explainStartupError = (error: unknown, config: ConnectionConfig): S
       text: `${(error as Error).message}; correct sslmode and sslrootcert in ${config.urlVariable}`,
     }
   }
-  const reason = isDatabaseReadOnly(error) ? 'the database accepts no writes' : 'the database cannot be reached'
+  // PgBouncer reports a wrong user, password or database with the same code as a database that does not respond.
+  const reason =
+    code === '08P01'
+      ? `the connection pooler rejects the connection; check the user, the password and the name of the database in ${config.urlVariable} and in userlist.txt, whether the database responds, and the log of the pooler`
+      : isDatabaseReadOnly(error)
+        ? `the database accepts no writes; wait until it does, or name the primary in ${config.urlVariable}`
+        : `the database cannot be reached; start the server, or correct the host and the port in ${config.urlVariable}`
   return { isFinal: false, text: `${reason} (${code})` }
 }

@@ -40,7 +40,12 @@ test('the pauses grow to 4 s; each step is reported, then once a minute and when
   expect(waits.length).toBeGreaterThan(60)
   expect(waits.length).toBeLessThan(70)
   expect(new Set(waits.map(({ reason }) => reason))).toEqual(
-    new Set(['the database cannot be reached (ECONNREFUSED)', 'the database cannot be reached (ENOTFOUND)']),
+    new Set(
+      ['ECONNREFUSED', 'ENOTFOUND'].map(
+        code =>
+          `the database cannot be reached; start the server, or correct the host and the port in DATABASE_URL (${code})`,
+      ),
+    ),
   )
 })
 

@@ -128,6 +128,7 @@ function apiService(
       PDM_DATABASE_URL: databaseUrl,
       PDM_OPERATOR_PORT: String(operatorPort),
       ...(operatorToken ? { PDM_OPERATOR_TOKENS: operatorToken } : {}),
+      PDM_LISTEN_ADDRESS: env.PDM_LISTEN_ADDRESS?.trim() || '127.0.0.1',
       PDM_LOOPBACK_HOSTS_ONLY: env.PDM_LOOPBACK_HOSTS_ONLY?.trim() || 'true',
       DNSPROVIDER_KIND: 'local',
       DNSPROVIDER_LOCAL_PORT: String(dnsPort),

@@ -33,6 +33,7 @@ test('starts, prints its addresses, shuts down gracefully, and restarts with the
   expect(env).toMatchObject({
     PORT: ports.PORT,
     PDM_OPERATOR_PORT: ports.PDM_OPERATOR_PORT,
+    PDM_LISTEN_ADDRESS: '127.0.0.1',
     PDM_LOOPBACK_HOSTS_ONLY: 'true',
     DNSPROVIDER_KIND: 'local',
     DNSPROVIDER_LOCAL_PORT: ports.DNS_PORT,
@@ -71,6 +72,7 @@ test('starts, prints its addresses, shuts down gracefully, and restarts with the
     PDM_OPERATOR_TOKENS: 'mine,yours',
     ...witnessSettings,
     PDM_DEPLOYMENTS_DIR: '/elsewhere',
+    PDM_LISTEN_ADDRESS: '0.0.0.0',
     PDM_LOOPBACK_HOSTS_ONLY: 'false',
   }
   const second = startFake(dataDir, { ...ports, ...explicit })
@@ -85,6 +87,7 @@ test('starts, prints its addresses, shuts down gracefully, and restarts with the
   expect(secondEnvironment(witnessLog)).toMatchObject(witnessSettings)
   expect(secondEnvironment(apiLog)).toMatchObject({
     PDM_DEPLOYMENTS_DIR: '/elsewhere',
+    PDM_LISTEN_ADDRESS: '0.0.0.0',
     PDM_LOOPBACK_HOSTS_ONLY: 'false',
   })
 })

@@ -17,6 +17,8 @@ interface Problem {
 export interface ListenOptions {
   /** The error code of a request that is not valid HTTP. */
   readonly malformedRequestCode: string
+  /** The IP address to bind to. Absent: every address of the machine. */
+  readonly address?: string
 }
 
 export interface HttpServer {
@@ -86,7 +88,11 @@ const hasSeveralHosts = ({ rawHeaders }: IncomingMessage): boolean => {
 }
 
 /** Listens on all addresses. Rejects with the system's error if it cannot. */
-export const listen = async (app: App, port: number, { malformedRequestCode }: ListenOptions): Promise<HttpServer> => {
+export const listen = async (
+  app: App,
+  port: number,
+  { malformedRequestCode, address: host }: ListenOptions,
+): Promise<HttpServer> => {
   const toMalformed = (detail: string): Problem => ({ error: malformedRequestCode, detail })
   let current = app
   const listener = getRequestListener((request, env) => current.fetch(request, env), {
@@ -109,7 +115,7 @@ export const listen = async (app: App, port: number, { malformedRequestCode }: L
   handleProtocolErrors(server, toMalformed)
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   server.once('error', reject)
-  server.listen(port, resolve)
+  server.listen({ port, host }, resolve)
   await promise
   const address = server.address()
   return {

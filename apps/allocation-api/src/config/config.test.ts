@@ -17,6 +17,7 @@ const getIssues = (env: Record<string, string | undefined>) => {
 test('only the database URL has no default', () => {
   expect(parseValid()).toEqual({
     port: 8_080,
+    listenAddress: null,
     operator: null,
     operatorOnlyList: false,
     browsers: { allowedOrigins: [], loopbackHostsOnly: false },
@@ -98,6 +99,9 @@ describe('valid values', () => {
       ],
     ],
     ['PDM_TRUSTED_PROXIES', '0.0.0.0/0', c => c.trustedProxies, [{ address: '0.0.0.0', prefix: 0, family: 'ipv4' }]],
+    ['PDM_LISTEN_ADDRESS', '', c => c.listenAddress, null],
+    ['PDM_LISTEN_ADDRESS', ' 127.0.0.1 ', c => c.listenAddress, '127.0.0.1'],
+    ['PDM_LISTEN_ADDRESS', '::1', c => c.listenAddress, '::1'],
     ['PDM_LOOPBACK_HOSTS_ONLY', 'TRUE', c => c.browsers.loopbackHostsOnly, true],
     ['PORT', '65535', c => c.port, 65_535],
     ['PORT', ' 80 ', c => c.port, 80],

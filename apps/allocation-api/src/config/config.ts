@@ -15,6 +15,8 @@ export type LogLevel = (typeof logLevels)[number]
 /** The configuration of the process, parsed once from the environment. Names end in their unit. */
 export interface Config {
   readonly port: number
+  /** The IP address that both listeners bind to; null: every address of the machine. */
+  readonly listenAddress: string | null
   /** Null: there is no operator listener. */
   readonly operator: { readonly port: number; readonly tokens: readonly string[] } | null
   /** If true, only the operator listener has the lists. */
@@ -121,6 +123,14 @@ const readTrustedProxies = (env: EnvReader): readonly Network[] =>
     return network ?? []
   })
 
+const readListenAddress = (env: EnvReader): string | null => {
+  const text = env.text('PDM_LISTEN_ADDRESS')
+  if (!text) return null
+  const network = text.includes('/') ? null : parseNetwork(text)
+  if (network === null) env.addIssue('PDM_LISTEN_ADDRESS', `"${text}" is not an IP address such as 127.0.0.1 or ::1`)
+  return network?.address ?? null
+}
+
 /**
  * How many connections each pool of a process opens at most, on demand. Those that hold the locks of zones are not included.
  */
@@ -189,6 +199,7 @@ export const readConfig = (variables: Env): { config: Config } | { issues: reado
   const objectStorage = readObjectStorage(env)
   const config: Config = {
     port,
+    listenAddress: readListenAddress(env),
     operator: readOperator(env, port),
     operatorOnlyList: env.oneOf('PDM_OPERATOR_ONLY_LIST', ['true', 'false'], 'false') === 'true',
     browsers: {

@@ -209,11 +209,9 @@ export const checkDatabase = async ({
   })
   const explain = (check: string, error: unknown): Finding => {
     const { isFinal, text } = explainStartupError(error, { usesTls, urlVariable: URL_VARIABLE })
-    if (isFinal) return badWithAdvice(check, text)
+    if (isFinal || check === 'database') return badWithAdvice(check, text)
     const { code, name } = describeError(error)
-    return check === 'database'
-      ? bad(check, text, `start the server, or correct the host and port in ${URL_VARIABLE}`)
-      : bad(check, `the check failed (${code ?? name})`, 'look into the log of the database server')
+    return bad(check, `the check failed (${code ?? name})`, 'look into the log of the database server')
   }
   /** A check that fails does not hide the others. */
   const attempt = async (check: string, run: () => Promise<readonly Finding[]>): Promise<readonly Finding[]> => {

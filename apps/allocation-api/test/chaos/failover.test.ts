@@ -151,7 +151,7 @@ test('a service whose only server is a standby waits, and is ready soon after th
   })
   try {
     const readyz = `http://127.0.0.1:${(await child.ready).port}/readyz`
-    await until('it waits', () => lines.some(line => line.includes('the database accepts no writes (25006)')))
+    await until('it waits', () => lines.some(line => /the database accepts no writes; .* \(25006\)/.test(line)))
     expect((await sendRequest(readyz, 'GET')).body).toEqual({ status: 'starting' })
     await pair.servers.failOver()
     await until('it is ready', async () => (await sendRequest(readyz, 'GET')).status === 200)

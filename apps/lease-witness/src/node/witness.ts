@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { listen } from '@pool/node-service/http-server'
+import { toListenError } from '@pool/node-service/listen-error'
 import { createApp } from '../app.ts'
 import type { LeaseDirectory, LeaseService, SlotUnavailable } from '../lease-service.ts'
 import { log } from '../log.ts'
@@ -42,7 +43,7 @@ export const startWitness = async (config: Config): Promise<Witness> => {
   const server = await listen(startingApp, port, {
     malformedRequestCode: 'invalid-request',
   }).catch((error: NodeJS.ErrnoException) => {
-    throw new Error(`PORT: cannot listen on port ${port} (${error.code ?? error.name})`)
+    throw toListenError(error, { variable: 'PORT', port })
   })
   log(settings, 'info', { msg: 'listening', port: server.port })
   const { leases, directory, durability, stop, close } = await openLeases(config).catch(async error => {

@@ -12,7 +12,9 @@ export const readLocalProvider = (read: EnvReader): StartProvider => {
     const table = createZoneTable(sql)
     const server = await startDnsServer({ host, port, listZones, lookup: table.lookup, onError }).catch(
       (error: NodeJS.ErrnoException) => {
-        throw new Error(`DNSPROVIDER_LOCAL_PORT: cannot listen on port ${port} (${error.code ?? error.name})`)
+        throw new Error(
+          `DNSPROVIDER_LOCAL_PORT: cannot listen on port ${port}; stop the process that has it, or set another port (${error.code ?? error.name})`,
+        )
       },
     )
     return {
