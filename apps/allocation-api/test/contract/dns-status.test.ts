@@ -87,7 +87,9 @@ describe('failing, while the provider rejects writes', () => {
   test('the reconciler retries until the records are published', async () => {
     await advancePastBackoff()
     await expect.poll(async () => (await get('stuck')).dns).toEqual({ status: 'published' })
-    expect(await database.sql`select owned from dns_names where subdomain = 'leaving'`).toEqual([{ owned: [] }])
+    await expect
+      .poll(() => database.sql`select owned from dns_names where subdomain = 'leaving'`)
+      .toEqual([{ owned: [] }])
   })
 })
 
