@@ -136,7 +136,7 @@ resource "cloudflare_workers_script" "witness" {
 
     precondition {
       condition     = fileexists(local.script_file)
-      error_message = "No built script at ${local.script_file}: run pnpm --filter lease-witness build, or set script_file."
+      error_message = "No built script at ${local.script_file}: run npx -y pnpm@12 --filter lease-witness build, or set script_file."
     }
 
     precondition {

@@ -126,7 +126,7 @@ up() {
   chmod 700 "$directory"
   if [ -z "${SCRIPT_FILE:-}" ]; then
     step 'build the script'
-    (cd "$repository" && pnpm --filter lease-witness build >>"$log" 2>&1) || fail "the build; its output is in $log"
+    (cd "$repository" && npx -y pnpm@12 --filter lease-witness build >>"$log" 2>&1) || fail "the build; its output is in $log"
   fi
 
   step 'first apply'

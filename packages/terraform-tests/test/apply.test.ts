@@ -176,7 +176,9 @@ withTerraform('the first apply and later ones', () => {
     rmSync(join(directory, 'built.js'))
     const { code, output } = await terraform('apply', '-auto-approve', '-no-color')
     expect(code).toBe(1)
-    expect(collapseWhitespace(output)).toContain('No built script at built.js: run pnpm --filter lease-witness build')
+    expect(collapseWhitespace(output)).toContain(
+      'No built script at built.js: run npx -y pnpm@12 --filter lease-witness build',
+    )
     expect(account.namespaces.size).toBe(0)
   })
 
