@@ -67,6 +67,10 @@ topologySpreadConstraints:
 {{/* The variables of `values`: plain ones, and the paths of those in files. */}}
 {{- define "env" -}}
 {{- range $variable, $value := .values.config }}
+{{- /* Without quotes, on and off are booleans in YAML. */}}
+{{- if and (kindIs "bool" $value) (has $variable (list "PDM_DNS_WRITES" "PDM_BYO_PROOF")) }}
+{{- $value = ternary "on" "off" $value }}
+{{- end }}
 - name: {{ $variable }}
   value: {{ $value | toString | quote }}
 {{- end }}

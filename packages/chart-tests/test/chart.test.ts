@@ -156,6 +156,14 @@ describe.skipIf(shouldSkip(missingPrograms))('the chart', () => {
     ).rejects.toThrow(message)
   })
 
+  test('on and off need no quotes', async () => {
+    const text = await renderText('one-replica', [
+      ...['--set-json', 'api.config.PDM_DNS_WRITES=false', '--set-json', 'api.config.PDM_BYO_PROOF=false'],
+    ])
+    expect(text).toContain('- name: PDM_DNS_WRITES\n              value: "off"')
+    expect(text).toContain('- name: PDM_BYO_PROOF\n              value: "off"')
+  })
+
   test('an image can have a registry, a tag or a digest', async () => {
     const images = async (...values: string[]) => [
       ...new Set(
