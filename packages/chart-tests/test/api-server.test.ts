@@ -35,13 +35,13 @@ const checkOutFirstChart = (folder: string): string => {
 
 const page = join(root, 'docs/install/kubernetes.md')
 
-/** The Role in the documentation. */
-const readRole = (): string => {
-  const role = Array.from(readFile(page).matchAll(/```yaml\n(.*?)```/gs), ([, block]) => block ?? '').find(block =>
+/** The Roles in the documentation. */
+const readRoles = (): string => {
+  const roles = Array.from(readFile(page).matchAll(/```yaml\n(.*?)```/gs), ([, block]) => block ?? '').find(block =>
     block.includes('kind: Role'),
   )
-  if (!role) throw new Error(`${page} has no Role`)
-  return role
+  if (!roles) throw new Error(`${page} has no Role`)
+  return roles
 }
 
 /** The namespace of the pods that are only tried. */
@@ -113,7 +113,7 @@ describe.skipIf(missingApiServer !== undefined)('a Kubernetes API server', () =>
     await runCommands(block => block.includes('create namespace'))
     await kubectl(['create', 'namespace', 'installers'])
     await kubectl(['create', 'serviceaccount', 'installer', '--namespace', 'installers'])
-    await kubectl(['apply', '--filename', '-'], readRole())
+    await kubectl(['apply', '--filename', '-'], readRoles())
     await kubectl([
       ...['create', 'rolebinding', 'pool-allocation-installer', '--role=pool-allocation-installer'],
       '--serviceaccount=installers:installer',
@@ -260,6 +260,33 @@ describe.skipIf(missingApiServer !== undefined)('a Kubernetes API server', () =>
     const output = await runCommands(block => /helm (?:install|upgrade|history|uninstall)/.test(block))
     expect(output).toMatch(/Install complete.*Upgrade complete.*Rollback was a success.*uninstalled/s)
     expect((await listObjects()).filter(name => !name.startsWith('persistentvolumeclaim/'))).toEqual([])
+  })
+
+  test('the rights of the docs are those of the commands in the docs', async () => {
+    await kubectl(['create', 'serviceaccount', 'operator', '--namespace', 'installers'])
+    await kubectl([
+      ...['create', 'rolebinding', 'pool-allocation-operator', '--role=pool-allocation-operator'],
+      '--serviceaccount=installers:operator',
+    ])
+    const listRights = (account: string) =>
+      kubectl(['auth', 'can-i', '--list', '--no-headers', `--as=system:serviceaccount:installers:${account}`])
+    const toRights = (text: string) =>
+      text.split('\n').flatMap(line => {
+        const [, resource, verbs] = /^(\S+) .*\[(.*)\]$/.exec(line) ?? []
+        return (verbs ?? '').split(' ').map(verb => `${verb} ${resource}`)
+      })
+    const installer = toRights(await listRights('installer'))
+    expect(installer).toEqual(expect.arrayContaining(['get secrets', 'create secrets', 'create configmaps']))
+    expect(installer).not.toContain('create pods/exec')
+    const operator = toRights(await listRights('operator'))
+    const needed = [
+      ...['get deployments.apps', 'watch deployments.apps', 'patch deployments.apps', 'patch deployments.apps/scale'],
+      ...['get pods', 'list pods', 'get pods/log', 'list events', 'list replicasets.apps', 'get services'],
+      ...['create pods/exec', 'get pods/exec', 'create pods/portforward', 'get pods/portforward'],
+      'get clusters.postgresql.cnpg.io',
+    ]
+    expect(operator).toEqual(expect.arrayContaining(needed))
+    expect(operator.filter(right => right.endsWith(' secrets'))).toEqual([])
   })
 
   test('without the rights of the docs nothing is installed', async () => {
