@@ -48,6 +48,11 @@ export const deploymentHistoryQuery = z.object({
     .meta({ description: 'Only entries of this deployment.' }),
   fqdn: z
     .string()
+    // Postgres has no such text.
+    .refine(name => !name.includes('\0'), {
+      ...rule('invalid-format', 'fqdn must be text without null characters.'),
+      abort: true,
+    })
     .overwrite(name => canonicalName(name).replace(/\.$/, ''))
     .optional()
     .meta({ description: 'Only entries of this FQDN.' }),

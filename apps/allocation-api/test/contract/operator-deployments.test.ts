@@ -79,8 +79,13 @@ test.each([
   ['/api/v1/deployments/history?limit=x', 'invalid-limit'],
   ['/api/v1/deployments/history?cursor=held', 'invalid-cursor'],
   ['/api/v1/deployments/history?deployment=acme', 'invalid-format'],
+  ['/api/v1/deployments/history?fqdn=a%00b', 'invalid-format'],
 ])('%s is 422 %s', async (path, code) => {
   expect(await operator('GET', path)).toMatchObject({ status: 422, body: { error: code } })
+})
+
+test('DELETE of a claim whose name has a null character is 404', async () => {
+  expect((await operator('DELETE', '/api/v1/buckets/a%00b')).status).toBe(404)
 })
 
 test('DELETE of a claim is 204, then 404; the history has it, by deployment and by FQDN', async () => {

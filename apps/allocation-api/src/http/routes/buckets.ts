@@ -1,5 +1,5 @@
 import { bucketClaimsQuery, encodeCursor } from '@pool/contract'
-import { Hono } from 'hono'
+import { type Context, Hono } from 'hono'
 import type { BucketClaims } from '../../deployments/bucket-claims.ts'
 import { sendError } from '../errors.ts'
 import { type ListStreams, sendListPage } from '../streams.ts'
@@ -7,6 +7,8 @@ import type { HttpEnv } from '../types.ts'
 import { getCaller, validate } from '../validate.ts'
 
 export type BucketOperations = Pick<BucketClaims, 'list' | 'lift'>
+
+const sendNotFound = (c: Context<HttpEnv>) => sendError(c, { kind: 'not-found', detail: 'No claim of this bucket.' })
 
 /** Only the operator listener has them. */
 export const bucketRoutes = (buckets: BucketOperations, lists: ListStreams) =>
@@ -19,8 +21,11 @@ export const bucketRoutes = (buckets: BucketOperations, lists: ListStreams) =>
     )
 
     .delete('/:bucket', async c => {
-      const outcome = await buckets.lift(c.req.param('bucket'), getCaller(c))
-      if (outcome.kind === 'not-found') return sendError(c, { kind: 'not-found', detail: 'No claim of this bucket.' })
+      const bucket = c.req.param('bucket')
+      // Postgres rejects text with a null character.
+      if (bucket.includes('\0')) return sendNotFound(c)
+      const outcome = await buckets.lift(bucket, getCaller(c))
+      if (outcome.kind === 'not-found') return sendNotFound(c)
       if (outcome.kind !== 'lifted') return sendError(c, outcome)
       c.set('outcome', outcome.kind)
       return c.body(null, 204)
