@@ -115,6 +115,27 @@ describe.concurrent('exit code 1 with one line if a port is in use', () => {
   })
 })
 
+// Linux answers on every address of 127.0.0.0/8.
+describe.runIf(process.platform === 'linux')('PDM_LISTEN_ADDRESS', () => {
+  test.concurrent('both listeners are reachable at this address only', async () => {
+    const api = await startApi(database.url, { PDM_LISTEN_ADDRESS: '127.0.0.1', PDM_OPERATOR_TOKENS: 'operator-token' })
+    for (const url of [api.url, api.operatorUrl]) {
+      const { port } = new URL(url)
+      expect((await fetch(`http://127.0.0.1:${port}/livez`)).status).toBeLessThan(500)
+      await expect(fetch(`http://127.0.0.2:${port}/livez`)).rejects.toMatchObject({ cause: { code: 'ECONNREFUSED' } })
+    }
+    await api.process.kill()
+  })
+
+  test.concurrent('exit code 1 with the variable if this machine does not have the address', async () => {
+    const { code, lines } = await run({ ...good, PDM_LISTEN_ADDRESS: '192.0.2.1', PDM_LOG_LEVEL: 'fatal' })
+    expect(lines).toEqual([
+      expect.stringMatching(/PDM_LISTEN_ADDRESS: .* correct PDM_LISTEN_ADDRESS \(EADDRNOTAVAIL\)/),
+    ])
+    expect(code).toBe(1)
+  })
+})
+
 test.concurrent('it listens on PORT and PDM_OPERATOR_PORT, and the line "ready" contains both', async () => {
   const api = await startApi(database.url, { PDM_OPERATOR_TOKENS: 'token' })
   expect((await sendRequest(`${api.url}/readyz`, 'GET')).body).toEqual({ status: 'ok' })
