@@ -19,8 +19,8 @@ export const collectWanted = async (
   let unserved: RecordSet[] = []
   let isFull = true
   for await (const part of parts) {
-    onPart()
     if (part.kind === 'unavailable') return part
+    onPart()
     if (part.kind === 'restart') {
       records = []
       unserved = []

@@ -120,7 +120,7 @@ describe.runIf(process.platform === 'linux')('PDM_LISTEN_ADDRESS', () => {
   test.concurrent('both listeners are reachable at this address only', async () => {
     const api = await startApi(database.url, { PDM_LISTEN_ADDRESS: '127.0.0.1', PDM_OPERATOR_TOKENS: 'operator-token' })
     for (const url of [api.url, api.operatorUrl]) {
-      const { port } = new URL(url)
+      const { port } = new URL(url ?? '')
       expect((await fetch(`http://127.0.0.1:${port}/livez`)).status).toBeLessThan(500)
       await expect(fetch(`http://127.0.0.2:${port}/livez`)).rejects.toMatchObject({ cause: { code: 'ECONNREFUSED' } })
     }

@@ -116,9 +116,9 @@ export const listRecords = async (
   const listOne = async (suffix: string | undefined) => {
     const found = new Map<string, CloudflareRecord>()
     for await (const part of listParts(api, place, suffix, signal)) {
+      if (part.kind !== 'restart' && part.kind !== 'records') return part
       onProgress()
       if (part.kind === 'restart') found.clear()
-      else if (part.kind !== 'records') return part
       else
         for (const record of part.records)
           if (isFull || isFiltered || isWanted(record.name)) found.set(record.id, record)

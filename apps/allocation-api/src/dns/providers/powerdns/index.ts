@@ -243,7 +243,7 @@ export const createPowerdnsProvider = ({ url, apiKey, serverId }: PowerdnsOption
           if (failure) return failure
           const result = await readName(zone, name, signal)
           if (result.kind === 'unavailable') failure = result
-          onProgress()
+          else onProgress()
           return result
         }),
       ),
