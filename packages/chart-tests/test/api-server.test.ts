@@ -276,7 +276,12 @@ describe.skipIf(missingApiServer !== undefined)('a Kubernetes API server', () =>
         return (verbs ?? '').split(' ').map(verb => `${verb} ${resource}`)
       })
     const installer = toRights(await listRights('installer'))
-    expect(installer).toEqual(expect.arrayContaining(['get secrets', 'create secrets', 'create configmaps']))
+    expect(installer).toEqual(
+      expect.arrayContaining([
+        ...['get secrets', 'create secrets', 'update secrets', 'patch secrets', 'create configmaps'],
+        ...['list pods', 'watch pods', 'list replicasets.apps', 'watch replicasets.apps'],
+      ]),
+    )
     expect(installer).not.toContain('create pods/exec')
     const operator = toRights(await listRights('operator'))
     const needed = [
