@@ -142,10 +142,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
   const { inCluster, operator } = toListeners(config)
   const listenOn = async (port: number, variable: string, options: AppOptions): Promise<HttpServer> => {
     const app = createStartingApp({ managedDomains, clientAddress, metrics, observer }, options)
-    const listening = {
-      malformedRequestCode: 'invalid-format',
-      ...(config.listenAddress === null ? {} : { address: config.listenAddress }),
-    }
+    const listening = { malformedRequestCode: 'invalid-format', address: config.listenAddress }
     return listen(app, port, listening).catch((error: NodeJS.ErrnoException) => {
       throw toListenError(error, { variable, port, addressVariable: 'PDM_LISTEN_ADDRESS' })
     })

@@ -17,8 +17,8 @@ interface Problem {
 export interface ListenOptions {
   /** The error code of a request that is not valid HTTP. */
   readonly malformedRequestCode: string
-  /** The IP address to bind to. Absent: every address of the machine. */
-  readonly address?: string
+  /** The IP address to bind to. Absent or null: every address of the machine. */
+  readonly address?: string | null
 }
 
 export interface HttpServer {
@@ -87,11 +87,11 @@ const hasSeveralHosts = ({ rawHeaders }: IncomingMessage): boolean => {
   return count > 1
 }
 
-/** Listens on all addresses. Rejects with the system's error if it cannot. */
+/** Listens on a port. Rejects with the system's error if it cannot. */
 export const listen = async (
   app: App,
   port: number,
-  { malformedRequestCode, address: host }: ListenOptions,
+  { malformedRequestCode, address: bindAddress }: ListenOptions,
 ): Promise<HttpServer> => {
   const toMalformed = (detail: string): Problem => ({ error: malformedRequestCode, detail })
   let current = app
@@ -115,7 +115,7 @@ export const listen = async (
   handleProtocolErrors(server, toMalformed)
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   server.once('error', reject)
-  server.listen({ port, host }, resolve)
+  server.listen({ port, host: bindAddress ?? undefined }, resolve)
   await promise
   const address = server.address()
   return {

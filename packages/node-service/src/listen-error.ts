@@ -1,4 +1,4 @@
-export interface ListenOptions {
+interface ListenTarget {
   /** The environment variable of the port. */
   readonly variable: string
   readonly port: number
@@ -9,7 +9,7 @@ export interface ListenOptions {
 /** What an operator does about a port or an address that a server cannot bind to. */
 export const toListenError = (
   error: NodeJS.ErrnoException,
-  { variable, port, addressVariable = variable }: ListenOptions,
+  { variable, port, addressVariable = variable }: ListenTarget,
 ): Error => {
   const code = error.code ?? error.name
   if (code === 'EADDRINUSE') {

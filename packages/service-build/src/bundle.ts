@@ -89,8 +89,9 @@ const listPackages = async ({ inputs }: Metafile, files: readonly string[]): Pro
 }
 
 /**
- * Bundles each command of an app into a JavaScript file with a source map, for Node, beside files that commands share. `outDir` then has everything that the
- * commands need, in particular the resources that they read. Resolves with the npm packages in it.
+ * Bundles each command of an app into a JavaScript file with a source map, for Node, beside files that commands share.
+ * `outDir` then has everything that the commands need, in particular the resources that they read. Resolves with the npm
+ * packages in it.
  */
 export const bundle = async (options: BundleOptions): Promise<readonly BundledPackage[]> => {
   const { app, outDir, commands, packageFiles = [] } = options
