@@ -1,9 +1,11 @@
 import { execFileSync } from 'node:child_process'
-import { copyFile, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { createHash } from 'node:crypto'
+import { copyFile, mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { reportProof } from '@pool/test-kit/proof-size.ts'
 import { parseShellBlocks } from '@pool/test-kit/shell-blocks.ts'
+import { readConfig as readWitnessConfig } from 'lease-witness/src/node/config.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
   chart,
@@ -35,13 +37,13 @@ const checkOutFirstChart = (folder: string): string => {
 
 const page = join(root, 'docs/install/kubernetes.md')
 
-/** The Roles in the documentation. */
-const readRoles = (): string => {
-  const roles = Array.from(readFile(page).matchAll(/```yaml\n(.*?)```/gs), ([, block]) => block ?? '').find(block =>
-    block.includes('kind: Role'),
+/** The file in the documentation that has an object of a kind. */
+const readExample = (kind: string): string => {
+  const example = Array.from(readFile(page).matchAll(/```yaml\n(.*?)```/gs), ([, block]) => block ?? '').find(block =>
+    block.includes(`kind: ${kind}\n`),
   )
-  if (!roles) throw new Error(`${page} has no Role`)
-  return roles
+  if (!example) throw new Error(`${page} has no ${kind}`)
+  return example
 }
 
 /** The namespace of the pods that are only tried. */
@@ -90,8 +92,11 @@ describe.skipIf(missingApiServer !== undefined)('a Kubernetes API server', () =>
   const listObjects = async () =>
     (await kubectl(['get', KINDS, '--output', 'name'])).split('\n').filter(Boolean).toSorted()
 
-  /** Runs commands of the documentation, without those that need controllers and a kubelet. */
-  const runCommands = async (isIncluded: (block: string) => boolean): Promise<string> => {
+  /**
+   * Runs commands of the documentation, without those that need controllers and a kubelet: as an administrator, or with the
+   * token of a ServiceAccount.
+   */
+  const runCommands = async (isIncluded: (block: string) => boolean, account?: string): Promise<string> => {
     const script = parseShellBlocks(readFile(page))
       .map(({ code }) => code)
       .filter(isIncluded)
@@ -99,7 +104,7 @@ describe.skipIf(missingApiServer !== undefined)('a Kubernetes API server', () =>
       .split('\n')
       .filter(line => !/ rollout | wait | port-forward | exec /.test(line))
       .join('\n')
-    const { code, stdout, stderr } = await server.bash(script, work)
+    const { code, stdout, stderr } = await server.bash(script, work, account)
     expect(code, `${script}\n${stderr}`).toBe(0)
     return stdout
   }
@@ -110,15 +115,11 @@ describe.skipIf(missingApiServer !== undefined)('a Kubernetes API server', () =>
     await mkdir(work)
     await symlink(join(root, 'infra'), join(work, 'infra'))
     server = await startApiServer()
-    await runCommands(block => block.includes('create namespace'))
-    await kubectl(['create', 'namespace', 'installers'])
-    await kubectl(['create', 'serviceaccount', 'installer', '--namespace', 'installers'])
-    await kubectl(['apply', '--filename', '-'], readRoles())
-    await kubectl([
-      ...['create', 'rolebinding', 'pool-allocation-installer', '--role=pool-allocation-installer'],
-      '--serviceaccount=installers:installer',
-    ])
-    token = (await kubectl(['create', 'token', 'installer', '--namespace', 'installers'])).trim()
+    await writeFile(join(work, 'roles.yaml'), readExample('Role'))
+    await runCommands(block => /create namespace|create rolebinding/.test(block))
+    await kubectl(['create', 'namespace', 'pipelines'])
+    await kubectl(['create', 'serviceaccount', 'deployer', '--namespace', 'pipelines'])
+    token = (await kubectl(['create', 'token', 'deployer', '--namespace', 'pipelines'])).trim()
   }, 180_000)
 
   afterAll(async () => {
@@ -127,7 +128,7 @@ describe.skipIf(missingApiServer !== undefined)('a Kubernetes API server', () =>
   })
 
   test('a strict dry run of everything in infra/kustomize', async () => {
-    const folders = ['allocation-api', 'lease-witness', 'monitoring', 'postgres']
+    const folders = ['allocation-api', 'lease-witness', 'lease-witness-postgres', 'monitoring', 'postgres']
     for (const name of folders) {
       const path = join(kustomize, name)
       await kubectl(['apply', '--server-side', '--dry-run=server', '--validate=strict', '--kustomize', path])
@@ -135,9 +136,8 @@ describe.skipIf(missingApiServer !== undefined)('a Kubernetes API server', () =>
     const events = server
       .readAudit()
       .filter(({ requestURI }) => requestURI.includes('dryRun=All') && requestURI.includes('fieldValidation=Strict'))
-    const objects = folders.flatMap(name =>
-      parseObjects(readFile(join(kustomize, name, name === 'postgres' ? 'cluster.yaml' : `${name}.yaml`))),
-    )
+    const rendered = await Promise.all(folders.map(name => kubectl(['kustomize', join(kustomize, name)])))
+    const objects = rendered.flatMap(parseObjects)
     const accepted = events.map(
       ({ objectRef, responseStatus }) => `${objectRef?.resource} ${objectRef?.name} ${responseStatus.code}`,
     )
@@ -207,7 +207,7 @@ describe.skipIf(missingApiServer !== undefined)('a Kubernetes API server', () =>
 
       const requests = server
         .readAudit()
-        .filter(({ user }) => user.username === 'system:serviceaccount:installers:installer')
+        .filter(({ user }) => user.username === 'system:serviceaccount:pipelines:deployer')
       expect(requests.filter(({ responseStatus }) => responseStatus.code === 403)).toEqual([])
       reportProof(`helm install with ${set}.yaml: ${installed.join(', ')}`)
     },
@@ -232,18 +232,26 @@ describe.skipIf(missingApiServer !== undefined)('a Kubernetes API server', () =>
 
   test('the commands of the documentation create each Secret and ConfigMap, and install, upgrade, roll back and uninstall', async () => {
     await copyFile(toValuesFile('three-replicas'), join(work, 'my-values.yaml'))
-    for (const name of [
-      'powerdns-api-key.txt',
-      'witness-url.txt',
-      'policies.json',
-      'metrics-token.txt',
+    for (const name of ['powerdns-api-key.txt', 'powerdns-ca.crt']) await writeFile(join(work, name), 'x')
+    await runCommands(block => /apply --kustomize infra/.test(block))
+    // The operator of the databases creates them.
+    const uri = 'postgresql://lease_witness:x@lease-witness-postgres-rw.pool-allocation:5432/lease_witness'
+    for (const [name, value] of [
+      ['pool-allocation-postgres-app', 'password=x'],
+      ['pool-allocation-postgres-ca', 'ca.crt=x'],
+      ['lease-witness-postgres-app', `uri=${uri}`],
+      ['lease-witness-postgres-ca', 'ca.crt=x'],
+    ] as const)
+      await kubectl(['create', 'secret', 'generic', name, `--from-literal=${value}`])
+    const isSecret = (block: string) => /create (?:secret|configmap)/.test(block) && !/apply --kustomize/.test(block)
+    await runCommands(isSecret, token)
+    expect(await readdir(work)).toEqual([
+      'client-token.txt',
+      'infra',
+      'my-values.yaml',
       'powerdns-ca.crt',
+      'roles.yaml',
     ])
-      await writeFile(join(work, name), 'x')
-    // The operator of the database creates them.
-    await kubectl(['create', 'secret', 'generic', 'pool-allocation-postgres-app', '--from-literal=password=x'])
-    await kubectl(['create', 'secret', 'generic', 'pool-allocation-postgres-ca', '--from-literal=ca.crt=x'])
-    await runCommands(block => /create (?:secret|configmap)|apply --kustomize/.test(block))
     const { items } = JSON.parse(await kubectl(['get', 'secrets,configmaps', '--output', 'json']))
     const created = items.flatMap(({ kind, metadata, data }: KubernetesObject) =>
       Object.keys(data ?? {}).map(key => `${kind} ${metadata.name} ${key}`),
@@ -257,29 +265,56 @@ describe.skipIf(missingApiServer !== undefined)('a Kubernetes API server', () =>
     )
     expect(created).toEqual(expect.arrayContaining(needed))
 
-    const output = await runCommands(block => /helm (?:install|upgrade|history|uninstall)/.test(block))
+    const [database, policies, metricsToken] = await Promise.all(
+      [
+        ['lease-witness-database', 'url'],
+        ['lease-witness-tokens', 'policies'],
+        ['lease-witness-metrics', 'token'],
+      ].map(async ([name, key]) => {
+        const { data } = JSON.parse(await kubectl(['get', 'secret', name ?? '', '--output', 'json']))
+        return Buffer.from(data[key ?? ''], 'base64').toString()
+      }),
+    )
+    const parsed = readWitnessConfig({ WITNESS_DATABASE_URL: database, TOKEN_POLICIES: policies })
+    expect(parsed).not.toHaveProperty('issues')
+    const hashes = [readFile(join(work, 'client-token.txt')), metricsToken ?? ''].map(
+      text => `sha256:${createHash('sha256').update(text).digest('hex')}`,
+    )
+    expect(JSON.parse(policies ?? '').map(({ token: hash }: { token: string }) => hash)).toEqual(hashes)
+
+    const output = await runCommands(block => /helm (?:install|upgrade|history|uninstall)/.test(block), token)
     expect(output).toMatch(/Install complete.*Upgrade complete.*Rollback was a success.*uninstalled/s)
     expect((await listObjects()).filter(name => !name.startsWith('persistentvolumeclaim/'))).toEqual([])
   })
 
+  test('the commands of the documentation install and uninstall with Kustomize', async () => {
+    await mkdir(join(work, 'overlay'))
+    await writeFile(join(work, 'overlay/kustomization.yaml'), readExample('Kustomization'))
+    await runCommands(block => block.includes('apply --kustomize overlay'), token)
+    expect(await listObjects()).toEqual(expect.arrayContaining(['deployment.apps/pool-allocation-api']))
+    await runCommands(block => block.includes('delete --kustomize overlay'), token)
+    expect((await listObjects()).filter(name => !name.startsWith('persistentvolumeclaim/'))).toEqual([])
+  })
+
   test('the rights of the docs are those of the commands in the docs', async () => {
-    await kubectl(['create', 'serviceaccount', 'operator', '--namespace', 'installers'])
+    await kubectl(['create', 'serviceaccount', 'operator', '--namespace', 'pipelines'])
     await kubectl([
-      ...['create', 'rolebinding', 'pool-allocation-operator', '--role=pool-allocation-operator'],
-      '--serviceaccount=installers:operator',
+      ...['create', 'rolebinding', 'operator', '--role=pool-allocation-operator'],
+      '--serviceaccount=pipelines:operator',
     ])
     const listRights = (account: string) =>
-      kubectl(['auth', 'can-i', '--list', '--no-headers', `--as=system:serviceaccount:installers:${account}`])
+      kubectl(['auth', 'can-i', '--list', '--no-headers', `--as=system:serviceaccount:pipelines:${account}`])
     const toRights = (text: string) =>
       text.split('\n').flatMap(line => {
         const [, resource, verbs] = /^(\S+) .*\[(.*)\]$/.exec(line) ?? []
         return (verbs ?? '').split(' ').map(verb => `${verb} ${resource}`)
       })
-    const installer = toRights(await listRights('installer'))
+    const installer = toRights(await listRights('deployer'))
     expect(installer).toEqual(
       expect.arrayContaining([
         ...['get secrets', 'create secrets', 'update secrets', 'patch secrets', 'create configmaps'],
         ...['list pods', 'watch pods', 'list replicasets.apps', 'watch replicasets.apps'],
+        ...['get pods/log', 'list events'],
       ]),
     )
     expect(installer).not.toContain('create pods/exec')
@@ -288,15 +323,15 @@ describe.skipIf(missingApiServer !== undefined)('a Kubernetes API server', () =>
       ...['get deployments.apps', 'watch deployments.apps', 'patch deployments.apps', 'patch deployments.apps/scale'],
       ...['get pods', 'list pods', 'get pods/log', 'list events', 'list replicasets.apps', 'get services'],
       ...['create pods/exec', 'get pods/exec', 'create pods/portforward', 'get pods/portforward'],
-      'get clusters.postgresql.cnpg.io',
+      ...['get clusters.postgresql.cnpg.io', 'delete pods'],
     ]
     expect(operator).toEqual(expect.arrayContaining(needed))
     expect(operator.filter(right => right.endsWith(' secrets'))).toEqual([])
   })
 
   test('without the rights of the docs nothing is installed', async () => {
-    await kubectl(['create', 'serviceaccount', 'other', '--namespace', 'installers'])
-    const other = (await kubectl(['create', 'token', 'other', '--namespace', 'installers'])).trim()
+    await kubectl(['create', 'serviceaccount', 'other', '--namespace', 'pipelines'])
+    const other = (await kubectl(['create', 'token', 'other', '--namespace', 'pipelines'])).trim()
     const args = ['install', 'other', chart, '--namespace', RELEASE, '--values', toValuesFile('one-replica')]
     const { code, stderr } = await server.helmAs(other, args)
     expect([code, stderr]).toEqual([1, expect.stringContaining('forbidden')])

@@ -8,6 +8,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { parse } from 'yaml'
 import {
   chart,
+  type KubernetesObject,
   kustomize,
   parseObjects,
   readFile,
@@ -27,6 +28,12 @@ const HOW_TO_WRITE = 'run: pnpm --filter @pool/chart-tests kustomize'
 const sort = (text: string) =>
   parseObjects(text).toSorted((a, b) => `${a.kind} ${a.metadata.name}`.localeCompare(`${b.kind} ${b.metadata.name}`))
 
+const listRunbooks = (objects: readonly KubernetesObject[]): string[] =>
+  objects
+    .filter(({ kind, metadata }) => kind === 'PrometheusRule' && metadata.name.endsWith('-alerts'))
+    .flatMap(({ spec }) => spec.groups)
+    .flatMap(({ rules }) => rules.map(({ annotations }: KubernetesObject['spec']) => annotations.runbook_url))
+
 describe.skipIf(shouldSkip(missingPrograms))('the chart', () => {
   test('helm lint accepts it with each set of values', async () => {
     const { code, stdout, stderr } = await run('helm', [
@@ -43,11 +50,16 @@ describe.skipIf(shouldSkip(missingPrograms))('the chart', () => {
       const { stdout, stderr } = await run('kubectl', ['kustomize', `${path}/..`])
       expect(sort(stdout), stderr).toEqual(sort(text))
     }
-    const { stdout } = await run('kubectl', ['kustomize', `${kustomize}/postgres`])
-    expect(parseObjects(stdout).map(({ kind }) => kind)).toEqual(['Cluster'])
+    for (const name of ['postgres', 'lease-witness-postgres']) {
+      const { stdout, stderr } = await run('kubectl', ['kustomize', join(kustomize, name)])
+      expect(
+        parseObjects(stdout).map(({ kind }) => kind),
+        stderr,
+      ).toEqual(['Cluster'])
+    }
   })
 
-  test('kubectl kustomize reads the overlay of the documentation, which changes image and variables', async () => {
+  test('kubectl kustomize reads the overlay of the documentation, which changes images, variables, network and runbooks', async () => {
     const page = readFile(join(root, 'docs/install/kubernetes.md'))
     const blocks = Array.from(page.matchAll(/```yaml\n(.*?)```/gs), ([, block]) => block ?? '')
     const overlay = blocks.find(block => block.includes('kind: Kustomization')) ?? ''
@@ -55,16 +67,39 @@ describe.skipIf(shouldSkip(missingPrograms))('the chart', () => {
     onTestFinished(() => rm(folder, { recursive: true }))
     await writeFile(
       join(folder, 'kustomization.yaml'),
-      overlay.replace('../infra/kustomize', relative(folder, kustomize)),
+      overlay.replaceAll('../infra/kustomize', relative(folder, kustomize)),
     )
     const { stdout, stderr } = await run('kubectl', ['kustomize', folder])
     expect(stderr).toBe('')
-    const [deployment] = parseObjects(stdout).filter(({ kind }) => kind === 'Deployment')
-    const [container] = deployment?.spec.template.spec.containers ?? []
-    expect(deployment).toMatchObject({ metadata: { namespace: 'pool-allocation' } })
+    const objects = parseObjects(stdout)
+    const [api, witness] = objects.filter(({ kind }) => kind === 'Deployment')
+    const [container] = api?.spec.template.spec.containers ?? []
+    expect(api).toMatchObject({ metadata: { namespace: 'pool-allocation' } })
     expect(container.image).toBe('registry.example/team/pool-allocation/allocation-api:1.0.0')
     expect(container.env).toContainEqual({ name: 'DNSPROVIDER_MANAGED_DOMAINS', value: 'pool.acme.example' })
     expect(container.env).toContainEqual({ name: 'DNSPROVIDER_KIND', value: 'powerdns' })
+    expect(witness?.spec.template.spec.containers[0].image).toBe(
+      'registry.example/team/pool-allocation/lease-witness:1.0.0',
+    )
+    // The list of the patch replaces the former one, so it must have the other destinations as well.
+    const rendered = await render('three-replicas')
+    const toEgress = (list: readonly KubernetesObject[]): KubernetesObject['spec'][] =>
+      list.find(({ kind, metadata }) => kind === 'NetworkPolicy' && metadata.name === 'pool-allocation-api')?.spec
+        .egress
+    const [changed, former] = [toEgress(objects), toEgress(rendered)]
+    const isProvider = ({ ports }: KubernetesObject['spec']) => ports[0].port === 8_081
+    expect(changed.filter(rule => !isProvider(rule))).toEqual(former.filter(rule => !isProvider(rule)))
+    expect(changed.filter(isProvider)).not.toEqual(former.filter(isProvider))
+    const urls = listRunbooks(objects)
+    expect(urls).toEqual(listRunbooks(rendered).map(path => `https://git.example/pool-allocation/blob/v1.0.0/${path}`))
+  })
+
+  test('the address of the runbooks can be a value', async () => {
+    const base = 'https://git.example/pool-allocation/blob/v1.0.0'
+    const paths = listRunbooks(await render('three-replicas'))
+    expect(paths).toContain('docs/runbooks/allocation-api-down.md')
+    const urls = listRunbooks(await render('three-replicas', ['--set', `monitoring.runbookBaseUrl=${base}`]))
+    expect(urls).toEqual(paths.map(path => `${base}/${path}`))
   })
 
   test('it has the version of the services', () => {
@@ -130,6 +165,11 @@ describe.skipIf(shouldSkip(missingPrograms))('the chart', () => {
     ],
     ['a malformed digest', [`api.image.digest="${digest.slice(1)}"`], '/api/image/digest'],
     ['two backends', ['api.deployments.backend={"s3":{},"gcs":{}}'], '/api/deployments/backend'],
+    [
+      'an address of the runbooks with a final slash',
+      ['monitoring.runbookBaseUrl="https://git.example/"'],
+      '/monitoring/runbookBaseUrl',
+    ],
     ['an unknown value', ['api.replicaCount=3'], "'replicaCount' not allowed"],
     ['a policy that allows every client', ['api.networkPolicy.clients=[{}]'], '/api/networkPolicy/clients/0'],
     ['a witness without a database', ['witness.enabled=true'], "'WITNESS_DATABASE_URL'"],

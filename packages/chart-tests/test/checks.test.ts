@@ -1,29 +1,35 @@
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { describe, expect, test } from 'vitest'
-import { type KubernetesObject, kustomize, parseObjects, readFile, render, valueSets } from '../src/chart.ts'
-import { missingPrograms } from '../src/programs.ts'
+import { type KubernetesObject, kustomize, parseObjects, render, type ValueSet, valueSets } from '../src/chart.ts'
+import { missingPrograms, run } from '../src/programs.ts'
 import { type CheckName, checks } from './support/checks.ts'
 import { listContainers } from './support/pod.ts'
-import { secrets } from './support/secrets.ts'
+import { secrets, toSecrets } from './support/secrets.ts'
 
 const withStates = [
   ...['--set', 'api.replicas=1', '--set', 'api.deployments.volume.persistent=true'],
   ...['--set-json', 'api.deployments.backend=null'],
 ]
 
-const findFaults = (objects: readonly KubernetesObject[]): Partial<Record<CheckName, string[]>> =>
+const findFaults = (
+  objects: readonly KubernetesObject[],
+  set: ValueSet = 'three-replicas',
+): Partial<Record<CheckName, string[]>> =>
   Object.fromEntries(
     Object.entries(checks).flatMap(([name, check]) => {
-      const faults = check(objects, secrets)
+      const faults = check(objects, toSecrets(set))
       return faults.length > 0 ? [[name, faults]] : []
     }),
   )
+
+const renderFolder = async (name: string): Promise<KubernetesObject[]> =>
+  parseObjects((await run('kubectl', ['kustomize', `${kustomize}/${name}`])).stdout)
 
 /** The objects of three replicas with the witness, of deployments with their states on a volume, and the example. */
 const installations = {
   replicas: () => render('three-replicas'),
   states: () => render('deployments', withStates),
-  example: async () => parseObjects(readFile(`${kustomize}/postgres/cluster.yaml`)),
+  example: () => renderFolder('postgres'),
 }
 
 interface Mutation {
@@ -78,6 +84,15 @@ const mutations: readonly Mutation[] = [
     check: 'config',
     mutate: deployment => {
       toEnv(deployment, 'PDM_DATABASE_URL_FILE').value = '/run/secrets/pool-allocation/url'
+    },
+  },
+  {
+    mistake: 'a certificate authority of the database that no volume has',
+    kind: 'Deployment',
+    check: 'config',
+    mutate: deployment => {
+      const { volumes } = deployment.spec.template.spec
+      volumes.find(({ name }: { name: string }) => name === 'files').projected.sources = []
     },
   },
   {
@@ -331,12 +346,13 @@ const mutations: readonly Mutation[] = [
 
 describe.skipIf(shouldSkip(missingPrograms))('checks of the manifests', () => {
   test.each(valueSets)('%s: none finds a fault', async set => {
-    expect(findFaults(await render(set))).toEqual({})
+    expect(findFaults(await render(set), set)).toEqual({})
   })
 
-  test('deployments with their states on a volume, and the example of a database: none finds a fault', async () => {
-    expect(findFaults(await installations.states())).toEqual({})
+  test('deployments with their states on a volume, and the examples of databases: none finds a fault', async () => {
+    expect(findFaults(await installations.states(), 'deployments')).toEqual({})
     expect(findFaults(await installations.example())).toEqual({})
+    expect(findFaults(await renderFolder('lease-witness-postgres'))).toEqual({})
   })
 
   describe('find the mistakes', async () => {
@@ -353,7 +369,9 @@ describe.skipIf(shouldSkip(missingPrograms))('checks of the manifests', () => {
       const object = objects.find(candidate => candidate.kind === kind)
       if (!object) throw new Error(`no ${kind}`)
       mutate(object)
-      expect(Object.keys(findFaults(objects))).toContain(check)
+      expect(Object.keys(findFaults(objects, installation === 'states' ? 'deployments' : 'three-replicas'))).toContain(
+        check,
+      )
     })
 
     test('every kind has a mistake', () => {

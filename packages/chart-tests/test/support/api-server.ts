@@ -31,8 +31,8 @@ export interface ApiServer {
   readonly kubectl: (args: readonly string[], input?: string) => Promise<ProgramResult>
   /** Runs helm with the token of a ServiceAccount. */
   readonly helmAs: (token: string, args: readonly string[]) => Promise<ProgramResult>
-  /** Runs a script of bash as an administrator, with helm and kubectl on its PATH. */
-  readonly bash: (script: string, folder: string) => Promise<ProgramResult>
+  /** Runs a script of bash with helm and kubectl on its PATH, as an administrator or with the token of a ServiceAccount. */
+  readonly bash: (script: string, folder: string, token?: string) => Promise<ProgramResult>
   readonly readAudit: () => readonly AuditEvent[]
   readonly stop: () => Promise<void>
 }
@@ -109,13 +109,12 @@ export const startApiServer = async (): Promise<ApiServer> => {
   try {
     const isReady = async () => (await kubectl(['get', '--raw', '/readyz'])).stdout === 'ok'
     await waitUntilUp('the API server is ready', isReady, [database, server])
-    for (const args of [
-      ['apply', '--server-side', '--filename', crds],
-      ['wait', '--for=condition=Established', 'crd', '--all', '--timeout=60s'],
-    ]) {
-      const { code, stderr } = await kubectl(args)
-      if (code !== 0) throw new Error(stderr)
-    }
+    const { code, stderr } = await kubectl(['apply', '--server-side', '--filename', crds])
+    if (code !== 0) throw new Error(stderr)
+    // kubectl wait fails on a CRD that has no conditions yet.
+    const hasDefinitions = async () =>
+      (await kubectl(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=5s'])).code === 0
+    await waitUntilUp('the CRDs are established', hasDefinitions, [database, server])
   } catch (error) {
     await stop()
     throw error
@@ -123,8 +122,8 @@ export const startApiServer = async (): Promise<ApiServer> => {
   return {
     kubectl,
     helmAs: (token, args) => runAs('helm', token, args),
-    bash: async (script, cwd) => {
-      const env = { PATH: toPathWithPrograms(), HOME: folder, KUBECONFIG: await toConfig(ADMIN_TOKEN) }
+    bash: async (script, cwd, token = ADMIN_TOKEN) => {
+      const env = { PATH: toPathWithPrograms(), HOME: folder, KUBECONFIG: await toConfig(token) }
       return new Promise(resolve => {
         execFile('bash', ['-euo', 'pipefail', '-c', script], { cwd, env }, (error, stdout, stderr) => {
           resolve({ code: error === null ? 0 : typeof error.code === 'number' ? error.code : -1, stdout, stderr })

@@ -275,18 +275,18 @@ const findNetworkFaults: Check = (objects, secrets) => {
   })
 }
 
-/** The example of a database. */
+/** The examples of databases. Without another role, the owner serves. */
 const findClusterFaults: Check = objects =>
   ofKind(objects, 'Cluster').flatMap(({ spec }) => {
     const { synchronous } = spec.postgresql
-    const { owner, postInitApplicationSQL: statements } = spec.bootstrap.initdb
+    const { owner, postInitApplicationSQL: statements = [] } = spec.bootstrap.initdb
     const faults: string[] = []
     if (synchronous.dataDurability !== 'required' || synchronous.number < 1) faults.push('a promotion can lose writes')
     if (synchronous.number > spec.instances - 2) faults.push('no write is possible while one server is missing')
-    for (const { name } of spec.managed.roles) {
+    for (const { name } of spec.managed?.roles ?? []) {
       if (!statements.some((line: string) => line.startsWith(`create role ${name} `))) faults.push(`no role ${name}`)
     }
-    if (!statements.some((line: string) => line.includes(`for role ${owner} `)))
+    if (spec.managed && !statements.some((line: string) => line.includes(`for role ${owner} `)))
       faults.push('no rights for the service')
     return faults
   })

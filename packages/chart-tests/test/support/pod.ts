@@ -48,7 +48,12 @@ export const resolveEnv = (
   const readSecret = (variable: string, name: string, key: string): void => {
     const value = secrets[`${name}/${key}`]
     if (value === undefined) faults.push(`${variable}: the Secret ${name} has no key ${key}`)
-    else env[variable] = value
+    else {
+      env[variable] = value
+      const authority = /[?&]sslrootcert=([^&]+)/.exec(value)?.[1]
+      if (authority && authority !== 'system' && !files.has(authority))
+        faults.push(`${variable}: no volume has the file ${authority}`)
+    }
   }
   for (const { name, value, valueFrom } of container.env ?? []) {
     if (env[name] !== undefined) faults.push(`${name} is set twice`)

@@ -53,39 +53,40 @@ const cluster = fields({
   apiVersion: { const: 'postgresql.cnpg.io/v1' },
   kind: { const: 'Cluster' },
   metadata: fields({ name: text }),
-  spec: fields({
-    instances: { type: 'integer', minimum: 1 },
-    postgresql: fields({
-      synchronous: fields({
-        method: { enum: ['any', 'first'] },
-        number: { type: 'integer', minimum: 1 },
-        dataDurability: { enum: ['required', 'preferred'] },
-      }),
-      parameters: strings,
-    }),
-    bootstrap: fields({
-      initdb: fields({
-        database: text,
-        owner: text,
-        encoding: text,
-        postInitApplicationSQL: { type: 'array', items: text },
-      }),
-    }),
-    managed: fields({
-      roles: {
-        type: 'array',
-        items: fields({
-          name: text,
-          ensure: { enum: ['present', 'absent'] },
-          login: { type: 'boolean' },
-          passwordSecret: fields({ name: text }),
+  spec: fields(
+    {
+      instances: { type: 'integer', minimum: 1 },
+      postgresql: fields({
+        synchronous: fields({
+          method: { enum: ['any', 'first'] },
+          number: { type: 'integer', minimum: 1 },
+          dataDurability: { enum: ['required', 'preferred'] },
         }),
-      },
-    }),
-    storage: fields({ size: text }),
-    affinity: fields({ podAntiAffinityType: { enum: ['preferred', 'required'] }, topologyKey: text }),
-    resources: fields({ requests: strings, limits: strings }),
-  }),
+        parameters: strings,
+      }),
+      bootstrap: fields({
+        initdb: fields(
+          { database: text, owner: text, encoding: text, postInitApplicationSQL: { type: 'array', items: text } },
+          ['database', 'owner', 'encoding'],
+        ),
+      }),
+      managed: fields({
+        roles: {
+          type: 'array',
+          items: fields({
+            name: text,
+            ensure: { enum: ['present', 'absent'] },
+            login: { type: 'boolean' },
+            passwordSecret: fields({ name: text }),
+          }),
+        },
+      }),
+      storage: fields({ size: text }),
+      affinity: fields({ podAntiAffinityType: { enum: ['preferred', 'required'] }, topologyKey: text }),
+      resources: fields({ requests: strings, limits: strings }),
+    },
+    ['instances', 'postgresql', 'bootstrap', 'storage', 'affinity', 'resources'],
+  ),
 })
 const validateCluster = new Ajv().compile(cluster)
 
