@@ -106,11 +106,11 @@ export interface WriteRequest<Body> {
 export const parseWrite = async <Schema extends z.ZodType<object>>(
   c: Context<HttpEnv>,
   schema: Schema,
-  body?: object,
+  body?: unknown,
 ): Promise<Parsed<WriteRequest<z.output<Schema>>>> => {
   const key = parseIdempotencyKey(c)
   if (!key.ok) return key
-  const json: Parsed<unknown> = body ? { ok: true, value: body } : await readRequiredJson(c)
+  const json: Parsed<unknown> = body === undefined ? await readRequiredJson(c) : { ok: true, value: body }
   if (!json.ok) return json
   const parsed = parse(schema, json.value)
   if (!parsed.ok) return parsed

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { createContractCall, createSteps, poolPath, startTestService } from '../support/service.ts'
 
 const { api, call, database } = await startTestService({ PDM_OPERATOR_TOKENS: 'operator-token' })
@@ -75,15 +75,25 @@ test('adopt makes the chosen names allocations, and remove deletes the records o
 })
 
 describe('rejections', () => {
+  beforeAll(() => putRecords('left'))
+
   test.each([
     [{ subdomains: [] }, 'invalid-format'],
     [{ subdomains: ['-'] }, 'invalid-format'],
     [{ subdomains: 'one' }, 'invalid-format'],
     [{ subdomains: Array.from({ length: 1_001 }, (_, i) => `n${i}`) }, 'invalid-format'],
     [[], 'invalid-format'],
-  ])('%j: 422 %s', async (body, error) => {
-    const answer = await change('adopt', body)
-    expect([answer.status, answer.body.error]).toEqual([422, error])
+    [null, 'invalid-format'],
+    ['"AAA"', 'invalid-format'],
+    [1, 'invalid-format'],
+    [0, 'invalid-format'],
+    [false, 'invalid-format'],
+  ])('%j: 422 %s, and no orphan is changed', async (body, error) => {
+    for (const path of ['adopt', 'remove']) {
+      const answer = await change(path, body)
+      expect([answer.status, answer.body.error]).toEqual([422, error])
+    }
+    expect((await change('remove?dryRun=true')).body.orphans).toEqual([orphan('left')])
   })
 
   test('an unmanaged pool, another dryRun, the in-cluster listener', async () => {

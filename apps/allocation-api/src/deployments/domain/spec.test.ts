@@ -1,6 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import { type BucketNameResult, createPools } from '../../naming/naming.ts'
-import { fromRecord, parseDeploymentChange, parseDeploymentSpec, type SpecRules, toRecord } from './spec.ts'
+import {
+  fromRecord,
+  parseCredentials,
+  parseDeploymentChange,
+  parseDeploymentSpec,
+  type SpecRules,
+  toRecord,
+} from './spec.ts'
 import type { DeploymentSpec } from './types.ts'
 
 const sshPublicKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAINwTop1nq0vv8Z/QQjBQ7vXrsRwYA/bTkh9KFLQaYWKx ops'
@@ -243,7 +250,7 @@ describe('new input of a deployment that exists', () => {
   })
 
   test('an absent field keeps its stored value, whether it is valid today or not', () => {
-    for (const body of [undefined, null, [], {}, { consoleLoadBalancerIP: 1, objectStorageRegion: 5 }]) {
+    for (const body of [undefined, {}, { consoleLoadBalancerIP: 1, objectStorageRegion: 5 }]) {
       expect(change(plain, body)).toEqual({ kind: 'valid', spec: plain, credentials: null })
     }
     const outdated = {
@@ -254,6 +261,12 @@ describe('new input of a deployment that exists', () => {
     }
     expect(change(outdated, { region: 'hel1' })).toMatchObject({ spec: { ...outdated, region: 'hel1' } })
     expect(change(stored, keys)).toEqual({ kind: 'valid', spec: stored, credentials })
+  })
+
+  test.each([null, [], 'AAA', 1, 0, false])('the body %j is rejected, also by a call that needs no input', body => {
+    const faults = [{ field: '', detail: 'The body must be a JSON object, or absent.' }]
+    expect(change(plain, body)).toEqual({ kind: 'invalid-deployment', faults })
+    expect(parseCredentials(body, plain)).toEqual({ kind: 'invalid-deployment', faults })
   })
 
   test('the whole body of the creation changes nothing', () => {

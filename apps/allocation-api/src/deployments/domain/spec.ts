@@ -186,6 +186,17 @@ const parseStorageChange = (
   return { storage, faults: [...providerFaults, { field: 'objectStorageRegion', detail }] }
 }
 
+const MALFORMED_BODY: InvalidDeployment = {
+  kind: 'invalid-deployment',
+  faults: [{ field: '', detail: 'The body must be a JSON object, or absent.' }],
+}
+
+/** The fields of an optional body; null if it is present and not an object. */
+const toFields = (body: unknown): JsonObject | null => {
+  if (body === undefined) return {}
+  return isJsonObject(body) ? body : null
+}
+
 /** A deployment whose input an apply can change. */
 export interface ChangeableDeployment {
   readonly spec: DeploymentSpec
@@ -202,7 +213,8 @@ export const parseDeploymentChange = (
   deployment: ChangeableDeployment,
   rules: SpecRules,
 ): SpecResult => {
-  const fields = isJsonObject(body) ? body : {}
+  const fields = toFields(body)
+  if (!fields) return MALFORMED_BODY
   const { spec } = deployment
   const changes = changeableFields.safeParse(fields)
   const { storage, faults: storageFaults } = parseStorageChange(fields, deployment, rules)
@@ -224,10 +236,12 @@ export type CredentialsResult =
   | { readonly kind: 'valid'; readonly credentials: AccessKeyPair | null }
   | InvalidDeployment
 
-/** The credentials of a call to a deployment that exists. Ignored if it has no object storage. */
+/** The credentials of a call to a deployment that exists. They are ignored if it has no object storage. */
 export const parseCredentials = (body: unknown, { storage }: DeploymentSpec): CredentialsResult => {
+  const fields = toFields(body)
+  if (!fields) return MALFORMED_BODY
   if (!storage) return { kind: 'valid', credentials: null }
-  const { data, error } = deploymentCredentials.safeParse(isJsonObject(body) ? body : {})
+  const { data, error } = deploymentCredentials.safeParse(fields)
   if (error) return { kind: 'invalid-deployment', faults: firstFaultPerField(toFieldFaults(error)) }
   return {
     kind: 'valid',

@@ -62,7 +62,7 @@ export const convergeRoutes = (
   const changeOrphans = async (c: Context<HttpEnv>, action: OrphanAction, isDryRun: boolean): Promise<Response> => {
     const json = await readJson(c)
     if (!json.ok) return sendError(c, json.error)
-    const write = await parseWrite(c, orphansRequest, Object(json.value ?? {}))
+    const write = await parseWrite(c, orphansRequest, json.value === undefined ? {} : json.value)
     if (!write.ok) return sendError(c, write.error)
     const { command, caller } = write.value
     const { poolDomain, subdomains = null } = command
