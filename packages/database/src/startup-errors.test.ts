@@ -8,15 +8,18 @@ const explain = (code: string, usesTls: boolean) =>
 test.each([
   [
     true,
-    /^the server does not admit the user to the database from this address; check the user and the name of the database in URL, .*pg_hba\.conf/,
+    /^the server does not admit the user to the database from this address; check the user and the name of the database in URL, .*pg_hba\.conf .* alter role <user> login/,
   ],
   [
     false,
-    /without TLS; add sslmode=.* to URL if .*; otherwise check the user and the name of the database in URL, .*pg_hba\.conf/,
+    /without TLS; add sslmode=.* to URL if .*; otherwise check the user and the name of the database in URL, .*pg_hba\.conf .* alter role <user> login/,
   ],
-])('no entry of pg_hba.conf, with TLS: %s: it can be the address, the user or the database', (usesTls, text) => {
-  expect(explain('28000', usesTls)).toEqual({ isFinal: true, text: expect.stringMatching(text) })
-})
+])(
+  'no entry of pg_hba.conf, with TLS: %s: it can be the address, the user, the database or a role without login',
+  (usesTls, text) => {
+    expect(explain('28000', usesTls)).toEqual({ isFinal: true, text: expect.stringMatching(text) })
+  },
+)
 
 test('a rejection by the pooler may have the same cause as an outage: it names both', () => {
   expect(explain('08P01', true)).toEqual({

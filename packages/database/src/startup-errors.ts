@@ -27,7 +27,7 @@ export const explainUnprepared = (urlVariable: string): string =>
 const explainRejection = (code: string, { usesTls, urlVariable }: ConnectionConfig): string | null => {
   if (code === '28P01') return `the server rejects the user or the password; correct them in ${urlVariable}`
   if (code.startsWith('28')) {
-    const entry = `check the user and the name of the database in ${urlVariable}, then that an entry of pg_hba.conf names both and this address`
+    const entry = `check the user and the name of the database in ${urlVariable}, then that an entry of pg_hba.conf names both and this address, and that the role may log in: alter role <user> login`
     return usesTls
       ? `the server does not admit the user to the database from this address; ${entry}`
       : `the server does not admit the user to the database from this address without TLS; add sslmode=verify-full&sslrootcert=<file> or sslmode=require to ${urlVariable} if the server requires TLS; otherwise ${entry}`
