@@ -133,7 +133,7 @@ export const createMetrics = (registry: Registry, { version, nodeVersion, provid
   })
   const syncs = new Counter({
     name: 'pdm_dns_syncs_total',
-    help: 'Syncs of a zone by this process, by outcome; done: it had the lock of the zone and ended; busy: another replica had it.',
+    help: 'Syncs of a zone by this process, by outcome; done: no name failed; incomplete: at least one did; busy: another replica had the lock of the zone.',
     labelNames: ['zone', 'outcome'],
     registers,
   })

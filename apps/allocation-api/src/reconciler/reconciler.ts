@@ -24,7 +24,7 @@ import {
 } from './resume-zone.ts'
 import { NOTHING_SYNCED, type SyncResult, syncZone } from './sync-zone.ts'
 import { type Busy, limitZones, type ZoneLocks } from './zone-lock.ts'
-import { ZoneSyncQueue } from './zone-sync-queue.ts'
+import { type SyncOutcome, ZoneSyncQueue } from './zone-sync-queue.ts'
 import { createZoneWritesRepository, type FormerRecord } from './zone-writes.ts'
 
 export interface ReconcilerObserver
@@ -33,8 +33,7 @@ export interface ReconcilerObserver
     ZoneStopObserver {
   /** Calls to the provider are suspended, for `zones` zones. */
   onCircuitOpened(reason: string, zones: number): void
-  /** `busy`: another replica had the lock of the zone for too long. */
-  onSync(zone: string, outcome: 'done' | 'busy' | 'failed'): void
+  onSync(zone: string, outcome: SyncOutcome): void
   onError(
     event: 'dns provider threw an unexpected error' | 'zone sync failed',
     error: unknown,

@@ -36,9 +36,11 @@ export interface SyncResult {
   readonly applied: ReadonlyMap<string, number>
   /** The batch was full, or the provider skipped some names: more names may be due. */
   readonly hasMore: boolean
+  /** At least one name could not be published or withdrawn. */
+  readonly hasFailed: boolean
 }
 
-export const NOTHING_SYNCED: SyncResult = { applied: new Map(), hasMore: false }
+export const NOTHING_SYNCED: SyncResult = { applied: new Map(), hasMore: false, hasFailed: false }
 
 /** What one provider call can carry, and a bound on memory. */
 const MAX_BATCH_SIZE = 1_000
@@ -222,5 +224,6 @@ const saveOutcomes = async (
   return {
     applied: new Map(applied.map(({ subdomain, version }) => [subdomain, version])),
     hasMore: outcomes.length === MAX_BATCH_SIZE || skipped.length > 0,
+    hasFailed: failed.length > 0,
   }
 }

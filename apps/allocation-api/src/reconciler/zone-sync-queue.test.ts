@@ -4,7 +4,11 @@ import type { WithZoneLock } from './zone-lock.ts'
 import { ZoneSyncQueue } from './zone-sync-queue.ts'
 
 const lock = { assertHeld: async () => {} }
-const result = (version: number): SyncResult => ({ applied: new Map([['acme', version]]), hasMore: false })
+const result = (version: number): SyncResult => ({
+  applied: new Map([['acme', version]]),
+  hasMore: false,
+  hasFailed: false,
+})
 
 /** A queue whose lock and syncs the test controls. `locks` and `syncs` are those that wait for the test. */
 const createFixture = () => {

@@ -3,12 +3,17 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { NOTHING_SYNCED, type SyncResult } from './sync-zone.ts'
 import type { WithZoneLock, ZoneLock } from './zone-lock.ts'
 
+/**
+ * `done`: no name failed. `incomplete`: at least one did. `busy`: another replica had the lock for too long. `failed`: an
+ * unexpected error.
+ */
+export type SyncOutcome = 'done' | 'incomplete' | 'busy' | 'failed'
+
 export interface ZoneSyncQueueOptions {
   readonly zone: string
   readonly withZoneLock: WithZoneLock
   readonly sync: (lock: ZoneLock) => Promise<SyncResult>
-  /** `busy`: another replica had the lock for too long. */
-  readonly onEnded: (outcome: 'done' | 'busy' | 'failed') => void
+  readonly onEnded: (outcome: SyncOutcome) => void
   readonly onError: (error: unknown) => void
 }
 
@@ -74,7 +79,7 @@ export class ZoneSyncQueue {
         this.#startScheduled()
         return this.#running ? this.#running.run(() => sync(lock)) : sync(lock)
       })
-      onEnded(result ? 'done' : 'busy')
+      onEnded(result === null ? 'busy' : result.hasFailed ? 'incomplete' : 'done')
       return result ?? NOTHING_SYNCED
     } catch (error) {
       onEnded('failed')

@@ -20,6 +20,7 @@ test('before the first name, the zone and the counters that alerts use have samp
     'pdm_dns_drift_checks_total{zone="pool.test",outcome="unavailable"} 0',
     'pdm_dns_drifted_names_total{zone="pool.test"} 0',
     'pdm_dns_syncs_total{zone="pool.test",outcome="done"} 0',
+    'pdm_dns_syncs_total{zone="pool.test",outcome="incomplete"} 0',
     'pdm_dns_circuit_open 0',
     'pdm_deployment_duration_seconds_count{outcome="failed"} 0',
   ]) {

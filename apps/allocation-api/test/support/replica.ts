@@ -35,6 +35,8 @@ export interface Replica {
   /** The causes of the zones that this replica stopped. */
   readonly stops: readonly string[]
   readonly markerRejections: readonly string[]
+  /** The outcomes of the syncs. */
+  readonly syncs: readonly string[]
   close(): Promise<void>
 }
 
@@ -60,6 +62,7 @@ export const startReplica = ({
   const driftChecks: (ZoneDiff | Unavailable)[] = []
   const stops: string[] = []
   const markerRejections: string[] = []
+  const syncs: string[] = []
   const dns = createReconciler({
     provider,
     providerKind,
@@ -78,7 +81,7 @@ export const startReplica = ({
       onProviderCall() {},
       onCircuitOpened() {},
       onCircuitClosed() {},
-      onSync() {},
+      onSync: (_, outcome) => void syncs.push(outcome),
       onDriftCheck: (_, result) => void driftChecks.push(result),
       onZoneStopped: (_, cause) => void stops.push(cause),
       onMarkerRejected: (_, reason) => void markerRejections.push(reason),
@@ -91,6 +94,7 @@ export const startReplica = ({
     driftChecks,
     stops,
     markerRejections,
+    syncs,
     async close() {
       await dns.stop()
       await Promise.all([zoneLocks.close(), sql.end({ timeout: 1 })])

@@ -24,8 +24,11 @@ export type DriftCheckResult =
   | { readonly kind: 'compared'; readonly driftedCount: number }
   | { readonly kind: 'unavailable'; readonly reason: string }
 
-/** `done`: the sync had the lock of the zone and ended. `busy`: another replica had the lock for too long. */
-export const SYNC_OUTCOMES = ['done', 'busy', 'failed'] as const
+/**
+ * `done`: the sync had the lock of the zone, and no name failed. `incomplete`: it had the lock, and at least one name failed.
+ * `busy`: another replica had the lock for too long. `failed`: an unexpected error, which is logged.
+ */
+export const SYNC_OUTCOMES = ['done', 'incomplete', 'busy', 'failed'] as const
 export type SyncOutcome = (typeof SYNC_OUTCOMES)[number]
 
 export type CredentialCheckOutcome =
