@@ -409,6 +409,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     observer.onSweepEnded()
   }
   const syncDueZones = async () => {
+    reconciler.startMarkerChecks()
     await reconciler.syncDueZones()
     observer.onDatabaseReached()
   }

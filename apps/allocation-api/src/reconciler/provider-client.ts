@@ -35,6 +35,9 @@ type CallResult = ReadResult | ApplyResult | { readonly kind: 'complete' }
 /** One call. `onProgress` restarts its time limit, and `pause` stops it until then. */
 type Run<Result> = (signal: AbortSignal, onProgress: () => void, pause: () => void) => Promise<Result>
 
+/** Changes that are due are the better probe: they need no additional call. */
+const PROBE_DELAY_MS = 1_000
+
 /** The pause for the calls that are rejected while the call of a half-open circuit is in flight. */
 const HALF_OPEN_RETRY_MS = 500
 
@@ -54,6 +57,8 @@ export class ProviderClient {
   /** The circuit is half-open and its one call is in flight. */
   #isHalfOpenCallInFlight = false
   #lastReason = ''
+  /** The zone of the last failure of the provider. */
+  #failedZone: string | null = null
 
   constructor(options: ProviderClientOptions) {
     this.#options = options
@@ -99,6 +104,16 @@ export class ProviderClient {
     return this.#breaker.isOpen
   }
 
+  /**
+   * The zone to read to find out if the provider is back; null if no probe is due. It is due when the pause of the open
+   * circuit is over and no other call has used it.
+   */
+  findZoneToProbe(): string | null {
+    const { isOpen, retryAt } = this.#breaker
+    const isDue = isOpen && !this.#isHalfOpenCallInFlight && this.#options.now() >= retryAt + PROBE_DELAY_MS
+    return isDue ? this.#failedZone : null
+  }
+
   async #call<Result extends CallResult>(
     operation: Operation,
     zone: string,
@@ -124,7 +139,7 @@ export class ProviderClient {
     })
     if (isHalfOpen) this.#isHalfOpenCallInFlight = false
     this.#options.observer.onProviderCall(operation, outcome, (performance.now() - startedAt) / 1_000)
-    return this.#updateBreaker(result)
+    return this.#updateBreaker(zone, result)
   }
 
   #rejectCall(remainingMs: number): Unavailable {
@@ -163,13 +178,14 @@ export class ProviderClient {
       .finally(() => clearTimeout(timer))
   }
 
-  #updateBreaker<Result extends CallResult>(result: Result | Unavailable): Result | Unavailable {
+  #updateBreaker<Result extends CallResult>(zone: string, result: Result | Unavailable): Result | Unavailable {
     if (result.kind !== 'unavailable' || result.scope === 'zone') {
       this.#setBreaker(CLOSED)
       return result
     }
     const now = this.#options.now()
     this.#lastReason = result.reason
+    this.#failedZone = zone
     const { retryAfterMs } = result
     this.#setBreaker(afterFailure(this.#breaker, { now, retryAfterMs, random: this.#options.random() }))
     return { ...result, retryAfterMs: msUntilRetry(this.#breaker, now) }

@@ -11,6 +11,7 @@ import type { ZoneStopObserver } from './check-markers.ts'
 import type { ZoneDiff } from './diff-zone.ts'
 import { isDecided, toDnsState, toWithdrawalState } from './domain/status.ts'
 import { DriftDetector, type DriftObserver } from './drift-detector.ts'
+import { MarkerChecker } from './marker-checker.ts'
 import { type ChangeOrphansOptions, changeOrphans, createOrphanRepository, type OrphanChange } from './orphans.ts'
 import { type ProviderCallObserver, ProviderClient } from './provider-client.ts'
 import { createReconcilerRepository } from './repository.ts'
@@ -160,6 +161,7 @@ export const createReconciler = (options: ReconcilerOptions) => {
     ...{ recordTemplate, markerTtl: recordTemplate.ttl, withZoneLock, driftIntervalMs, random, observer },
   }
   const drift = new DriftDetector(context)
+  const markers = new MarkerChecker({ ...context, now, onError: (zone, error) => reportError(zone, error) })
   const queues = new Map<string, ZoneSyncQueue>()
   let isStopping = false
 
@@ -283,13 +285,16 @@ export const createReconciler = (options: ReconcilerOptions) => {
       await drift.startDueChecks()
     },
 
+    /** Starts the checks of markers that are due; see `MarkerChecker`. Nothing waits for them. */
+    startMarkerChecks: () => markers.startDueChecks(),
+
     listZoneLag: () => repository.listZoneLag(),
     isCircuitOpen: () => provider.isCircuitOpen(),
 
-    /** Starts no more syncs and drift checks, and waits for those in flight. */
+    /** Starts no more syncs and checks, and waits for those in flight. */
     async stop(): Promise<void> {
       isStopping = true
-      await Promise.all([...Array.from(queues.values(), queue => queue.stop()), drift.stop()])
+      await Promise.all([...Array.from(queues.values(), queue => queue.stop()), drift.stop(), markers.stop()])
     },
   }
 }

@@ -278,14 +278,16 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
         with pending as (
           select zone, failure, count(*) as names, min(changed_at) as since from dns_names
           where applied_version < version group by zone, failure
-        )
+        ),
+        -- A restored database can have a stopped zone without names.
+        stopped as (select zone, stopped_cause from dns_zone_writes where stopped_cause is not null)
         select zone, extract(epoch from min(z.synced_at))::float8 as "syncedAt",
           extract(epoch from min(z.drift_checked_at))::float8 as "driftCheckedAt",
           coalesce(extract(epoch from statement_timestamp() - min(p.since))::float8, 0) as "oldestPendingSeconds",
           coalesce(sum(p.names), 0)::int as "pendingNames",
           coalesce(jsonb_object_agg(p.failure, p.names) filter (where p.failure is not null), '{}') as failing,
           min(w.stopped_cause) as "stopCause"
-        from dns_zones z full join pending p using (zone) left join dns_zone_writes w using (zone)
+        from dns_zones z full join pending p using (zone) full join stopped w using (zone)
         group by zone`,
       timeoutMs,
     )

@@ -320,6 +320,51 @@ describe('the reconciler', () => {
     await until('both names are published', () => fixture.provider.names().length === 4)
   })
 
+  test('a circuit that no change would close is probed: it closes within seconds after the provider is back', async () => {
+    const { dns } = replica()
+    const failing = Array.from({ length: 4 }, () => ({ result: down }))
+    fixture.provider.faults.push(...failing)
+    for (let failures = 0; failures < 3; failures += 1) {
+      expect(await dns.preview(poolDomain)).toMatchObject({ kind: 'unavailable' })
+      await advance(1_000)
+    }
+    expect(dns.isCircuitOpen()).toBe(true)
+    dns.startMarkerChecks()
+    expect(fixture.provider.calls).toHaveLength(3)
+
+    await advance(2_000)
+    dns.startMarkerChecks()
+    await until('the probe has failed', () => fixture.provider.faults.length === 0)
+    expect(dns.isCircuitOpen()).toBe(true)
+    await until('the next probe succeeds', async () => {
+      await advance(1_000)
+      dns.startMarkerChecks()
+      return !dns.isCircuitOpen()
+    })
+    expect(fixture.provider.calls).toHaveLength(5)
+  })
+
+  test('a change that is due when the circuit becomes half-open is the probe', async () => {
+    const { dns } = replica()
+    fixture.provider.faults.push({ result: { ...down, retryAfterMs: 60_000 } })
+    await dns.waitUntilApplied(await activate('first'))
+    await advance(60_500)
+    dns.startMarkerChecks()
+    expect(fixture.provider.calls).toEqual(['read'])
+    await dns.syncDueZones()
+    await until('the name is published', () => fixture.provider.names().length === 2)
+    expect(fixture.provider.calls).toEqual(['read', 'read', 'apply'])
+  })
+
+  test('a sync in which a name fails is incomplete', async () => {
+    const { dns, syncs } = replica()
+    fixture.provider.faults.push({ result: down })
+    await dns.waitUntilApplied(await activate('acme'))
+    expect(syncs).toEqual(['incomplete'])
+    await dns.waitUntilApplied(await activate('beta'))
+    expect(syncs).toEqual(['incomplete', 'done'])
+  })
+
   test.each([1, undefined] as const)(
     'a provider with a concurrency of %s: the limit holds across zones and replicas',
     async concurrency => {

@@ -87,6 +87,32 @@ describe('the marker of a zone', () => {
     expect(fixture.provider.names()).toHaveLength(4)
   })
 
+  test('the check after a start finds an older database, before the drift check and also without names', async () => {
+    const first = replica()
+    await first.dns.waitUntilApplied(await activate('acme'))
+    for (const table of ['pool_allocations', 'dns_names', 'dns_zones', 'dns_zone_writes']) {
+      await fixture.sql`delete from ${fixture.sql(table)}`
+    }
+    const { dns, stops } = replica({ writesZones: false })
+    dns.startMarkerChecks()
+    await until('the zone is stopped', () => stops.length === 1)
+    expect(await dns.listZoneLag()).toMatchObject([{ zone: poolDomain, stopCause: 'database-older', pendingNames: 0 }])
+  })
+
+  test('the check after a start is repeated until the provider responds', async () => {
+    const { dns, stops } = replica()
+    await dns.waitUntilApplied(await activate('acme'))
+    setSerial(9)
+    fixture.provider.faults.push({ result: { ...down, scope: 'zone' } })
+    dns.startMarkerChecks()
+    await until('the check has failed', () => fixture.provider.faults.length === 0)
+    await until('the zone is stopped', async () => {
+      await advance(1_000)
+      dns.startMarkerChecks()
+      return stops.length === 1
+    })
+  })
+
   test('every replica respects the stop, without a call of the provider', async () => {
     const one = replica()
     await one.dns.waitUntilApplied(await activate('acme'))
