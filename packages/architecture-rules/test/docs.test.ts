@@ -93,8 +93,8 @@ test.each(pages.filter(page => !page.startsWith('infra/')))('the tables and colu
   const named = quoted(page).filter(
     text => columns.includes(text) || (/^[a-z]+(?:_[a-z]+)+$/.test(text) && prefixes.has(text.split('_')[0])),
   )
-  // The databases of the installation pages.
-  const others = [...metrics, 'lease_witness', 'allocation_api']
+  // The databases and roles of the installation pages.
+  const others = [...metrics, 'lease_witness', 'allocation_api', 'allocation_owner', 'allocation_service']
   expect(named.filter(name => !others.includes(name) && !new RegExp(`\\b${name}\\b`).test(schema))).toEqual([])
 })
 
