@@ -4,8 +4,8 @@ import { createServer } from 'node:http'
 import { promisify } from 'node:util'
 import { missingDig, missingPowerdns } from '@pool/test-kit/dns/powerdns.ts'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
-import { isAtOrBelow, type RecordChange, type RecordSet } from '../../src/dns/domain/rrset.ts'
+import { afterAll, afterEach, beforeAll, describe, expect, type MockInstance, test, vi } from 'vitest'
+import { isAtOrBelow, type RecordChange, type RecordSet, toOwnerName } from '../../src/dns/domain/rrset.ts'
 import type { DnsProvider } from '../../src/dns/provider.ts'
 import { createPowerdnsProvider } from '../../src/dns/providers/powerdns/index.ts'
 import { describeConformance } from './conformance.ts'
@@ -87,12 +87,21 @@ test.each(['', '<html>', '[]', '{"rrsets":[{}]}', '{"name":"pool.test."}'])(
   },
 )
 
-/** A server whose response to a GET has the RRsets in `texts`, and that counts the queries by name. */
+/** The bodies of the changes that were sent. A slow server also gets short queries that ask whether it is alive. */
+const toPatches = (fetched: MockInstance<typeof fetch>): string[] =>
+  fetched.mock.calls.flatMap(([, init]) => (init?.method === 'PATCH' ? [String(init.body)] : []))
+
+/** A server whose response to a GET has the RRsets in `texts`, and that counts the queries for a name or the whole zone. */
 const startZoneStub = async (texts: () => Iterable<string>) => {
   const queries: (string | null)[] = []
   const server = createServer(async (request, response) => {
     request.resume()
-    queries.push(new URL(request.url ?? '', 'http://localhost').searchParams.get('rrset_name'))
+    const query = new URL(request.url ?? '', 'http://localhost').searchParams
+    if (query.get('rrsets') === 'false') {
+      response.end('{"kind":"Native"}')
+      return
+    }
+    queries.push(query.get('rrset_name'))
     if (queries.at(-1) !== null) {
       const rrset = { name: queries.at(-1), type: 'A', ttl: 60, records: [{ content: '192.0.2.1', disabled: false }] }
       response.end(JSON.stringify({ kind: 'Native', rrsets: [rrset] }))
@@ -187,7 +196,7 @@ test('a server that rejects everything gets a bounded number of requests', async
   const names = Array.from({ length: 1_000 }, (_, i) => `n${i}.pool.test`)
   const changes = names.map(name => remove(name))
   const result = await stub.provider.apply('pool.test', changes, signal())
-  expect(fetched.mock.calls.length).toBe(50)
+  expect(toPatches(fetched)).toHaveLength(50)
   if (result.kind !== 'applied') throw new Error(result.reason)
   expect(result.rejected.length).toBeGreaterThan(10)
   for (const { reason } of result.rejected) expect(reason).toContain('names no record')
@@ -237,10 +246,18 @@ else {
       if (result.kind !== 'read') throw new Error(result.reason)
       return result.records.filter(({ name }) => owners.some(owner => isAtOrBelow(name, at(owner)))).sort(byName)
     }
+    /** Like the reconciler, applies skipped changes again: a slow server gets few calls at a time. */
     const apply = async (...changes: RecordChange[]) => {
-      const result = await provider.apply(zone, changes, signal())
-      if (result.kind !== 'applied') throw new Error(result.reason)
-      return result.rejected.toSorted(byName)
+      const rejected: { name: string; reason: string }[] = []
+      for (let left = changes; left.length > 0; ) {
+        const result = await provider.apply(zone, left, signal())
+        if (result.kind !== 'applied') throw new Error(result.reason)
+        const skipped = new Set(result.skipped)
+        expect(skipped.size).toBeLessThan(left.length)
+        rejected.push(...result.rejected)
+        left = left.filter(change => skipped.has(toOwnerName(change)))
+      }
+      return rejected.toSorted(byName)
     }
     const patch = (rrset: { name: string } & Readonly<Record<string, unknown>>) =>
       subject.server.call('PATCH', `/zones/${zone}.`, { rrsets: [{ changetype: 'REPLACE', ttl: 60, ...rrset }] })
@@ -379,7 +396,7 @@ else {
         const [first, ...others] = good.map(upsert)
         const fetched = vi.spyOn(globalThis, 'fetch')
         const rejected = await apply(...(first ? [first] : []), ...changes, ...others)
-        const count = fetched.mock.calls.length
+        const count = toPatches(fetched).length
         fetched.mockRestore()
         expect({ what, rejected }).toEqual({ what, rejected: [{ name, reason: expect.stringMatching(reason) }] })
         expect({ what, count }).toEqual({ what, count: expect.toSatisfy((n: number) => n <= calls) })
@@ -397,7 +414,7 @@ else {
       })
       const fetched = vi.spyOn(globalThis, 'fetch')
       expect((await apply(...changes)).map(({ name }) => name)).toEqual(bad.map(at).sort())
-      expect(fetched.mock.calls.length).toBeLessThan(60)
+      expect(toPatches(fetched).length).toBeLessThan(60)
       fetched.mockRestore()
       expect(await subject.records()).toEqual(good.sort(byName))
     })
@@ -407,11 +424,13 @@ else {
       const late = upsert(a('good', '192.0.2.1'))
       const fetched = vi.spyOn(globalThis, 'fetch')
       const result = await provider.apply(zone, [...early, late], signal())
-      expect(fetched.mock.calls.length).toBe(50)
+      const patches = toPatches(fetched).length
       fetched.mockRestore()
+      expect(patches).toBeLessThanOrEqual(50)
       if (result.kind !== 'applied') throw new Error(result.reason)
-      expect(result.rejected).toHaveLength(50)
-      expect(result.skipped).toHaveLength(251)
+      // Each names one change. A slow server gets fewer of them.
+      expect(result.rejected).toHaveLength(patches)
+      expect(result.skipped).toHaveLength(301 - patches)
       expect(result.skipped).toContain(at('good'))
       expect(await subject.records()).toEqual([])
     })
@@ -430,7 +449,7 @@ else {
       await expect(subject.server.call('PATCH', `/zones/${zone}.`, { rrsets: tooMuch })).rejects.toThrow()
       const fetched = vi.spyOn(globalThis, 'fetch')
       expect(await apply(...sets.map(upsert))).toEqual([])
-      const bodies = fetched.mock.calls.map(([, init]) => String(init?.body).length)
+      const bodies = toPatches(fetched).map(body => body.length)
       expect(bodies).toHaveLength(4)
       expect(Math.max(...bodies)).toBeLessThan(1_050_000)
       fetched.mockRestore()
