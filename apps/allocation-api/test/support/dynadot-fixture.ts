@@ -1,6 +1,7 @@
 import type { DoubleRecord } from '@pool/test-kit/dns/dynadot-domain.ts'
 import { type DynadotDouble, startDynadotDouble } from '@pool/test-kit/dns/dynadot-double.ts'
 import { isZoneMarker } from '@pool/test-kit/dns/zone-marker.ts'
+import { until } from '@pool/test-kit/poll.ts'
 import { startTcpProxy, type TcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { expect, test } from 'vitest'
 import type { Api } from './api.ts'
@@ -100,6 +101,11 @@ const start = async (options: DynadotFixtureOptions): Promise<DynadotFixture> =>
   )
   const [api] = apis
   if (!api) throw new Error('the fixture needs at least one process')
+  // Each process reads the zone once after its start, which must not use a fault or a count of the test.
+  const firstRead = /^pdm_dns_operation_duration_seconds_count\{operation="read",outcome="\w+"\} [1-9]/m
+  for (const { call } of fleet.apis) {
+    await until('the process has read the zone', async () => firstRead.test((await call('GET', '/metrics')).text))
+  }
 
   const ownedCleanup = cleanup.move()
   return {
