@@ -1,9 +1,13 @@
 import type { Socket } from 'node:net'
 
+/** After the driver has ended a connection, its server needs only to close its side. */
+const MAX_CLOSE_MS = 1_000
+
 /**
  * Destroys the socket if nothing arrives within `timeoutMs` of a write. A peer that vanished, such as the old primary of a
  * failover, sends no reset. Without this timeout, statements would be sent to it until the kernel stops retransmitting,
- * about 15 minutes later.
+ * about 15 minutes later. A connection that the driver ends is destroyed after a second: a server that hangs never closes its
+ * side, and an open socket keeps the process alive.
  */
 export const destroyOnSilence = (socket: Socket, timeoutMs: number): void => {
   let timer: NodeJS.Timeout | undefined
@@ -21,10 +25,9 @@ export const destroyOnSilence = (socket: Socket, timeoutMs: number): void => {
     startTimer()
     return write(...args)
   }
-  // The peer closes its side next. Until then the socket would keep the process alive.
   const end = socket.end.bind(socket) as (...args: unknown[]) => Socket
   socket.end = (...args: unknown[]) => {
-    startTimer()
+    setTimeout(() => socket.destroy(), MAX_CLOSE_MS).unref()
     return end(...args)
   }
   socket.on('data', stopTimer)
