@@ -113,8 +113,9 @@ const createFailedSocket = (error: Error): Socket => {
 
 /**
  * Creates the connected sockets of a pool. Of several hosts, the one that last accepted a session is tried first, then the
- * others in order. The driver emits on the socket: `session` when the session can be used, and `unfit` if the server
- * rejects it or is not one that the connection string wants; then the next host gets its turn.
+ * others in order. The driver emits on the socket: `session` when the session can be used, `sqlstate` for each error of the
+ * server, and `unfit` if the server rejects the session or is not one that the connection string wants; then the next host
+ * gets its turn, also if the server closes the connection before the session.
  */
 export const createSocketFactory = (
   connection: Pick<ConnectionString, 'hosts' | 'sessions' | 'tls'>,
@@ -135,6 +136,13 @@ export const createSocketFactory = (
 
   const prepare = (socket: Socket, state: HostState): Socket => {
     destroyOnSilence(socket, silenceMs)
+    // A balancer without a healthy server does this. Without an error, the driver would connect again at once, and never stop.
+    const rejectClose = () => {
+      const error = toConnectError('ECONNRESET', 'the server closed the connection')
+      if (!socket.emit('unfit', error)) socket.destroy(error)
+    }
+    socket.once('end', rejectClose)
+    for (const event of ['session', 'sqlstate']) socket.once(event, () => socket.removeListener('end', rejectClose))
     socket.once('session', () => {
       preferred = state
       sessions.add(socket)

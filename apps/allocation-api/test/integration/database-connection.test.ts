@@ -1,4 +1,6 @@
+import { once } from 'node:events'
 import { chmod, chown, readFile, stat, writeFile } from 'node:fs/promises'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { createDatabaseClient } from '@pool/database/client'
 import { freePort } from '@pool/dev-server/ports'
@@ -215,6 +217,17 @@ describe('several hosts', () => {
       expect(rows.map(([row]) => row?.own)).toEqual(Array.from({ length: 20 }, (_, own) => own))
       await sql.end({ timeout: 1 })
     }
+  })
+
+  test('a host that closes connections before the session is skipped', async () => {
+    const { port } = new URL(database.url)
+    const closing = createServer(socket => socket.once('data', () => socket.end()))
+    await once(closing.listen(0, '127.0.0.1'), 'listening')
+    const hosts = `127.0.0.1:${(closing.address() as AddressInfo).port},127.0.0.1:${port}`
+    const sql = createDatabaseClient(withHosts(hosts), { maxConnections: 1, applicationName: 'hosts' })
+    expect(await sql`select 1 as one`).toEqual([{ one: 1 }])
+    await sql.end({ timeout: 1 })
+    closing.close()
   })
 
   test('if every host refuses, statements fail quickly, and the pool recovers', async () => {

@@ -1,5 +1,7 @@
+import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
+import { type AddressInfo, createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { createDatabaseClient, type Sql } from '@pool/database/client'
 import { migrate } from '@pool/database/migrations'
@@ -194,4 +196,19 @@ test('migrate --check says what migrate would do, and migrate does it', async ()
     code: 2,
     lines: [expect.stringContaining('--check')],
   })
+})
+
+test('migrate against a balancer without a healthy server, which closes each connection: exit code 1 and one line', async () => {
+  let connections = 0
+  const balancer = createServer(socket => {
+    connections += 1
+    socket.on('error', () => {})
+    socket.end()
+  })
+  await once(balancer.listen(0, '127.0.0.1'), 'listening')
+  onTestFinished(() => void balancer.close())
+  const { port } = balancer.address() as AddressInfo
+  const line = expect.stringMatching(/^migrate: the database cannot be reached; .* PDM_DATABASE_URL \(\w+\)$/)
+  expect(await run('migrate', `postgres://role:secret@127.0.0.1:${port}/pool`)).toEqual({ code: 1, lines: [line] })
+  expect(connections).toBe(1)
 })
