@@ -245,13 +245,7 @@ describe.skipIf(missingApiServer !== undefined)('a Kubernetes API server', () =>
       await kubectl(['create', 'secret', 'generic', name, `--from-literal=${value}`])
     const isSecret = (block: string) => /create (?:secret|configmap)/.test(block) && !/apply --kustomize/.test(block)
     await runCommands(isSecret, token)
-    expect(await readdir(work)).toEqual([
-      'client-token.txt',
-      'infra',
-      'my-values.yaml',
-      'powerdns-ca.crt',
-      'roles.yaml',
-    ])
+    expect(await readdir(work)).toEqual(['client-token.txt', 'infra', 'my-values.yaml', 'roles.yaml'])
     const { items } = JSON.parse(await kubectl(['get', 'secrets,configmaps', '--output', 'json']))
     const created = items.flatMap(({ kind, metadata, data }: KubernetesObject) =>
       Object.keys(data ?? {}).map(key => `${kind} ${metadata.name} ${key}`),
@@ -285,6 +279,10 @@ describe.skipIf(missingApiServer !== undefined)('a Kubernetes API server', () =>
     const output = await runCommands(block => /helm (?:install|upgrade|history|uninstall)/.test(block), token)
     expect(output).toMatch(/Install complete.*Upgrade complete.*Rollback was a success.*uninstalled/s)
     expect((await listObjects()).filter(name => !name.startsWith('persistentvolumeclaim/'))).toEqual([])
+
+    await runCommands(block => block.includes('delete --ignore-not-found secret'), token)
+    const left = await kubectl(['get', 'secrets,configmaps', '--output', 'jsonpath={.items[*].metadata.name}'])
+    expect(left.split(' ').filter(name => !/-postgres-(?:app|ca)$/.test(name))).toEqual([])
   })
 
   test('the commands of the documentation install and uninstall with Kustomize', async () => {
@@ -294,6 +292,37 @@ describe.skipIf(missingApiServer !== undefined)('a Kubernetes API server', () =>
     expect(await listObjects()).toEqual(expect.arrayContaining(['deployment.apps/pool-allocation-api']))
     await runCommands(block => block.includes('delete --kustomize overlay'), token)
     expect((await listObjects()).filter(name => !name.startsWith('persistentvolumeclaim/'))).toEqual([])
+
+    await runCommands(block => block.includes('--filename base.yaml'), token)
+    expect((await listObjects()).filter(name => !name.startsWith('persistentvolumeclaim/'))).toEqual([])
+  })
+
+  test('after kubectl scale, helm upgrade and rollback need --force-conflicts, unless no replica is left', async () => {
+    const upgrade = [
+      'upgrade',
+      '--install',
+      RELEASE,
+      chart,
+      '--values',
+      toValuesFile('one-replica'),
+      '--namespace',
+      RELEASE,
+    ]
+    const scale = (replicas: number) =>
+      kubectl(['scale', 'deployment/pool-allocation-api', `--replicas=${replicas}`, '--namespace', RELEASE])
+    const conflict = [1, expect.stringContaining('.spec.replicas')]
+    const helm = async (...args: string[]) => {
+      const { code, stderr } = await server.helmAs(token, args)
+      return [code, stderr]
+    }
+    expect((await helm(...upgrade))[0]).toBe(0)
+    await scale(2)
+    expect(await helm(...upgrade)).toEqual(conflict)
+    expect(await helm('rollback', RELEASE, '1', '--namespace', RELEASE)).toEqual(conflict)
+    expect((await helm(...upgrade, '--force-conflicts'))[0]).toBe(0)
+    await scale(0)
+    expect(await helm(...upgrade)).toEqual([0, ''])
+    await helm('uninstall', RELEASE, '--namespace', RELEASE)
   })
 
   test('the rights of the docs are those of the commands in the docs', async () => {
