@@ -375,7 +375,7 @@ export const operations: readonly Operation[] = [
     summary:
       'Makes allocations of the records that match the template and that no allocation explains, or lists them only.',
     description:
-      'Only on the operator listener. The address and the records of an adopted name are those that the zone has. No client has its token. A name that is reserved or has an allocation is left out. Repeating it changes nothing.',
+      'Only on the operator listener. The address and the records of an adopted name are those that the zone has. No client has its token; a reservation or cool-off of the name ends. An active name is left out. Repeating it changes nothing.',
     ...orphans,
   },
   {

@@ -1,5 +1,6 @@
 import type { Sql } from '@pool/database/client'
 import { withTimeout } from '@pool/database/with-timeout'
+import type { PendingQuery, Row } from 'postgres'
 import type { Caller } from '../allocation/domain/types.ts'
 import type { Unavailable } from '../dns/domain/result.ts'
 import { canBeGranted, type Pools } from '../naming/naming.ts'
@@ -8,6 +9,8 @@ import type { Orphan } from './domain/orphan.ts'
 import type { ReconcilerRepository } from './repository.ts'
 import { type Busy, holdDuring, type WithZoneLock } from './zone-lock.ts'
 import { type ScanContext, scanZone } from './zone-scan.ts'
+
+type Fragment = PendingQuery<Row[]>
 
 export type OrphanRepository = ReturnType<typeof createOrphanRepository>
 
@@ -24,7 +27,7 @@ export interface OrphanChange {
   /** The first `MAX_LISTED`, by name. */
   readonly orphans: readonly Orphan[]
   readonly orphanCount: number
-  /** Those that were changed. 0 in a dry run. The others got a row, or a holder, in the meantime. */
+  /** Those that were changed. 0 in a dry run. The others got records, or a holder, in the meantime. */
   readonly changedCount: number
 }
 
@@ -42,36 +45,66 @@ const MAX_LISTED = 1_000
 /** Names per statement. */
 const BATCH_SIZE = 500
 
-/** Who created an adopted allocation: its client is not known. */
-const CREATED_BY = 'operator'
+/** A token that no client has. */
+export const unknownToken = (sql: Sql) => sql`sha256(convert_to(gen_random_uuid()::text, 'UTF8'))`
+
+const now = (sql: Sql) => sql`date_trunc('milliseconds', statement_timestamp())`
+
+/**
+ * Makes the names of `rows` (subdomain, address) active, which ends a reservation or a cool-off of the name. Returns the
+ * names: one that is active, or a pool, is left out. The reservation's token ends with it: the zone does not show whether
+ * its client committed the name, or another one after it. A lineage keeps the name, because it has infrastructure there.
+ */
+export const adoptNames = (sql: Sql, zone: string, rows: Fragment) => sql`
+  insert into pool_allocations as a
+    (pool_domain, subdomain, state, reserved_at, committed_at, token_hash, created_by, sovereign_fqdn, load_balancer_ip)
+  select ${zone}, subdomain, 'active', ${now(sql)}, ${now(sql)}, ${unknownToken(sql)}, 'operator', subdomain || '.' || ${zone},
+    address::inet
+  from (select * from ${rows}) item order by subdomain collate "C"
+  on conflict (pool_domain, subdomain) do update set
+    state = 'active', reserved_at = excluded.reserved_at, committed_at = excluded.committed_at, expires_at = null,
+    cool_off_until = null, replaced_state = a.state, renewal_count = 0, token_hash = excluded.token_hash,
+    former_token_hash = null, created_by = excluded.created_by, sovereign_fqdn = excluded.sovereign_fqdn,
+    load_balancer_ip = excluded.load_balancer_ip
+  where a.state in ('reserved', 'released')
+  returning a.subdomain, a.replaced_state`
+
+/**
+ * The end of each reservation that `adoptNames` replaced, as rows for the history. `adopted` are its rows, `former` the
+ * locked rows before it. Of a reservation that was made after the start of the statement, the client is not known.
+ */
+export const endedReservations = (sql: Sql, adopted: Fragment, former: Fragment) => sql`
+  select subdomain, case when expires_at <= ${now(sql)} then 'expired' else 'released' end as event,
+    'reserved' as from_state, 'none' as to_state, coalesce(created_by, '') as created_by,
+    nullif(renewal_count, 0) as renewal_count, case when renewal_count > 0 then expires_at end as renewed_until
+  from (select subdomain, replaced_state from ${adopted}) adopted
+    left join (select subdomain, created_by, renewal_count, expires_at from ${former}) former using (subdomain)
+  where replaced_state = 'reserved'`
 
 /** The statements that make orphans names of the service. Each decides about its whole batch. */
 export const createOrphanRepository = (sql: Sql, { timeoutMs }: { timeoutMs: number }) => ({
   /**
-   * Makes the names active, with the records that the zone has as the desired ones. A name that has any row is left out:
-   * the insertions decide, so a concurrent reservation wins or waits. The token of an adopted name is not known to any
-   * client, so only an operator can release it. Returns the names.
+   * Makes the names active, with the records that the zone has as the desired ones. A name that is active, or has desired
+   * records or had some, is left out: the insertions decide, so a concurrent commit wins or waits. The token of an adopted
+   * name is not known to any client, so only an operator can release it. Returns the names.
    */
   async adopt(zone: string, orphans: readonly Orphan[], caller: Caller): Promise<string[]> {
     const items = orphans.map(({ subdomain, address, records }) => ({ subdomain, address, desired: records }))
     const rows = await withTimeout(
-      sql<{ subdomain: string }[]>`
+      sql<{ subdomain: string; event: string }[]>`
         with input as (
             select * from jsonb_to_recordset(${sql.json(items as never)}) as item (subdomain text, address text, desired jsonb)
+            where not exists (select from dns_names d where d.zone = ${zone} and d.subdomain = item.subdomain)
           ),
-          adopted as (
-            insert into pool_allocations
-              (pool_domain, subdomain, state, reserved_at, committed_at, token_hash, created_by, sovereign_fqdn,
-                load_balancer_ip)
-            select ${zone}, subdomain, 'active', date_trunc('milliseconds', statement_timestamp()),
-              date_trunc('milliseconds', statement_timestamp()), sha256(convert_to(gen_random_uuid()::text, 'UTF8')),
-              ${CREATED_BY}, subdomain || '.' || ${zone}, address::inet
-            from input
-            where not exists (select from dns_names d where d.zone = ${zone} and d.subdomain = input.subdomain)
-            order by subdomain collate "C"
-            on conflict do nothing
-            returning pool_domain, subdomain, created_by
+          former as (
+            select a.* from input join pool_allocations a on a.pool_domain = ${zone} and a.subdomain = input.subdomain
+            order by a.subdomain for update of a
           ),
+          free as (
+            select input.* from input left join former using (subdomain)
+            where former.state is null or former.state in ('reserved', 'released')
+          ),
+          adopted as (${adoptNames(sql, zone, sql`free`)}),
           desired as (
             insert into dns_names as d (zone, subdomain, version, desired, changed_at, next_attempt_at)
             select ${zone}, subdomain, nextval('dns_version'), input.desired, statement_timestamp(), statement_timestamp()
@@ -79,16 +112,22 @@ export const createOrphanRepository = (sql: Sql, { timeoutMs }: { timeoutMs: num
             -- A row that a removal of the same orphan has just inserted.
             on conflict (zone, subdomain) do update set
               ${newVersionColumns(sql, sql`excluded.desired`, sql`excluded.changed_at`)}
+          ),
+          transitions as (
+            select 1 as step, ended.* from (${endedReservations(sql, sql`adopted`, sql`former`)}) ended
+            union all
+            select 2, subdomain, 'adopted', 'none', 'active', 'operator', null, null from adopted
           )
         insert into allocation_history
-          (pool_domain, subdomain, event, from_state, to_state, created_by, actor, address, request_id)
-        select pool_domain, subdomain, 'adopted', 'none', 'active', created_by, ${caller.actor}, ${caller.address},
-          ${caller.requestId}
-        from adopted order by subdomain collate "C"
-        returning subdomain`,
+          (pool_domain, subdomain, event, from_state, to_state, created_by, renewal_count, renewed_until, actor, address,
+            request_id)
+        select ${zone}, subdomain, event, from_state, to_state, created_by, renewal_count, renewed_until, ${caller.actor},
+          ${caller.address}, ${caller.requestId}
+        from transitions order by subdomain collate "C", step
+        returning subdomain, event`,
       timeoutMs,
     )
-    return rows.map(row => row.subdomain)
+    return rows.flatMap(({ subdomain, event }) => (event === 'adopted' ? [subdomain] : []))
   },
 
   /**

@@ -3,6 +3,7 @@ import { withTimeout } from '@pool/database/with-timeout'
 import type { Caller } from '../allocation/domain/types.ts'
 import type { Unavailable } from '../dns/domain/result.ts'
 import type { RecordSet } from '../dns/domain/rrset.ts'
+import { canBeGranted } from '../naming/naming.ts'
 import { findOtherProvider, type MarkerContext, stopZone, writeMarker } from './check-markers.ts'
 import { MAX_LISTED } from './diff-zone.ts'
 import { newVersionColumns } from './domain/new-version.ts'
@@ -10,7 +11,7 @@ import { OrphanCandidate } from './domain/orphan.ts'
 import { indexRecords, type PlanOptions, planName } from './domain/plan.ts'
 import { decideAction, type ResumeAction, type Trust, type ZoneDifference } from './domain/resume.ts'
 import { findStopCause, maxSerial, parseMarkers, type StopCause, toMarkerName } from './domain/zone-marker.ts'
-import { findOrphans, type OrphanContext } from './orphans.ts'
+import { adoptNames, endedReservations, findOrphans, type OrphanContext, unknownToken } from './orphans.ts'
 import type { ProviderClient } from './provider-client.ts'
 import type { ReconcilerRepository } from './repository.ts'
 import { toPlanOptions } from './sync-zone.ts'
@@ -58,17 +59,17 @@ export type ResumeRepository = ReturnType<typeof createResumeRepository>
 export const createResumeRepository = (sql: Sql, { timeoutMs }: { timeoutMs: number }) => ({
   /**
    * Changes names to what the zone has, unless they have changed since these versions. Their tokens are no longer valid. It
-   * locks allocations before desired records, as every other statement.
+   * locks allocations before desired records, as every other statement. Returns the names that it changed.
    */
-  async trustZone(zone: string, names: readonly TrustedName[], caller: Caller): Promise<void> {
+  async trustZone(zone: string, names: readonly TrustedName[], caller: Caller): Promise<string[]> {
     const items = names.map(({ subdomain, version, action, zoneAddress, desired }) => ({
       ...{ subdomain, version, action, desired },
       address: zoneAddress,
     }))
-    const newToken = sql`sha256(convert_to(gen_random_uuid()::text, 'UTF8'))`
+    const newToken = unknownToken(sql)
     const now = sql`date_trunc('milliseconds', statement_timestamp())`
-    await withTimeout(
-      sql`
+    const rows = await withTimeout(
+      sql<{ subdomain: string }[]>`
         with item as (
             select * from jsonb_to_recordset(${sql.json(items as never)}) as item
               (subdomain text, version bigint, action text, address text, desired jsonb)
@@ -85,7 +86,7 @@ export const createResumeRepository = (sql: Sql, { timeoutMs }: { timeoutMs: num
             from item left join held using (subdomain)
             where d.zone = ${zone} and d.subdomain = item.subdomain and d.version = item.version
               and case when item.action = 'adopt'
-                then held.state is null or (held.lineage_id is null and (held.state = 'released' or held.expires_at <= ${now}))
+                then held.state is null or held.state in ('reserved', 'released')
                 else held.state = 'active' end
             returning d.subdomain, item.action, item.address::inet as address, held.created_by, held.lineage_id,
               host(held.load_balancer_ip) as former_address
@@ -105,31 +106,30 @@ export const createResumeRepository = (sql: Sql, { timeoutMs }: { timeoutMs: num
             where changed.action = 'release' and changed.lineage_id is null
               and a.pool_domain = ${zone} and a.subdomain = changed.subdomain
           ),
-          adopted as (
-            insert into pool_allocations as a
-              (pool_domain, subdomain, state, reserved_at, committed_at, token_hash, created_by, sovereign_fqdn,
-                load_balancer_ip)
-            select ${zone}, subdomain, 'active', ${now}, ${now}, ${newToken}, 'operator', subdomain || '.' || ${zone}, address
-            from changed where action = 'adopt' order by subdomain collate "C"
-            on conflict (pool_domain, subdomain) do update set
-              state = 'active', reserved_at = excluded.reserved_at, committed_at = excluded.committed_at,
-              expires_at = null, cool_off_until = null, replaced_state = null, token_hash = excluded.token_hash,
-              former_token_hash = null, created_by = excluded.created_by, sovereign_fqdn = excluded.sovereign_fqdn,
-              load_balancer_ip = excluded.load_balancer_ip
-          ),
+          adopted as (${adoptNames(sql, zone, sql`changed where action = 'adopt'`)}),
           transition (action, event, from_state, to_state) as (
             values ('readdress', 'updated', 'active', 'active'), ('release', 'released', 'active', 'none'),
               ('adopt', 'adopted', 'none', 'active')
+          ),
+          transitions as (
+            select 1 as step, ended.*, null as detail from (${endedReservations(sql, sql`adopted`, sql`held`)}) ended
+            union all
+            select 2, subdomain, event, from_state, to_state,
+              case when action = 'adopt' then 'operator' else created_by end, null, null,
+              case action when 'readdress' then former_address || ' replaced by ' || host(changed.address) || ', as in the zone'
+                when 'release' then 'the zone has no records' end
+            from changed join transition using (action)
           )
         insert into allocation_history
-          (pool_domain, subdomain, event, from_state, to_state, created_by, actor, address, request_id, detail)
-        select ${zone}, subdomain, event, from_state, to_state, coalesce(created_by, 'operator'), ${caller.actor},
-          ${caller.address}, ${caller.requestId},
-          case action when 'readdress' then former_address || ' replaced by ' || host(changed.address) || ', as in the zone'
-            when 'release' then 'the zone has no records' end
-        from changed join transition using (action) order by subdomain collate "C"`,
+          (pool_domain, subdomain, event, from_state, to_state, created_by, renewal_count, renewed_until, detail, actor,
+            address, request_id)
+        select ${zone}, subdomain, event, from_state, to_state, created_by, renewal_count, renewed_until, detail,
+          ${caller.actor}, ${caller.address}, ${caller.requestId}
+        from transitions order by subdomain collate "C", step
+        returning subdomain`,
       timeoutMs,
     )
+    return rows.map(({ subdomain }) => subdomain)
   },
 })
 
@@ -170,7 +170,8 @@ const findDifference = (
   const sides = { databaseAddress: desired[0]?.values[0] ?? null, zoneAddress: found?.address ?? null }
   const wasPublished = name.isApplied || name.isDriftRepair
   const isNewer = !wasPublished && name.changedMsAgo < stoppedMsAgo + MAX_STOP_DELAY_MS
-  const action = decideAction(trust, { ...sides, hasRecords: records.length > 0, wasPublished, isNewer })
+  const canBeAdopted = canBeGranted(zone, subdomain, context.pools())
+  const action = decideAction(trust, { ...sides, hasRecords: records.length > 0, wasPublished, isNewer, canBeAdopted })
   return { subdomain, version, ...sides, action, desired: action === 'release' ? [] : (found?.records ?? []) }
 }
 
@@ -221,6 +222,28 @@ export const resumeZone = async (
     )
   }
 
+  /** Lists what the names get after a change of those in `done`. The others changed during the call, so the database decides. */
+  const listOutcome = async (found: readonly ZoneDifference[], done: readonly string[]): Promise<void> => {
+    const isDone = new Set(done)
+    const { same = [], changed = [] } = Object.groupBy(found, ({ subdomain }) =>
+      isDone.has(subdomain) ? 'same' : 'changed',
+    )
+    list(same)
+    if (changed.length === 0) return
+    const rows = await repository.findNames(
+      zone,
+      changed.map(({ subdomain }) => subdomain),
+    )
+    const bySubdomain = new Map(rows.map(row => [row.subdomain, row]))
+    list(
+      changed.flatMap(({ subdomain, zoneAddress }) => {
+        const databaseAddress = bySubdomain.get(subdomain)?.desired[0]?.values[0] ?? null
+        const action = databaseAddress === null ? 'withdraw' : 'publish'
+        return databaseAddress === zoneAddress ? [] : [{ subdomain, databaseAddress, zoneAddress, action }]
+      }),
+    )
+  }
+
   const resumeNames = async (names: readonly ScannedName[], stoppedMsAgo: number): Promise<void> => {
     const plan = await toPlanOptions(
       context,
@@ -231,12 +254,14 @@ export const resumeZone = async (
       const difference = findDifference(context, zone, scanned, { trust, stoppedMsAgo, plan })
       return difference ? [{ ...difference, isApplied: scanned.name.isApplied }] : []
     })
-    list(different)
-    if (!caller) return
-    const trusted = different.filter(({ action }) => TRUSTED_ACTIONS.includes(action))
-    const drifted = different.filter(({ action, isApplied }) => isApplied && !TRUSTED_ACTIONS.includes(action))
-    if (trusted.length > 0) await resumeRepository.trustZone(zone, trusted, caller)
+    if (!caller) return list(different)
+    const { trusted = [], others = [] } = Object.groupBy(different, ({ action }) =>
+      TRUSTED_ACTIONS.includes(action) ? 'trusted' : 'others',
+    )
+    const drifted = others.filter(({ isApplied }) => isApplied)
+    const done = trusted.length > 0 ? await resumeRepository.trustZone(zone, trusted, caller) : []
     if (drifted.length > 0) await repository.markDrifted(zone, drifted)
+    await listOutcome(different, [...done, ...others.map(({ subdomain }) => subdomain)])
   }
 
   const work = async (lock: ZoneLock): Promise<ResumePlan | NotStopped | Unavailable> => {
@@ -253,16 +278,14 @@ export const resumeZone = async (
       if (page.kind === 'unavailable') return page
       await resumeNames(page.names, writes.stoppedMsAgo ?? 0)
       const orphans = await findOrphans(context, zone, page.orphans)
-      list(
-        orphans.map(({ subdomain, address }) => {
-          const sides = { databaseAddress: null, zoneAddress: address }
-          const unknown = { ...sides, hasRecords: true, wasPublished: false, isNewer: false }
-          return { subdomain, ...sides, action: decideAction(trust, unknown) }
-        }),
-      )
-      if (caller && orphans.length > 0) {
-        await orphanRepository[trust === 'zone' ? 'adopt' : 'remove'](zone, orphans, caller)
-      }
+      const found = orphans.map(({ subdomain, address }) => {
+        const sides = { databaseAddress: null, zoneAddress: address }
+        const unknown = { ...sides, hasRecords: true, wasPublished: false, isNewer: false, canBeAdopted: true }
+        return { subdomain, ...sides, action: decideAction(trust, unknown) }
+      })
+      if (!caller) list(found)
+      else if (orphans.length > 0)
+        await listOutcome(found, await orphanRepository[trust === 'zone' ? 'adopt' : 'remove'](zone, orphans, caller))
       await lock.assertHeld()
     }
     const failure = caller ? await endStop(context, zone, lock, maxSerial(markers)) : null

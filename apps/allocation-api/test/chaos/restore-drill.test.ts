@@ -42,10 +42,13 @@ const toAddresses = (kind: string, network: number): Record<string, string> =>
 
 /** By kind: what happens to the names after the backup. */
 const before = { kept: toAddresses('kept', 1), gone: toAddresses('gone', 2), reused: toAddresses('reused', 3) }
-const after = { reused: toAddresses('reused', 4), newer: toAddresses('newer', 5) }
+/** `reserved`: the backup has their reservations. */
+const after = {
+  ...{ reused: toAddresses('reused', 4), newer: toAddresses('newer', 5), reserved: toAddresses('reserved', 7) },
+}
 const expected = {
   database: { ...before.kept, ...before.gone, ...before.reused },
-  zone: { ...before.kept, ...after.reused, ...after.newer },
+  zone: { ...before.kept, ...after.reused, ...after.newer, ...after.reserved },
 }
 
 describe.skipIf(shouldSkip(missingMachinePostgres) || shouldSkip(missingPowerdns))('restore drill', () => {
@@ -65,10 +68,14 @@ describe.skipIf(shouldSkip(missingMachinePostgres) || shouldSkip(missingPowerdns
 
       const first = await startService(url, dns)
       for (const [name, address] of Object.entries(expected.database)) await grant(first, name, address)
+      const tokens = new Map<string, string>()
+      for (const name of names('reserved')) tokens.set(name, await reserveToken(first, name))
       const file = await postgres.dump(DATABASE)
       for (const name of [...names('gone'), ...names('reused')]) expect((await release(first, name)).status).toBe(200)
       for (const [name, address] of Object.entries({ ...after.reused, ...after.newer }))
         await grant(first, name, address)
+      for (const [name, address] of Object.entries(after.reserved))
+        expect((await commit(first, name, tokens.get(name) ?? '', address)).status).toBe(200)
       expect(await readAddresses()).toEqual(expected.zone)
       await first.process.stop()
 
@@ -90,7 +97,9 @@ describe.skipIf(shouldSkip(missingMachinePostgres) || shouldSkip(missingPowerdns
         reused: names('reused').map(
           name => [name, { databaseAddress: before.reused[name], zoneAddress: after.reused[name] }] as [string, object],
         ),
-        newer: names('newer').map(name => [name, { zoneAddress: after.newer[name] }] as [string, object]),
+        newer: Object.entries({ ...after.newer, ...after.reserved }).map(
+          ([name, zoneAddress]) => [name, { zoneAddress }] as [string, object],
+        ),
       }
       const [gone, reused, newer] =
         trust === 'database' ? ['publish', 'publish', 'withdraw'] : ['release', 'readdress', 'adopt']

@@ -118,11 +118,9 @@ describe('records without a row', () => {
   test('a name that was taken since is left out, in either order', async () => {
     await prepare()
     const orphans = createOrphanRepository(fixture.sql, { timeoutMs: 5_000 })
-    await fixture.sql`
-      insert into pool_allocations (pool_domain, subdomain, state, reserved_at, expires_at, token_hash, created_by)
-      values (${poolDomain}, 'lost', 'reserved', now(), now() + interval '1 hour', sha256('x'), 'tenant')`
+    await activate('lost')
     expect(await orphans.adopt(poolDomain, [found, lost], caller)).toEqual(['found'])
-    expect(await events('lost')).toEqual([])
+    expect(await events('lost')).toEqual(['reserved', 'committed'])
     expect(await orphans.adopt(poolDomain, [found, lost], caller)).toEqual([])
     expect(await orphans.remove(poolDomain, [found], caller)).toEqual([])
     expect(await row('found')).toMatchObject({ desired: found.records })

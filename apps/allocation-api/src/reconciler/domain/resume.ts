@@ -3,8 +3,9 @@ export type Trust = 'database' | 'zone'
 
 /**
  * What a resume does with a name. `publish`, `withdraw`: the records at the provider change; `adopt`: the name becomes active
- * with the address of its records; `readdress`: an active name gets the address of its records; `release`: an active name
- * without records becomes free. The last three end the validity of the name's token, because its holder is not known.
+ * with the address of its records, which ends a reservation or a cool-off; `readdress`: an active name gets the address of
+ * its records; `release`: an active name without records becomes free. The last three end the validity of the name's token,
+ * because its holder is not known.
  */
 export type ResumeAction = 'publish' | 'withdraw' | 'adopt' | 'readdress' | 'release'
 
@@ -25,14 +26,16 @@ export interface DecisionOptions extends Pick<ZoneDifference, 'databaseAddress' 
   readonly wasPublished: boolean
   /** The name was changed after the zone was stopped, so that the zone cannot have the change. */
   readonly isNewer: boolean
+  /** A client could have the name. */
+  readonly canBeAdopted: boolean
 }
 
 export const decideAction = (
   trust: Trust,
-  { databaseAddress, zoneAddress, hasRecords, wasPublished, isNewer }: DecisionOptions,
+  { databaseAddress, zoneAddress, hasRecords, wasPublished, isNewer, canBeAdopted }: DecisionOptions,
 ): ResumeAction => {
   const trustsZone = trust === 'zone' && !isNewer
-  if (databaseAddress === null) return trustsZone && zoneAddress !== null ? 'adopt' : 'withdraw'
+  if (databaseAddress === null) return trustsZone && zoneAddress !== null && canBeAdopted ? 'adopt' : 'withdraw'
   if (!trustsZone || zoneAddress === databaseAddress) return 'publish'
   if (zoneAddress !== null) return 'readdress'
   // Of records that are not the template's, no address is known.
