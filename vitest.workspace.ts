@@ -183,6 +183,18 @@ export default defineConfig({
           include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
         },
       },
+      {
+        test: {
+          ...shared,
+          name: 'client',
+          root: './packages/client',
+          include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
+          exclude: longProofsIn('client'),
+          globalSetup: `../../${withPostgres}`,
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+        },
+      },
       { test: { ...shared, name: 'openapi', root: './packages/openapi', include: ['test/**/*.test.ts'] } },
       {
         test: {

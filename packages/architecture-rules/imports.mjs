@@ -81,6 +81,13 @@ export default {
       },
       to: { dependencyTypes: ['core'] },
     },
+    {
+      name: 'client-is-not-node',
+      comment: 'The client runs on Workers and in browsers. It has no dependency but zod; the contract is bundled in.',
+      severity: 'error',
+      from: { path: '^packages/client/src/', pathNot: ['\\.test\\.ts$'] },
+      to: { pathNot: ['^packages/(?:client|contract)/src/', toPackagePattern('zod')] },
+    },
     { name: 'no-cycle', severity: 'error', from: {}, to: { circular: true } },
     {
       name: 'no-folder-cycle',

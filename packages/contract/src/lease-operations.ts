@@ -17,7 +17,7 @@ import {
   slot,
 } from './lease.ts'
 import { leaseProblem } from './lease-problem.ts'
-import type { Operation, ResponseSpec } from './operation.ts'
+import type { Operation, ResponseSpec, TypedResponse } from './operation.ts'
 
 const etag = { ETag: 'The generation as an entity tag, `"7"`.' }
 const remaining = {
@@ -33,16 +33,16 @@ const preferenceApplied = {
   'Preference-Applied': 'The wait that was granted, `wait=25`; only in the response to a read that could wait.',
 }
 
-const error = (description: string, headers?: ResponseSpec['headers']): ResponseSpec => ({
+const error = (description: string, headers?: ResponseSpec['headers']): TypedResponse<typeof leaseProblem> => ({
   description,
   schema: leaseProblem,
   ...(headers ? { headers } : {}),
 })
-const unauthorized: ResponseSpec = {
+const unauthorized = {
   description: '`unauthorized`: the token is missing, unknown or expired. The body has no detail.',
   schema: z.object({ error: z.literal('unauthorized') }).meta({ id: 'Unauthorized' }),
   headers: { 'WWW-Authenticate': '`Bearer`; with a token, also `error="invalid_token"`.' },
-}
+} satisfies ResponseSpec
 const tooLarge = error(
   '`body-too-large`: the body is larger than 64 KiB, with any method. An endless body closes the connection.',
 )
@@ -57,11 +57,11 @@ const forbidden = error('`forbidden`: the policy of the token does not permit th
 const tooMany = error('`too-many-requests`: the token has used up its requests per minute.', retryAfter)
 const commonErrors = { 401: unauthorized, 403: forbidden, 413: tooLarge, 429: tooMany, 500: internalError }
 const truncated = '`invalid-request`: the request body was truncated'
-const neverWritten: ResponseSpec = {
+const neverWritten: TypedResponse<typeof leaseProblem> = {
   description: '`not-found`: the slot was never written.',
   schema: leaseProblem,
 }
-const current: ResponseSpec = {
+const current: TypedResponse<typeof lease> = {
   description: 'Not written: the current lease.',
   schema: lease,
   headers: { ...etag, ...remaining, ...conflict },
@@ -82,7 +82,7 @@ const preflight = (allow: string): ResponseSpec => ({
  * The operations of the lease witness. HEAD is GET without a body. Other methods of these paths are 405
  * `method-not-allowed` with `Allow`; other paths are 404 `not-found`.
  */
-export const leaseOperations: readonly Operation[] = [
+export const leaseOperations = [
   {
     id: 'readLease',
     method: 'get',
@@ -303,4 +303,4 @@ export const leaseOperations: readonly Operation[] = [
     responses: { 204: preflight('GET, HEAD, OPTIONS'), 500: internalError },
     isPublic: true,
   },
-]
+] as const satisfies readonly Operation[]

@@ -8,10 +8,10 @@ import * as dh from './deployment-history.ts'
 import * as dc from './domain-challenge.ts'
 import { idempotencyKey, poolDomain, subdomain } from './fields.ts'
 import { health, probe } from './health.ts'
-import type { Operation, ResponseSpec } from './operation.ts'
+import type { Operation, TypedResponse } from './operation.ts'
 import { exportLine, importQuery, importResponse } from './transfer.ts'
 
-const error = (description: string): ResponseSpec => ({ description, schema: problem })
+const error = (description: string): TypedResponse<typeof problem> => ({ description, schema: problem })
 const databaseUnavailable = error(
   '`database-unavailable`: the database did not respond; the detail says whether a write had no effect, or whether that is unknown. `database-read-only`: it accepts no writes; the write had no effect.',
 )
@@ -45,7 +45,10 @@ const notStarted = {
   ),
 }
 const deploymentNotFound = error('`not-found`: no such deployment.')
-const validationError = (description: string): ResponseSpec => ({ description, schema: validationProblem })
+const validationError = (description: string): TypedResponse<typeof validationProblem> => ({
+  description,
+  schema: validationProblem,
+})
 const tooManyAttempts = validationError(
   '`too-many-attempts`: too many credential checks by this caller; retry after `Retry-After` seconds.',
 )
@@ -72,7 +75,7 @@ const orphans = {
 } as const
 
 /** The operations of the allocation API. Tests compare them with the mounted routes. */
-export const operations: readonly Operation[] = [
+export const operations = [
   {
     id: 'listReservedLabels',
     method: 'get',
@@ -749,4 +752,4 @@ export const operations: readonly Operation[] = [
       404: error('`not-found`: no such file.'),
     },
   },
-]
+] as const satisfies readonly Operation[]

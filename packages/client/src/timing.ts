@@ -1,0 +1,43 @@
+/** Time and randomness of a client. Tests pass their own. */
+export interface Timing {
+  /** Milliseconds on a clock that is never set. */
+  now(): number
+  /** Milliseconds since 1970, for dates that a service sends. */
+  wallNow(): number
+  /** From 0 to 1. */
+  random(): number
+  /** Calls `callback` after `ms` milliseconds, unless the returned function is called before. */
+  schedule(ms: number, callback: () => void): () => void
+}
+
+/** Longer delays overflow the timers of every platform, which then fire at once. */
+const MAX_TIMER_MS = 2 ** 31 - 1
+
+export const systemTiming: Timing = {
+  now: () => performance.now(),
+  wallNow: () => Date.now(),
+  random: () => Math.random(),
+  schedule: (ms, callback) => {
+    const timer = setTimeout(callback, Math.min(ms, MAX_TIMER_MS))
+    return () => clearTimeout(timer)
+  },
+}
+
+/** Resolves after `ms` milliseconds. Rejects with the reason of `signal` as soon as it is aborted. */
+export const pause = (timing: Timing, ms: number, signal: AbortSignal | undefined): Promise<void> =>
+  new Promise((resolve, reject) => {
+    if (signal?.aborted) return reject(signal.reason)
+    const abort = (): void => {
+      cancel()
+      reject(signal?.reason)
+    }
+    const cancel = timing.schedule(ms, () => {
+      signal?.removeEventListener('abort', abort)
+      resolve()
+    })
+    signal?.addEventListener('abort', abort, { once: true })
+  })
+
+/** 128 random bits in hexadecimal digits. `randomUUID` does not exist on web pages that were loaded over plain HTTP. */
+export const createRandomId = (): string =>
+  Array.from(crypto.getRandomValues(new Uint8Array(16)), byte => byte.toString(16).padStart(2, '0')).join('')
