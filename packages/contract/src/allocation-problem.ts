@@ -54,8 +54,9 @@ export const errorCodes = [
 ] as const
 
 export type ErrorCode = (typeof errorCodes)[number]
+const errorCode = z.enum(errorCodes).meta({ id: 'ErrorCode' })
 
-export const problem = createProblemSchema(errorCodes).meta({ id: 'Problem' })
+export const problem = createProblemSchema(errorCode).meta({ id: 'Problem' })
 export type Problem = z.infer<typeof problem>
 
 /** What is wrong with one field of a request. It is an item of the field `faults`. */

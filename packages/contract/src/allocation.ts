@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import { problem, rule } from './allocation-problem.ts'
-import { timestamp } from './common.ts'
+import { timestamp, wholeNumberText } from './common.ts'
 import { absentIfNull, createdBy, createLoadBalancerIP, fqdn, reservationToken, subdomain } from './fields.ts'
 
 /**
@@ -165,17 +165,9 @@ export const MAX_LIMIT = 1_000
 
 const limitRule = rule('invalid-limit', 'limit must be a whole number from 1 to 2147483647.')
 /** A whole number from 1. One above `MAX_LIMIT` means the same as `MAX_LIMIT`. */
-export const limit = z
-  .string()
-  .regex(/^[0-9]{1,10}$/, { ...limitRule, abort: true })
-  .transform(Number)
-  .refine(n => n >= 1 && n <= 2_147_483_647, limitRule)
+export const limit = wholeNumberText(1, 2_147_483_647, limitRule)
   .transform(n => Math.min(n, MAX_LIMIT))
-  .meta({
-    type: 'integer',
-    minimum: 1,
-    description: 'Maximum number of items; never more than 1000, and all if it is absent.',
-  })
+  .meta({ description: 'Maximum number of items; never more than 1000, and all if it is absent.' })
 
 /** Makes a position opaque to clients, which send it back as `cursor`. */
 export const encodeCursor = (position: string): string => btoa(position).replaceAll('=', '')
@@ -184,7 +176,7 @@ const cursorRule = rule('invalid-cursor', 'cursor must be the nextCursor of an e
 export const cursor = (position: RegExp) =>
   z
     .string()
-    .regex(/^(?:[A-Za-z0-9]{4})*(?:[A-Za-z0-9]{2,3})?$/, { ...cursorRule, abort: true })
+    .regex(/^(?:[A-Za-z0-9]{4})*[A-Za-z0-9]{2,4}$/, { ...cursorRule, abort: true })
     .transform(text => atob(text))
     .refine(text => position.test(text), cursorRule)
     .meta({ type: 'string', description: 'The `nextCursor` of the previous response.' })

@@ -10,3 +10,32 @@ export const redacted = '<redacted>'
 export const isOneLine = (text: string): boolean => text.isWellFormed() && !/[\p{Cc}\p{Zl}\p{Zp}]/u.test(text)
 
 export const trim = (text: string): string => text.trim()
+
+/** The control characters (Unicode category Cc), for the brackets of a pattern. */
+const CONTROL = '\\x00-\\x1f\\x7f-\\x9f'
+
+/** Text without control characters. */
+export const ONE_LINE = `[^${CONTROL}]*`
+
+/** Text without control characters that begins and ends with a character that is not white space. */
+export const TRIMMED_LINE = `[^${CONTROL}\\s](?:[^${CONTROL}]*[^${CONTROL}\\s])?`
+
+/**
+ * At most `maximum` characters, counted as Unicode code points, as `maxLength` of JSON Schema counts them. zod's own check
+ * counts UTF-16 code units.
+ */
+export const maxCharacters = (maximum: number, params?: Parameters<typeof z.refine>[1]): z.core.$ZodCheck<string> => {
+  const check = z.refine<string>(text => [...text].length <= maximum, params)
+  check._zod.onattach.push(schema => Object.assign(schema._zod.bag, { maximum }))
+  return check
+}
+
+/** A whole number in a query. `params` is the error for any other text. */
+export const wholeNumberText = (minimum: number, maximum: number, params?: Parameters<typeof z.refine>[1]) => {
+  const digits = new RegExp(`^[0-9]{1,${String(maximum).length}}$`)
+  return z
+    .string()
+    .refine(text => digits.test(text) && Number(text) >= minimum && Number(text) <= maximum, params)
+    .transform(Number)
+    .meta({ type: 'integer', minimum, maximum })
+}

@@ -2,7 +2,15 @@ import * as z from 'zod'
 import { type ErrorCode, problem, rule, violation } from './allocation-problem.ts'
 import { trim } from './common.ts'
 import { canonicalName } from './fields.ts'
-import { accessKeyError, objectStorageRegions, secretKeyError, tokenError } from './object-storage-credentials.ts'
+import {
+  ACCESS_KEY,
+  accessKeyError,
+  objectStorageRegions,
+  SECRET_KEY,
+  secretKeyError,
+  TOKEN,
+  tokenError,
+} from './object-storage-credentials.ts'
 
 const regionMissing = rule('missing-region', `region is required: one of ${objectStorageRegions.join(', ')}.`)
 const regionInvalid = rule('invalid-region', `region must be one of ${objectStorageRegions.join(', ')}, in lower case.`)
@@ -18,27 +26,29 @@ export const objectStorageRegion = z
   .meta({ description: 'Case-sensitive.', example: 'fsn1' })
 
 /** A secret, trimmed because copying from a console adds white space. No error quotes it. */
-const secret = (code: ErrorCode, findError: (text: string) => string | null) =>
+const secret = (code: ErrorCode, pattern: RegExp, findError: (text: string) => string | null) =>
   z
     .string(rule(code, findError('') ?? ''))
+    .regex(pattern, { ...rule(code, value => findError(String(value).trim()) ?? ''), abort: true })
     .overwrite(trim)
     .check(({ value, issues }) => {
       const detail = findError(value)
       if (detail !== null) issues.push(violation(code, detail))
     })
 
-const accessKey = secret('invalid-access-key', accessKeyError).meta({
+const accessKey = secret('invalid-access-key', ACCESS_KEY, accessKeyError).meta({
   description: '16 to 128 visible ASCII characters.',
 })
-const secretKey = secret('invalid-secret-key', secretKeyError).meta({
+const secretKey = secret('invalid-secret-key', SECRET_KEY, secretKeyError).meta({
   description: '32 to 256 visible ASCII characters.',
 })
-const token = secret('invalid-token', tokenError).meta({ description: '1 to 4096 visible ASCII characters.' })
+const token = secret('invalid-token', TOKEN, tokenError).meta({ description: '1 to 4096 visible ASCII characters.' })
 
 const createProviderSchema = (providers: readonly string[]) => {
   const unsupported = rule('unsupported-provider', `provider must be one of ${providers.join(', ')}.`)
   return z
     .string(unsupported)
+    .regex(/\S/, { ...unsupported, abort: true })
     .overwrite(canonicalName)
     .refine(name => providers.includes(name), unsupported)
 }
@@ -53,10 +63,12 @@ export const validateKeysRequest = (provider: string) =>
       region: objectStorageRegion,
       accessKey,
       secretKey,
-      provider: z.preprocess(
-        value => (value === null || value === '' ? undefined : value),
-        createProviderSchema([provider]).optional(),
-      ),
+      provider: z
+        .preprocess(
+          value => (value === null || value === '' ? undefined : value),
+          createProviderSchema([provider]).optional(),
+        )
+        .meta({ nullable: true, description: 'The configured provider. Empty or absent: the same.' }),
     },
     rule('missing-region', 'The body must be a JSON object with region, accessKey and secretKey.'),
   )

@@ -1,16 +1,27 @@
 import * as z from 'zod'
 import { cursor, limit } from './allocation.ts'
 import { type FieldFault, firstViolation, rule, violation } from './allocation-problem.ts'
-import { isOneLine, timestamp, trim } from './common.ts'
-import { asciiLowerCase, canonicalName, isDnsLabel, isHostName, subdomain } from './fields.ts'
+import { isOneLine, TRIMMED_LINE, timestamp, trim } from './common.ts'
 import {
+  asciiLowerCase,
+  canonicalName,
+  createFqdn,
+  DNS_LABEL,
+  HOST_NAME,
+  isDnsLabel,
+  isHostName,
+  LABEL,
+  withWhiteSpace,
+} from './fields.ts'
+import {
+  ACCESS_KEY,
   accessKeyError,
-  isObjectStorageRegion,
   objectStorageRegions,
   regionRule,
+  SECRET_KEY,
   secretKeyError,
 } from './object-storage-credentials.ts'
-import { canonicalSshKey, sshKeyError, sshKeyRule } from './ssh-key.ts'
+import { canonicalSshKey, SSH_KEY, sshKeyError, sshKeyRule } from './ssh-key.ts'
 
 /** Characters that change the direction of text (Unicode UAX 9), so that a name looks like another one. */
 const DIRECTION_CONTROL = /[\u202a-\u202e\u2066-\u2069]/
@@ -32,7 +43,15 @@ export const canonicalMailbox = (text: string): string => {
   return address.slice(0, domainAt) + asciiLowerCase(address.slice(domainAt))
 }
 
-const DOT_STRING = /^[\w!#$%&'*+/=?^`{|}~-]+(?:\.[\w!#$%&'*+/=?^`{|}~-]+)*$/
+const ATOM = "[A-Za-z0-9_!#$%&'*+/=?^`{|}~-]+"
+const LOCAL_PART = `${ATOM}(?:\\.${ATOM})*`
+const DOT_STRING = new RegExp(`^${LOCAL_PART}$`)
+const MAILBOX = withWhiteSpace(`${LOCAL_PART}@${HOST_NAME}`)
+
+/** No control characters, and at least one character that is not white space. */
+const PRINTABLE_TEXT = withWhiteSpace(TRIMMED_LINE)
+const NOT_BLANK = /\S/
+const REGION = withWhiteSpace('[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?')
 
 /**
  * A mailbox (RFC 5321 section 4.1.2) without quoted strings, address literals and single-label domains. At most 64 octets
@@ -46,53 +65,76 @@ export const isMailbox = (address: string): boolean => {
 
 const deploymentRule = (detail: string) => rule('invalid-deployment', detail)
 
-/** Text in canonical form. `findError` returns what is wrong with it, as a sentence. */
-const text = (missing: string, toCanonical: (text: string) => string, findError: (text: string) => string | null) =>
+/**
+ * Text that matches `pattern`, in canonical form. `findError` returns what is wrong with the canonical form, as a sentence;
+ * it has rules that a pattern cannot express.
+ */
+const text = (
+  missing: string,
+  pattern: RegExp,
+  toCanonical: (text: string) => string,
+  findError: (text: string) => string | null,
+) =>
   z
     .string(deploymentRule(missing))
+    .regex(pattern, {
+      ...rule('invalid-deployment', value => findError(toCanonical(String(value))) ?? missing),
+      abort: true,
+    })
     .overwrite(toCanonical)
     .check(({ value, issues }) => {
       const detail = findError(value)
       if (detail !== null) issues.push(violation('invalid-deployment', detail))
     })
 
-const textThat = (detail: string, toCanonical: (text: string) => string, isValid: (text: string) => boolean) =>
-  text(detail, toCanonical, value => (isValid(value) ? null : detail))
+const textThat = (
+  detail: string,
+  pattern: RegExp,
+  toCanonical: (text: string) => string,
+  isValid: (text: string) => boolean = () => true,
+) => text(detail, pattern, toCanonical, value => (isValid(value) ? null : detail))
 
 const providersRule = 'providers is required: a list of 1 to 20 providers, each a label such as "hetzner".'
 
 /** The fields of every deployment. Surrounding white space is not significant. */
 export const deploymentCommon = z.object({
-  orgName: textThat('orgName is required: 1 to 100 printable characters.', trim, isOrgName).meta({ example: 'Acme' }),
+  orgName: textThat('orgName is required: 1 to 100 printable characters.', PRINTABLE_TEXT, trim, isOrgName).meta({
+    description: 'At most 100 characters, at least one of them visible.',
+    example: 'Acme',
+  }),
   orgEmail: textThat(
     'orgEmail is required: a mail address such as ops@acme.example.',
+    MAILBOX,
     canonicalMailbox,
     isMailbox,
   ).meta({ example: 'ops@acme.example' }),
   providers: z
-    .array(z.string(deploymentRule(providersRule)).overwrite(canonicalName), deploymentRule(providersRule))
-    .refine(list => list.length >= 1 && list.length <= 20 && list.every(isDnsLabel), deploymentRule(providersRule))
+    .array(
+      z.string(deploymentRule(providersRule)).regex(DNS_LABEL, deploymentRule(providersRule)).overwrite(canonicalName),
+      deploymentRule(providersRule),
+    )
+    .min(1, deploymentRule(providersRule))
+    .max(20, deploymentRule(providersRule))
     .refine(list => new Set(list).size === list.length, deploymentRule('providers must not list a provider twice.'))
     .meta({
       description: 'Lower-cased. Object storage is set up if its provider is listed.',
+      uniqueItems: true,
       example: ['hetzner'],
     }),
   region: textThat(
     'region is required: the region of the provider, of a-z, 0-9 and "-", such as fsn1.',
+    REGION,
     trim,
     isDnsLabel,
   ).meta({ example: 'fsn1' }),
-  sshPublicKey: text(sshKeyRule, canonicalSshKey, sshKeyError).meta({
+  sshPublicKey: text(sshKeyRule, SSH_KEY, canonicalSshKey, sshKeyError).meta({
     description: 'One line as in `~/.ssh/id_ed25519.pub`: Ed25519, ECDSA, RSA of 2048 bits or more, or a security key.',
+    example: 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f ops@acme.example',
   }),
 })
 
 const fqdnRule = 'sovereignFQDN is required: a fully qualified domain name such as cloud.acme.example.'
-export const toCanonicalFqdn = (name: string): string => canonicalName(name).replace(/\.$/, '')
-const fqdn = textThat(fqdnRule, toCanonicalFqdn, isHostName).meta({
-  description:
-    'Lower-cased, without trailing dot. Optional in mode `pool`, where it is derived from subdomain and pool.',
-})
+const fqdn = createFqdn(deploymentRule(fqdnRule))
 
 /** Clients without a notion of absence send null or an empty text for an optional field. */
 export const isAbsent = (value: unknown): boolean =>
@@ -102,11 +144,11 @@ const optionalFqdn = z.preprocess(value => (isAbsent(value) ? undefined : value)
 const poolMode = z
   .object({
     sovereignDomainMode: z.literal('pool'),
-    sovereignPoolDomain: textThat('sovereignPoolDomain is required: a managed pool domain.', canonicalName, Boolean),
+    sovereignPoolDomain: textThat('sovereignPoolDomain is required: a managed pool domain.', NOT_BLANK, canonicalName),
     sovereignSubdomain: textThat(
       'sovereignSubdomain is required: one label of 1 to 63 characters a-z, 0-9 and "-", beginning with a letter, not ending in "-", without "--" in positions 3 and 4.',
+      LABEL,
       canonicalName,
-      name => subdomain.safeParse(name).success,
     ),
     sovereignFQDN: optionalFqdn,
   })
@@ -130,9 +172,16 @@ export const deploymentDomain = z.discriminatedUnion(
 
 /** Validated only if the storage provider is among the providers. The bucket's name is derived, not sent. */
 export const deploymentStorage = z.object({
-  objectStorageRegion: textThat(regionRule, trim, isObjectStorageRegion).pipe(z.enum(objectStorageRegions)),
-  objectStorageAccessKey: text('The access key is required.', trim, accessKeyError).meta({ writeOnly: true }),
-  objectStorageSecretKey: text('The secret key is required.', trim, secretKeyError).meta({ writeOnly: true }),
+  objectStorageRegion: z.preprocess(
+    value => (typeof value === 'string' ? value.trim() : value),
+    z.enum(objectStorageRegions, deploymentRule(regionRule)),
+  ),
+  objectStorageAccessKey: text('The access key is required.', ACCESS_KEY, trim, accessKeyError).meta({
+    writeOnly: true,
+  }),
+  objectStorageSecretKey: text('The secret key is required.', SECRET_KEY, trim, secretKeyError).meta({
+    writeOnly: true,
+  }),
 })
 
 /** The body of a call that runs Terraform on a deployment with object storage. Credentials are never stored. */
@@ -145,7 +194,10 @@ export const deploymentRequest = z
   .object({
     orgName: deploymentCommon.shape.orgName,
     orgEmail: deploymentCommon.shape.orgEmail,
-    sovereignFQDN: fqdn.optional(),
+    sovereignFQDN: optionalFqdn.meta({
+      description:
+        'Lower-cased, without trailing dot. Empty or absent in mode `pool`: it is derived from subdomain and pool.',
+    }),
     sovereignDomainMode: z.enum(['pool', 'byo']),
     sovereignPoolDomain: poolMode.shape.sovereignPoolDomain.optional().meta({ description: 'Only in mode `pool`.' }),
     sovereignSubdomain: poolMode.shape.sovereignSubdomain.optional().meta({ description: 'Only in mode `pool`.' }),

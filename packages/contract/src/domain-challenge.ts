@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { rule } from './allocation-problem.ts'
 import { timestamp } from './common.ts'
-import { asciiLowerCase, isHostName } from './fields.ts'
+import { createFqdn, isHostName } from './fields.ts'
 
 const CHALLENGE_LABEL = '_pool-challenge'
 
@@ -19,14 +19,14 @@ const domainRule = rule(
 export const domainChallengeRequest = z
   .object(
     {
-      domain: z
-        .string(domainRule)
-        .overwrite(name => asciiLowerCase(name.trim()).replace(/\.$/, ''))
-        .refine(name => isHostName(name) && name.length <= MAX_PROVABLE_DOMAIN_LENGTH, domainRule)
-        .meta({
-          description: 'The `sovereignFQDN` of the deployment; lower-cased, without trailing dot. IDNs as A-labels.',
-          example: 'cloud.acme.example',
-        }),
+      domain: createFqdn(
+        domainRule,
+        domainRule,
+        name => isHostName(name) && name.length <= MAX_PROVABLE_DOMAIN_LENGTH,
+      ).meta({
+        description: 'The `sovereignFQDN` of the deployment; lower-cased, without trailing dot. IDNs as A-labels.',
+        example: 'cloud.acme.example',
+      }),
     },
     domainRule,
   )

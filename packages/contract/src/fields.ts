@@ -1,9 +1,12 @@
 import * as z from 'zod'
 import { rule } from './allocation-problem.ts'
+import { maxCharacters, ONE_LINE } from './common.ts'
 
 /** JSON `null` for an optional field means the same as its absence. */
 export const absentIfNull = <Schema extends z.ZodType>(schema: Schema) =>
-  z.preprocess(value => (value === null ? undefined : value), schema)
+  z
+    .preprocess(value => (value === null ? undefined : value), schema)
+    .meta({ nullable: schema.safeParse(undefined).success })
 
 /**
  * Lower-cases ASCII letters only. Unicode lower-casing maps some other letters to ASCII (U+212A KELVIN SIGN to `k`), and
@@ -14,24 +17,49 @@ export const asciiLowerCase = (text: string): string => text.replace(/[A-Z]/g, l
 /** The form in which names are compared: trimmed, with ASCII letters in lower case. */
 export const canonicalName = (text: string): string => asciiLowerCase(text.trim())
 
-/** A label (RFC 1035 section 2.3.1): a letter, then letters, digits and hyphens, not ending in a hyphen; at most 63. */
-const LABEL = /^[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$/
+/**
+ * The pattern of what a client may send for a value with this pattern: with white space around it. The OpenAPI document
+ * states these patterns, so they have no look-around, no Unicode classes and no flags, which many languages lack. Match
+ * them in time proportional to the length: they are applied to bodies of 64 KiB.
+ */
+export const withWhiteSpace = (pattern: string): RegExp => new RegExp(`^\\s*(?:${pattern})\\s*$`)
 
-/** RFC 5890 section 2.3.1: labels with "--" in positions 3 and 4 are reserved (`xn--…` and any later prefix). */
-const RESERVED_LDH_LABEL = /^..--/
+/** One label of a host name (RFC 1123 section 2.1), in any case. */
+const HOST_LABEL = '[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?'
+
+export const DNS_LABEL = withWhiteSpace(HOST_LABEL)
+
+/** A label that is not all digits. The third form can be too long. */
+const LAST_LABEL =
+  '[A-Za-z](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?|[0-9][A-Za-z0-9-]{0,61}[A-Za-z]|[0-9][A-Za-z0-9-]{0,61}[A-Za-z-][A-Za-z0-9-]{0,61}[0-9]'
+
+/** Two or more labels, the last not all digits. */
+export const HOST_NAME = `(?:${HOST_LABEL}\\.)+(?:${LAST_LABEL})`
+
+/**
+ * A label (RFC 1035 section 2.3.1): a letter, then letters, digits and hyphens, not ending in a hyphen; at most 63. RFC 5890
+ * section 2.3.1 reserves labels with "--" in positions 3 and 4 (`xn--…` and any later prefix).
+ */
+export const LABEL = withWhiteSpace(
+  '[A-Za-z](?:[A-Za-z0-9]|[A-Za-z0-9-](?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,59}[A-Za-z0-9])?|-[A-Za-z0-9](?:[A-Za-z0-9-]{0,58}[A-Za-z0-9])?))?',
+)
 
 const labelRule =
   'subdomain must be one label of 1 to 63 characters a-z, 0-9 and "-", beginning with a letter and not ending in "-"'
 
+/** The label rules except for the reserved labels. */
+const UNRESERVED_LABEL = withWhiteSpace('[A-Za-z](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?')
+
+const findLabelError = (value: unknown): string =>
+  UNRESERVED_LABEL.test(String(value))
+    ? 'subdomain must not have "--" in positions 3 and 4: RFC 5890 reserves such labels.'
+    : `${labelRule}.`
+
 /** One label under a pool domain. Surrounding white space and ASCII case are not significant. */
 export const subdomain = z
   .string(rule('invalid-format', `${labelRule}.`))
+  .regex(LABEL, { ...rule('invalid-format', findLabelError), abort: true })
   .overwrite(canonicalName)
-  .regex(LABEL, { ...rule('invalid-format', `${labelRule}.`), abort: true })
-  .refine(
-    name => !RESERVED_LDH_LABEL.test(name),
-    rule('invalid-format', 'subdomain must not have "--" in positions 3 and 4: RFC 5890 reserves such labels.'),
-  )
   .meta({
     description: 'One label under the pool domain; trimmed and lower-cased before validation.',
     example: 'acme',
@@ -53,29 +81,45 @@ export const isHostName = (name: string): boolean => {
   return labels.length >= 2 && labels.every(isDnsLabel) && !/^\d+$/.test(labels.at(-1) ?? '')
 }
 
-/** A fully qualified domain name; trimmed and lower-cased, without a trailing dot. */
-export const fqdn = z
-  .string(rule('invalid-fqdn', 'sovereignFQDN is required: a fully qualified domain name such as acme.pool.test.'))
-  .overwrite(name => canonicalName(name).replace(/\.$/, ''))
-  .refine(
-    isHostName,
-    rule('invalid-fqdn', 'sovereignFQDN must be a fully qualified domain name such as acme.pool.test.'),
-  )
-  .meta({ example: 'acme.pool.test' })
+/** Lower-cased, without white space and the trailing dot of an absolute name. */
+export const toCanonicalFqdn = (name: string): string => canonicalName(name).replace(/\.$/, '')
 
-/** Four decimal octets without leading zeros (RFC 6943 section 3.1.1 explains why looser forms are dangerous). */
-const DOTTED_QUAD = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/
+/** A fully qualified domain name; trimmed and lower-cased, without a trailing dot. */
+export const createFqdn = (
+  missing: ReturnType<typeof rule>,
+  invalid = missing,
+  isValid: (name: string) => boolean = isHostName,
+) =>
+  z
+    .string(missing)
+    .regex(withWhiteSpace(`${HOST_NAME}\\.?`), { ...invalid, abort: true })
+    .overwrite(toCanonicalFqdn)
+    .refine(isValid, invalid)
+
+export const fqdn = createFqdn(
+  rule('invalid-fqdn', 'sovereignFQDN is required: a fully qualified domain name such as acme.pool.test.'),
+  rule('invalid-fqdn', 'sovereignFQDN must be a fully qualified domain name such as acme.pool.test.'),
+).meta({ example: 'acme.pool.test' })
+
+/** A decimal octet without leading zeros (RFC 6943 section 3.1.1 explains why looser forms are dangerous). */
+const OCTET = '(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])'
+/** From 1 to 223, without 127 and 169. */
+const FIRST_OCTET = '(?:[1-9]|[1-9][0-9]|1[01345789][0-9]|12[0-689]|16[0-8]|2[01][0-9]|22[0-3])'
+const OCTET_BUT_254 = '(?:25[0-35]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])'
 
 /**
  * 0/8, link-local 169.254/16, multicast 224/4 and reserved 240/4 (RFC 6890) cannot be addresses of a load balancer.
  * Loopback 127/8 can if the records are served to this machine only.
  */
-export const isLoadBalancerAddress = (address: string, acceptsLoopback: boolean): boolean => {
-  if (!DOTTED_QUAD.test(address)) return false
-  const [first, second] = address.split('.').map(Number)
-  if (first === undefined || first === 0 || first >= 224) return false
-  return !(first === 169 && second === 254) && (first !== 127 || acceptsLoopback)
+const createAddressPattern = (acceptsLoopback: boolean): RegExp => {
+  const first = acceptsLoopback ? `(?:${FIRST_OCTET}|127)` : FIRST_OCTET
+  return new RegExp(`^(?:${first}\\.${OCTET}|169\\.${OCTET_BUT_254})\\.${OCTET}\\.${OCTET}$`)
 }
+const ADDRESS = createAddressPattern(false)
+const ADDRESS_OR_LOOPBACK = createAddressPattern(true)
+
+export const isLoadBalancerAddress = (address: string, acceptsLoopback: boolean): boolean =>
+  (acceptsLoopback ? ADDRESS_OR_LOOPBACK : ADDRESS).test(address)
 
 const addressMissing = rule('missing-lb-ip', 'loadBalancerIP is required: the IPv4 address for the records.')
 const addressNotText = rule('invalid-lb-ip', 'loadBalancerIP must be a string: an IPv4 address such as 203.0.113.10.')
@@ -88,8 +132,8 @@ export const createLoadBalancerIP = (acceptsLoopback: boolean) =>
   z
     .string({ error: issue => (issue.input === undefined ? addressMissing : addressNotText).error(issue) })
     .min(1, { ...addressMissing, abort: true })
-    .refine(address => isLoadBalancerAddress(address, acceptsLoopback), rule('invalid-lb-ip', invalidAddressDetail))
-    .meta({ example: '203.0.113.10' })
+    .regex(acceptsLoopback ? ADDRESS_OR_LOOPBACK : ADDRESS, rule('invalid-lb-ip', invalidAddressDetail))
+    .meta({ format: 'ipv4', example: '203.0.113.10' })
 
 export const loadBalancerIP = createLoadBalancerIP(true)
 
@@ -100,7 +144,9 @@ const createdByRule = rule(
 )
 export const createdBy = z
   .string(createdByRule)
-  .refine(text => [...text].length <= 253 && text.isWellFormed() && !/\p{Cc}/u.test(text), createdByRule)
+  .regex(new RegExp(`^${ONE_LINE}$`), createdByRule)
+  .check(maxCharacters(253, createdByRule))
+  .refine(text => text.isWellFormed(), createdByRule)
 
 const tokenRule = rule('missing-token', 'reservationToken is required: the response to reserve contains it.')
 

@@ -3,7 +3,9 @@ import { probe } from './health.ts'
 import {
   drainLeasesRequest,
   drainLeasesResponse,
+  GENERATION_TAG,
   holder,
+  holderOrEmpty,
   lease,
   leaseHistory,
   leaseList,
@@ -68,7 +70,7 @@ const current: TypedResponse<typeof lease> = {
 }
 
 const path = z.object({ slot })
-const ifMatch = z.string().meta({
+const ifMatch = z.string().regex(GENERATION_TAG).meta({
   description: 'The last known generation: `7`, `"7"` or `W/"7"`; `0` for a slot that was never written.',
   example: '0',
 })
@@ -129,10 +131,13 @@ export const leaseOperations = [
     headers: z.object({
       'If-Match': ifMatch.optional(),
       'If-None-Match': z
-        .literal('*')
+        .enum(['*'])
         .optional()
         .meta({ description: '`*` is equivalent to `If-Match: 0`; one of the two is required.' }),
-      'X-Holder': holder.optional().meta({ description: 'The holder, instead of the field in the body.' }),
+      'X-Holder': holderOrEmpty.optional().meta({
+        description: 'The holder, instead of the field in the body. Empty means absent.',
+        example: 'region-a/controller-0',
+      }),
       'X-Lease-Slot': leaseSlot,
     }),
     body: { schema: putLeaseRequest, required: false },
@@ -165,7 +170,7 @@ export const leaseOperations = [
     },
   },
   {
-    id: 'leaseMethods',
+    id: 'getLeaseMethods',
     method: 'options',
     path: '/lease/{slot}',
     tag: 'Lease',
@@ -190,7 +195,7 @@ export const leaseOperations = [
     },
   },
   {
-    id: 'historyMethods',
+    id: 'getLeaseHistoryMethods',
     method: 'options',
     path: '/history/{slot}',
     tag: 'Lease',
@@ -211,7 +216,7 @@ export const leaseOperations = [
     responses: {
       200: {
         description: 'A page of leases, by slot; or the leases of the named slots, in their order.',
-        schema: z.discriminatedUnion('consistency', [leaseList, leaseStatusList]),
+        schema: z.discriminatedUnion('consistency', [leaseList, leaseStatusList]).meta({ id: 'LeaseListResponse' }),
       },
       400: error(
         `\`invalid-slot\`, \`invalid-prefix\`, \`invalid-limit\`, \`invalid-cursor\`; \`invalid-request\`: slot with prefix, limit or cursor; or ${truncated}.`,
@@ -221,7 +226,7 @@ export const leaseOperations = [
     },
   },
   {
-    id: 'leasesMethods',
+    id: 'getLeaseListMethods',
     method: 'options',
     path: '/leases',
     tag: 'Copies',
@@ -264,7 +269,7 @@ export const leaseOperations = [
     },
   },
   {
-    id: 'drainMethods',
+    id: 'getDrainMethods',
     method: 'options',
     path: '/leases/drain',
     tag: 'Copies',
@@ -273,7 +278,7 @@ export const leaseOperations = [
     isPublic: true,
   },
   {
-    id: 'renewMethods',
+    id: 'getRenewalMethods',
     method: 'options',
     path: '/leases/renew',
     tag: 'Lease',
@@ -282,7 +287,7 @@ export const leaseOperations = [
     isPublic: true,
   },
   {
-    id: 'readHealth',
+    id: 'getHealth',
     method: 'get',
     path: '/healthz',
     tag: 'Health',
@@ -295,7 +300,7 @@ export const leaseOperations = [
     isPublic: true,
   },
   {
-    id: 'healthMethods',
+    id: 'getHealthMethods',
     method: 'options',
     path: '/healthz',
     tag: 'Health',

@@ -1,4 +1,4 @@
-import type * as z from 'zod'
+import * as z from 'zod'
 import { commonErrorCodes, createProblemSchema, createRules } from './problem.ts'
 
 /** Every error code of the lease witness. The body of a 412 is not an error but the current lease. */
@@ -29,8 +29,9 @@ export const leaseErrorCodes = [
 ] as const
 
 export type LeaseErrorCode = (typeof leaseErrorCodes)[number]
+export const leaseErrorCode = z.enum(leaseErrorCodes).meta({ id: 'LeaseErrorCode' })
 
-export const leaseProblem = createProblemSchema(leaseErrorCodes).meta({ id: 'LeaseProblem' })
+export const leaseProblem = createProblemSchema(leaseErrorCode).meta({ id: 'LeaseProblem' })
 export type LeaseProblem = z.infer<typeof leaseProblem>
 
 export const { rule: leaseRule, firstViolation: firstLeaseViolation } = createRules(leaseErrorCodes, 'invalid-request')

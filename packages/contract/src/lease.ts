@@ -1,6 +1,6 @@
 import * as z from 'zod'
-import { timestamp } from './common.ts'
-import { leaseErrorCodes, leaseRule } from './lease-problem.ts'
+import { maxCharacters, timestamp, wholeNumberText } from './common.ts'
+import { leaseErrorCode, leaseRule } from './lease-problem.ts'
 
 /** A Workers KV key has at most 512 bytes of UTF-8, six of which are the prefix `lease:`. */
 export const MAX_SLOT_BYTES = 506
@@ -21,7 +21,9 @@ const slotRule = leaseRule('invalid-slot', `slot must be text of 1 to ${MAX_SLOT
 /** The name of a lease, percent-decoded: any text of 1 to 506 bytes in UTF-8. */
 export const slot = z
   .string(slotRule)
-  .refine(text => text !== '' && text.isWellFormed() && utf8.encode(text).length <= MAX_SLOT_BYTES, slotRule)
+  .min(1, slotRule)
+  .check(maxCharacters(MAX_SLOT_BYTES, slotRule))
+  .refine(text => text.isWellFormed() && utf8.encode(text).length <= MAX_SLOT_BYTES, slotRule)
   .meta({ description: 'The name of a lease; 1 to 506 bytes in UTF-8.', example: 'region-pair/primary' })
 
 const holderRule = leaseRule(
@@ -35,6 +37,15 @@ export const holder = z
   .regex(/^[!-~](?:[ -~]{0,251}[!-~])?$/, holderRule)
   .meta({ description: 'The holder of the lease; unique to one controller.', example: 'region-a/controller-0' })
 
+/** A holder, or empty for none. */
+export const holderOrEmpty = z.string().regex(/^(?:[!-~](?:[ -~]{0,251}[!-~])?)?$/)
+
+/**
+ * `7`, `"7"` or `W/"7"`. A bare number is not an entity tag (RFC 9110 section 8.8.3), but clients of this API send it. The
+ * groups are: the bare number, the mark of a weak tag, the number in quotes.
+ */
+export const GENERATION_TAG = /^(?:([0-9]+)|(W\/)?"([0-9]+)")$/
+
 const ttlRule = leaseRule('invalid-ttl', `ttlSeconds must be a number from ${LEASE_TTL.min} to ${LEASE_TTL.max}.`)
 
 /** The duration of a lease in seconds, with millisecond precision. */
@@ -46,15 +57,19 @@ const ttlSeconds = z.number(ttlRule).min(LEASE_TTL.min, ttlRule).max(LEASE_TTL.m
  */
 export const generation = z.int().min(0).meta({ description: 'Fencing token: increases with every successful write.' })
 
-const never = z.literal('')
+/** RFC 3339 in UTC with `Z` and milliseconds, or empty. One pattern, because generators make a type of every alternative. */
+const timestampOrEmpty = z
+  .string()
+  .regex(/^(?:[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z)?$/)
+  .meta({ description: 'RFC 3339 in UTC, or empty.', example: '2026-01-31T12:00:00.000Z' })
 
 /** A lease. In a released slot, every field except the generation is `""`. */
 export const lease = z
   .object({
     /** A lease imported from an older deployment may have any text here. */
     holder: z.string(),
-    acquiredAt: z.union([timestamp, never]),
-    expiresAt: z.union([timestamp, never]),
+    acquiredAt: timestampOrEmpty,
+    expiresAt: timestampOrEmpty,
     generation,
   })
   .meta({ id: 'Lease' })
@@ -104,12 +119,15 @@ export const renewLeasesRequest = z
       holder,
       leases: z
         .array(
-          z.object({ slot, generation: z.int(generationRule).min(0, generationRule), ttlSeconds }, leasesRule),
+          z
+            .object({ slot, generation: z.int(generationRule).min(0, generationRule), ttlSeconds }, leasesRule)
+            .meta({ id: 'LeaseRenewal' }),
           leasesRule,
         )
         .min(1, leasesRule)
         .max(MAX_SLOTS, { ...leasesRule, abort: true })
-        .refine(leases => new Set(leases.map(lease => lease.slot)).size === leases.length, leasesRule),
+        .refine(leases => new Set(leases.map(lease => lease.slot)).size === leases.length, leasesRule)
+        .meta({ description: `Different slots, at most ${MAX_SLOTS}.`, uniqueItems: true }),
     },
     leaseRule('invalid-json', 'The body must be a JSON object.'),
   )
@@ -117,17 +135,23 @@ export const renewLeasesRequest = z
 export type RenewLeasesRequest = z.infer<typeof renewLeasesRequest>
 
 /** The result of one renewal, with the status that a request for this slot alone would have returned. */
-export const renewalResult = z.discriminatedUnion('status', [
-  z.object({ slot: z.string(), status: z.literal(200), lease, remainingMs }),
-  z.object({
-    slot: z.string(),
-    status: z.literal(412),
-    conflict: leaseConflict,
-    lease,
-    remainingMs: remainingMs.optional(),
-  }),
-  z.object({ slot: z.string(), status: z.literal([403, 500, 503]), error: z.enum(leaseErrorCodes) }),
-])
+export const renewalResult = z
+  .discriminatedUnion('status', [
+    z.object({ slot: z.string(), status: z.literal(200), lease, remainingMs }).meta({ id: 'RenewalGranted' }),
+    z
+      .object({
+        slot: z.string(),
+        status: z.literal(412),
+        conflict: leaseConflict,
+        lease,
+        remainingMs: remainingMs.optional(),
+      })
+      .meta({ id: 'RenewalRejected' }),
+    z
+      .object({ slot: z.string(), status: z.literal([403, 500, 503]), error: leaseErrorCode })
+      .meta({ id: 'RenewalFailed' }),
+  ])
+  .meta({ id: 'RenewalResult' })
 export type RenewalResult = z.infer<typeof renewalResult>
 
 /** One result for each lease of the request, in its order. */
@@ -164,11 +188,11 @@ export const drainLeasesResponse = z
   .object({
     drained: z.int().meta({ description: 'The number of slots whose copy is up to date and no longer changes.' }),
     pending: z
-      .array(z.object({ slot: z.string(), reason: z.string() }))
+      .array(z.object({ slot: z.string(), reason: z.string() }).meta({ id: 'PendingSlot' }))
       .meta({ description: 'Slots to drain again later; by object id if the slot is unknown.' }),
-    readableAt: z
-      .union([timestamp, never])
-      .meta({ description: 'From then on, Workers KV is expected to return these copies everywhere.' }),
+    readableAt: timestampOrEmpty.meta({
+      description: 'From then on, Workers KV is expected to return these copies everywhere.',
+    }),
     nextCursor: z.string().optional(),
   })
   .meta({ id: 'DrainLeasesResponse' })
@@ -178,14 +202,11 @@ export type DrainLeasesResponse = z.infer<typeof drainLeasesResponse>
 export const leaseListQuery = z.object({
   prefix: z
     .string()
+    .check(maxCharacters(MAX_SLOT_BYTES, prefixRule))
     .refine(text => text.isWellFormed() && utf8.encode(text).length <= MAX_SLOT_BYTES, prefixRule)
-    .default(''),
-  limit: z
-    .string()
-    .regex(/^[0-9]{1,4}$/, { ...limitRule, abort: true })
-    .transform(Number)
-    .refine(n => n >= 1 && n <= 1_000, limitRule)
-    .default(1_000),
+    .default('')
+    .meta({ description: 'Only slots that start with this text.' }),
+  limit: wholeNumberText(1, 1_000, limitRule).default(1_000).meta({ description: 'Maximum number of leases.' }),
   cursor: z
     .string()
     .regex(/^[!-~]{1,2048}$/, cursorRule)
@@ -202,7 +223,10 @@ export const leaseStatusQuery = z.object({
     .min(1)
     .max(MAX_SLOTS, slotsRule)
     .refine(slots => new Set(slots).size === slots.length, slotsRule)
-    .meta({ description: `Different slots, at most ${MAX_SLOTS}. Not with prefix, limit or cursor.` }),
+    .meta({
+      description: `Different slots, at most ${MAX_SLOTS}. Not with prefix, limit or cursor.`,
+      uniqueItems: true,
+    }),
 })
 
 /**
@@ -214,21 +238,25 @@ export const leaseList = z
   .object({
     consistency: z.literal('eventual'),
     detail: z.string(),
-    leases: z.array(lease.extend({ slot: z.string() })),
+    leases: z.array(lease.extend({ slot: z.string() }).meta({ id: 'ListedLease' })),
     nextCursor: z.string().optional(),
   })
   .meta({ id: 'LeaseList' })
 export type LeaseList = z.infer<typeof leaseList>
 
 /** The state of a slot, as a read of this slot alone would have returned it, or the error code of that response. */
-export const leaseStatus = z.union([
-  lease.extend({
-    slot: z.string(),
-    remainingMs: remainingMs.optional(),
-    waiters: z.int().min(0).meta({ description: 'The number of reads that wait for a change of the lease.' }),
-  }),
-  z.object({ slot: z.string(), error: z.enum(leaseErrorCodes) }),
-])
+export const leaseStatus = z
+  .union([
+    lease
+      .extend({
+        slot: z.string(),
+        remainingMs: remainingMs.optional(),
+        waiters: z.int().min(0).meta({ description: 'The number of reads that wait for a change of the lease.' }),
+      })
+      .meta({ id: 'SlotStatus' }),
+    z.object({ slot: z.string(), error: leaseErrorCode }).meta({ id: 'SlotError' }),
+  ])
+  .meta({ id: 'LeaseStatus' })
 export type LeaseStatus = z.infer<typeof leaseStatus>
 
 /** The leases of the slots of the query, in its order. A slot that was never written has generation 0. */
@@ -251,9 +279,9 @@ export const leaseTransition = z
     at: timestamp,
     event: z.enum(['acquired', 'released', 'adopted', 'jumped', 'foreign-writer', 'clock-set-back']),
     /** The client that requested it. */
-    by: z.union([holder, never]),
-    from: z.union([holder, never]),
-    to: z.union([holder, never]),
+    by: holderOrEmpty,
+    from: holderOrEmpty,
+    to: holderOrEmpty,
     /** The name of the token's policy, or a fingerprint: `sha256:` and 8 hex digits. Empty if it is unknown. */
     token: z.string(),
   })

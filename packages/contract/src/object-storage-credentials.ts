@@ -1,4 +1,5 @@
 import { redacted } from './common.ts'
+import { withWhiteSpace } from './fields.ts'
 
 /** The regions of the storage provider; case-sensitive. */
 export const objectStorageRegions = ['fsn1', 'nbg1', 'hel1'] as const
@@ -23,6 +24,9 @@ interface SecretRule {
   readonly maxLength: number
 }
 
+const toPattern = ({ minLength, maxLength }: SecretRule): RegExp =>
+  withWhiteSpace(`[\\x21-\\x7e]{${minLength},${maxLength}}`)
+
 /** Returns why trimmed text is not such a secret, as a sentence that quotes nothing of it; null: valid. */
 const createSecretCheck =
   ({ name, minLength, maxLength }: SecretRule) =>
@@ -34,7 +38,15 @@ const createSecretCheck =
     return /^[\x21-\x7e]+$/.test(secret) ? null : `The ${name} must be printable ASCII characters without a space.`
   }
 
-export const accessKeyError = createSecretCheck({ name: 'access key', minLength: 16, maxLength: 128 })
-export const secretKeyError = createSecretCheck({ name: 'secret key', minLength: 32, maxLength: 256 })
+const accessKeyRule = { name: 'access key', minLength: 16, maxLength: 128 }
+export const ACCESS_KEY = toPattern(accessKeyRule)
+export const accessKeyError = createSecretCheck(accessKeyRule)
+
+const secretKeyRule = { name: 'secret key', minLength: 32, maxLength: 256 }
+export const SECRET_KEY = toPattern(secretKeyRule)
+export const secretKeyError = createSecretCheck(secretKeyRule)
+
 /** An API token of a provider, whose format is unknown. */
-export const tokenError = createSecretCheck({ name: 'token', minLength: 1, maxLength: 4_096 })
+const tokenRule = { name: 'token', minLength: 1, maxLength: 4_096 }
+export const TOKEN = toPattern(tokenRule)
+export const tokenError = createSecretCheck(tokenRule)

@@ -1,5 +1,16 @@
 import type * as z from 'zod'
 
+/** How a later request uses this response (OpenAPI 3.1, Link Object). */
+export interface LinkSpec {
+  /** The later operation, of the same service. */
+  readonly operationId: string
+  readonly description?: string
+  /** Runtime expressions by parameter, prefixed with its place: `path.id`. */
+  readonly parameters?: Readonly<Record<string, string>>
+  /** Runtime expressions by field of the body. */
+  readonly requestBody?: Readonly<Record<string, unknown>>
+}
+
 export interface ResponseSpec {
   readonly description: string
   /** Absent: the response has no body. */
@@ -8,6 +19,8 @@ export interface ResponseSpec {
   readonly mediaType?: string
   /** Descriptions of headers, in addition to those of every response of the service. */
   readonly headers?: Readonly<Record<string, string>>
+  /** By name; unique in the service. */
+  readonly links?: Readonly<Record<string, LinkSpec>>
 }
 
 /** A response whose schema is known to the compiler, so that clients can derive types from it. */

@@ -12,6 +12,15 @@ import type { Operation, TypedResponse } from './operation.ts'
 import { exportLine, importQuery, importResponse } from './transfer.ts'
 
 const error = (description: string): TypedResponse<typeof problem> => ({ description, schema: problem })
+const fromOtherPage = '`forbidden`: a web page of another origin sent the request.'
+/** Of every operation. */
+const commonErrors = {
+  401: error('`unauthorized`: the operator listener requires an operator token.'),
+  403: error(fromOtherPage),
+  500: error('`internal-error`: a bug; the log has details under `requestId`.'),
+} as const
+const operatorOnly = error('`not-found`: only the operator listener has this path.')
+const listsOnly = error('`not-found`: with `PDM_OPERATOR_ONLY_LIST`, only the operator listener has this path.')
 const databaseUnavailable = error(
   '`database-unavailable`: the database did not respond; the detail says whether a write had no effect, or whether that is unknown. `database-read-only`: it accepts no writes; the write had no effect.',
 )
@@ -29,7 +38,9 @@ const idempotencyHeader = z.object({
 })
 const deploymentPath = z.object({ id: z.string().meta({ description: 'A UUID; other values are 404.' }) })
 const deploymentToken = d.deploymentTokenHeader
-const wrongToken = error('`token-mismatch`: in-cluster, `X-Deployment-Token` must be the token of this deployment.')
+const wrongToken = error(
+  `\`token-mismatch\`: in-cluster, \`X-Deployment-Token\` must be the token of this deployment; or ${fromOtherPage}`,
+)
 const notStarted = {
   400: {
     description:
@@ -59,13 +70,14 @@ const orphans = {
   query: a.convergeQuery,
   body: { schema: a.orphansRequest, required: false },
   responses: {
+    ...commonErrors,
+    404: operatorOnly,
     200: { description: 'The orphans. Without `dryRun`, they are adopted or removed.', schema: a.orphansResponse },
     202: {
       description: 'The zone does not have the result yet; no further request is needed.',
       schema: a.orphansPendingResponse,
     },
     400: error('`invalid-json`: the body is not JSON.'),
-    401: error('`unauthorized`: this listener requires an operator token.'),
     413: tooLarge,
     422: error('`invalid-format` or `unsupported-pool`.'),
     503: error(
@@ -82,7 +94,7 @@ export const operations = [
     path: '/api/v1/reserved',
     tag: 'Allocation',
     summary: 'The labels that no tenant can reserve, sorted.',
-    responses: { 200: { description: 'The canonical list.', schema: a.reservedList } },
+    responses: { ...commonErrors, 200: { description: 'The canonical list.', schema: a.reservedList } },
   },
   {
     id: 'checkName',
@@ -95,6 +107,7 @@ export const operations = [
     pathParams: pool,
     query: z.object({ sub: z.string().optional().meta({ description: 'The subdomain to look up.', example: 'acme' }) }),
     responses: {
+      ...commonErrors,
       200: { description: 'Whether the name is free, and the reason if not.', schema: a.checkResult },
       503: databaseUnavailable,
     },
@@ -109,6 +122,7 @@ export const operations = [
     headers: idempotencyHeader,
     body: { schema: a.reserveRequest, required: true },
     responses: {
+      ...commonErrors,
       201: { description: 'Reserved. Only this response contains the token.', schema: a.reserveResponse },
       409: {
         description:
@@ -129,12 +143,13 @@ export const operations = [
     headers: idempotencyHeader,
     body: { schema: a.createCommitRequest({ acceptsLoopback: false }), required: true },
     responses: {
+      ...commonErrors,
       200: { description: 'Active, with published records.', schema: a.commitResponse },
       202: {
         description: 'Active. The records are not published yet; no further request is needed.',
         schema: a.commitPendingResponse,
       },
-      403: error('`token-mismatch`: the token does not match this reservation.'),
+      403: error(`\`token-mismatch\`: the token does not match this reservation; or ${fromOtherPage}`),
       404: error('`not-found`: the name is not reserved.'),
       409: error(
         '`already-active`: the name is already committed; `conflict`: the request is repeated under its Idempotency-Key, and another client has reserved the name since.',
@@ -158,12 +173,13 @@ export const operations = [
     headers: idempotencyHeader,
     body: { schema: a.createUpdateRequest({ acceptsLoopback: false }, true), required: true },
     responses: {
+      ...commonErrors,
       200: { description: 'Changed, and the records are published.', schema: a.commitResponse },
       202: {
         description: 'Changed. The records are not published yet; no further request is needed.',
         schema: a.commitPendingResponse,
       },
-      403: error('`token-mismatch`: the token does not match this allocation.'),
+      403: error(`\`token-mismatch\`: the token does not match this allocation; or ${fromOtherPage}`),
       404: error('`not-found`: the name is neither reserved nor active.'),
       409: error(
         '`not-active`: the name is only reserved; `conflict`: the request is repeated under its Idempotency-Key, and another client has the name.',
@@ -183,9 +199,9 @@ export const operations = [
     description: 'Only on the operator listener.',
     pathParams: pool.extend({ subdomain }),
     responses: {
+      ...commonErrors,
       204: { description: 'Any client can reserve the name.' },
-      401: error('`unauthorized`: this listener requires an operator token.'),
-      404: error('`not-found`: the name is not in a cool-off.'),
+      404: error('`not-found`: the name is not in a cool-off; or only the operator listener has this path.'),
       422: error('`invalid-format` or `unsupported-pool`.'),
       503: databaseUnavailable,
     },
@@ -199,8 +215,9 @@ export const operations = [
     pathParams: pool,
     body: { schema: a.renewRequest, required: true },
     responses: {
+      ...commonErrors,
       200: { description: 'Extended.', schema: a.reservedAllocation },
-      403: error('`token-mismatch`: the token does not match this reservation.'),
+      403: error(`\`token-mismatch\`: the token does not match this reservation; or ${fromOtherPage}`),
       404: error('`not-found`: the name is not reserved.'),
       409: error('`already-active`: the name is already committed.'),
       410: error('`reservation-expired`: the reservation has expired; reserve the name again.'),
@@ -219,12 +236,13 @@ export const operations = [
     headers: idempotencyHeader,
     body: { schema: a.releaseRequest, required: false },
     responses: {
+      ...commonErrors,
       200: { description: 'Released, and its records are deleted.', schema: a.releaseResponse },
       202: {
         description: 'Released. Some records are not deleted yet; no further request is needed.',
         schema: a.releasePendingResponse,
       },
-      403: error('`token-mismatch`: the token in the request does not match this allocation.'),
+      403: error(`\`token-mismatch\`: the token in the request does not match this allocation; or ${fromOtherPage}`),
       404: error('`not-found`: no such allocation.'),
       422: error('`invalid-format`, `unsupported-pool` or `idempotency-key-reused`.'),
       ...writeErrors,
@@ -238,6 +256,7 @@ export const operations = [
     summary: 'Returns one allocation with the status of its records. Poll it after a 202.',
     pathParams: pool.extend({ subdomain }),
     responses: {
+      ...commonErrors,
       200: { description: 'The allocation.', schema: a.allocation },
       404: error('`not-found`: no such allocation.'),
       422: error('`invalid-format` or `unsupported-pool`.'),
@@ -255,6 +274,8 @@ export const operations = [
     pathParams: pool,
     query: a.listQuery,
     responses: {
+      ...commonErrors,
+      404: listsOnly,
       200: { description: 'The allocations.', schema: a.listResponse },
       422: error('`unsupported-pool`, `invalid-state`, `invalid-limit` or `invalid-cursor`.'),
       503: listUnavailable,
@@ -269,6 +290,8 @@ export const operations = [
     pathParams: pool,
     query: a.historyQuery,
     responses: {
+      ...commonErrors,
+      404: listsOnly,
       200: { description: 'The transitions.', schema: a.historyResponse },
       422: error('`invalid-format`, `unsupported-pool`, `invalid-limit` or `invalid-cursor`.'),
       503: listUnavailable,
@@ -285,6 +308,8 @@ export const operations = [
     pathParams: pool,
     query: a.convergeQuery,
     responses: {
+      ...commonErrors,
+      404: operatorOnly,
       200: {
         description: 'The differences. Without `dryRun`, all are repaired.',
         schema: a.convergeResponse,
@@ -293,7 +318,6 @@ export const operations = [
         description: 'Some names do not have their desired records yet; no further request is needed.',
         schema: a.convergePendingResponse,
       },
-      401: error('`unauthorized`: this listener requires an operator token.'),
       422: error('`invalid-format` or `unsupported-pool`.'),
       503: error(
         '`dns-unavailable`: the DNS provider did not respond, or another replica is updating the zone; `database-unavailable`; or `database-read-only`.',
@@ -311,6 +335,8 @@ export const operations = [
     pathParams: pool,
     query: a.republishQuery,
     responses: {
+      ...commonErrors,
+      404: operatorOnly,
       200: {
         description: 'The changes. Without `dryRun`, all are published.',
         schema: a.republishResponse,
@@ -319,7 +345,6 @@ export const operations = [
         description: 'Some names do not have their desired records yet; no further request is needed.',
         schema: a.republishPendingResponse,
       },
-      401: error('`unauthorized`: this listener requires an operator token.'),
       422: error('`invalid-format` or `unsupported-pool`.'),
       503: error(
         '`dns-unavailable`: another replica is updating the zone, and some names may not be changed yet: repeat the request; `database-unavailable`; or `database-read-only`.',
@@ -339,13 +364,14 @@ export const operations = [
     query: a.resumeQuery,
     body: { schema: a.resumeRequest, required: true },
     responses: {
+      ...commonErrors,
+      404: operatorOnly,
       200: { description: 'The differences. Without `dryRun`, all are settled.', schema: a.resumeResponse },
       202: {
         description: 'The zone is written again; some names do not have their desired records yet.',
         schema: a.resumePendingResponse,
       },
       400: invalidJson,
-      401: error('`unauthorized`: this listener requires an operator token.'),
       409: error('`not-stopped`; or `dns-writes-off`: `PDM_DNS_WRITES=off` is set (not with `dryRun`).'),
       413: tooLarge,
       422: error('`invalid-format` or `unsupported-pool`.'),
@@ -364,8 +390,9 @@ export const operations = [
     pathParams: pool,
     query: a.formerRecordsQuery,
     responses: {
+      ...commonErrors,
+      404: operatorOnly,
       200: { description: 'The record sets.', schema: a.formerRecordsResponse },
-      401: error('`unauthorized`: this listener requires an operator token.'),
       422: error('`invalid-cursor` or `unsupported-pool`.'),
       503: databaseUnavailable,
     },
@@ -401,6 +428,7 @@ export const operations = [
     headers: idempotencyHeader,
     body: { schema: d.deploymentRequest, required: true },
     responses: {
+      ...commonErrors,
       201: { description: 'Started; `Location` is its URL. Follow `streamURL`.', schema: d.deploymentCreated },
       400: {
         description: '`invalid-deployment`, with every invalid field; `invalid-json`; or `invalid-idempotency-key`.',
@@ -425,6 +453,8 @@ export const operations = [
     summary: 'Lists the deployments, newest first.',
     query: d.deploymentsQuery,
     responses: {
+      ...commonErrors,
+      404: listsOnly,
       200: { description: 'A page of deployments.', schema: d.deploymentsResponse },
       422: error('`invalid-state`, `invalid-limit` or `invalid-cursor`.'),
       503: listUnavailable,
@@ -440,8 +470,9 @@ export const operations = [
     description: 'Entries outlive their deployments.',
     query: dh.deploymentHistoryQuery,
     responses: {
+      ...commonErrors,
+      404: operatorOnly,
       200: { description: 'A page of entries.', schema: dh.deploymentHistoryResponse },
-      401: error('`unauthorized`: this listener requires an operator token.'),
       422: error('`invalid-format`, `invalid-limit` or `invalid-cursor`.'),
       503: listUnavailable,
     },
@@ -454,6 +485,7 @@ export const operations = [
     summary: 'Returns one deployment, without its credentials.',
     pathParams: deploymentPath,
     responses: {
+      ...commonErrors,
       200: { description: 'The deployment.', schema: d.deployment },
       404: deploymentNotFound,
       503: databaseUnavailable,
@@ -469,6 +501,7 @@ export const operations = [
     headers: deploymentToken,
     body: { schema: d.applyRequest, required: false },
     responses: {
+      ...commonErrors,
       202: { description: 'Started. Follow `streamURL`.', schema: d.deploymentStarted },
       ...notStarted,
       409: error(
@@ -486,6 +519,7 @@ export const operations = [
     headers: deploymentToken,
     body: { schema: d.planRequest, required: false },
     responses: {
+      ...commonErrors,
       200: { description: 'The plan.', schema: d.deploymentPlan },
       ...notStarted,
       409: error('`in-progress`, `destroy-incomplete`, or `plan-failed` with the reason.'),
@@ -501,6 +535,7 @@ export const operations = [
     headers: deploymentToken,
     body: { schema: d.deploymentCredentials, required: false },
     responses: {
+      ...commonErrors,
       202: { description: 'Started. Follow `streamURL`.', schema: d.deploymentStarted },
       ...notStarted,
       409: error('`in-progress`: a run of this deployment is in progress.'),
@@ -515,9 +550,9 @@ export const operations = [
     description: 'Call it only if no Terraform of this deployment runs on any machine.',
     pathParams: deploymentPath,
     responses: {
+      ...commonErrors,
       200: { description: 'The state is not locked by that lock any more.', schema: d.deploymentUnlocked },
-      401: error('`unauthorized`: this listener requires an operator token.'),
-      404: deploymentNotFound,
+      404: error('`not-found`: no such deployment; or only the operator listener has this path.'),
       409: error('`in-progress`; or `lock-not-recorded`: no run of this deployment is known to have left a lock.'),
       503: error(
         '`provisioning-unavailable`: the state cannot be reached; `database-unavailable`; or `database-read-only`.',
@@ -534,9 +569,12 @@ export const operations = [
     headers: deploymentToken,
     query: d.removeQuery,
     responses: {
+      ...commonErrors,
       202: { description: 'Being cancelled; it will end as `failed`.', schema: d.deployment },
       204: { description: 'Deleted.' },
-      403: error('`token-mismatch`; or `forbidden`: only an operator can abandon infrastructure.'),
+      403: error(
+        '`token-mismatch`; or `forbidden`: only an operator can abandon infrastructure, or a web page of another origin sent the request.',
+      ),
       404: deploymentNotFound,
       409: error('`still-up`: its infrastructure may exist; `in-progress`: an operator is abandoning it.'),
       422: error('`invalid-state`: abandon must be true or false.'),
@@ -554,6 +592,7 @@ export const operations = [
     pathParams: deploymentPath,
     headers: z.object({ 'Last-Event-ID': d.lastEventId.optional() }),
     responses: {
+      ...commonErrors,
       200: { description: 'The stream.', mediaType: 'text/event-stream', schema: z.string() },
       404: deploymentNotFound,
       422: error('`invalid-cursor`: Last-Event-ID is not the id of an event.'),
@@ -570,8 +609,9 @@ export const operations = [
     summary: 'Lists the bucket claims, by name of the bucket. Only on the operator listener.',
     query: b.bucketClaimsQuery,
     responses: {
+      ...commonErrors,
+      404: operatorOnly,
       200: { description: 'A page of claims.', schema: b.bucketClaimsResponse },
-      401: error('`unauthorized`: this listener requires an operator token.'),
       422: error('`invalid-limit` or `invalid-cursor`.'),
       503: listUnavailable,
     },
@@ -585,9 +625,9 @@ export const operations = [
     description: 'The bucket itself is not touched: delete it, or make sure that its owner no longer needs it, first.',
     pathParams: z.object({ bucket: z.string() }),
     responses: {
+      ...commonErrors,
       204: { description: 'Lifted.' },
-      401: error('`unauthorized`: this listener requires an operator token.'),
-      404: error('`not-found`: no claim of this bucket.'),
+      404: error('`not-found`: no claim of this bucket; or only the operator listener has this path.'),
       409: error('`in-progress`: a run uses the bucket; `still-up`: infrastructure that uses the bucket may exist.'),
       503: databaseUnavailable,
     },
@@ -601,8 +641,9 @@ export const operations = [
     description:
       'Only on the operator listener. One line is an `ExportLine`. All rows are of one snapshot. An export without its `end` line is truncated. It holds hashes of tokens, and encrypted tokens for replays: keep it as you keep the database.',
     responses: {
+      ...commonErrors,
+      404: operatorOnly,
       200: { description: 'The export.', mediaType: 'application/x-ndjson', schema: exportLine },
-      401: error('`unauthorized`: this listener requires an operator token.'),
       503: listUnavailable,
     },
   },
@@ -617,8 +658,9 @@ export const operations = [
     query: importQuery,
     body: { schema: exportLine, required: true, mediaType: 'application/x-ndjson' },
     responses: {
+      ...commonErrors,
+      404: operatorOnly,
       200: { description: 'What was imported.', schema: importResponse },
-      401: error('`unauthorized`: this listener requires an operator token.'),
       409: error('`not-empty`: the database has rows. Nothing was changed.'),
       422: error(
         '`invalid-import`: not a complete export that this build can read; `invalid-format`; or `unsupported-pool` or `pool-draining`: the target pool gives no names. Nothing was changed.',
@@ -637,6 +679,7 @@ export const operations = [
     headers: idempotencyHeader,
     body: { schema: dc.domainChallengeRequest, required: true },
     responses: {
+      ...commonErrors,
       201: { description: 'The record to create.', schema: dc.domainChallenge },
       400: invalidJson,
       413: tooLarge,
@@ -655,6 +698,7 @@ export const operations = [
       'Lists the buckets once, within 8 s. Nothing is written or stored. Only a 200 is a result about the keys.',
     body: { schema: validateKeysRequest('').meta({ id: 'ValidateKeysRequest' }), required: true },
     responses: {
+      ...commonErrors,
       200: {
         description: 'The provider accepts the keys or rejects them; `message` has the reason.',
         schema: validationResult,
@@ -676,6 +720,7 @@ export const operations = [
     description: 'Sends one read request with the token, within 8 s. Nothing is written or stored.',
     body: { schema: validateTokenRequest([]).meta({ id: 'ValidateTokenRequest' }), required: true },
     responses: {
+      ...commonErrors,
       200: {
         description: 'The provider accepts the token or rejects it; `message` has the reason.',
         schema: validationResult,
@@ -687,67 +732,70 @@ export const operations = [
     },
   },
   {
-    id: 'health',
+    id: 'getHealth',
     method: 'get',
     path: '/healthz',
     tag: 'Health',
     summary: 'Returns whether the service and its database work.',
     responses: {
+      ...commonErrors,
       200: { description: 'Both work.', schema: health },
       503: { description: 'The database did not respond within 2 s.', schema: health },
     },
   },
   {
-    id: 'livez',
+    id: 'getLiveness',
     method: 'get',
     path: '/livez',
     tag: 'Health',
     summary: 'Liveness: the process responds. It does not query the database, so a database outage causes no restarts.',
-    responses: { 200: { description: 'Alive.', schema: probe } },
+    responses: { ...commonErrors, 200: { description: 'Alive.', schema: probe } },
   },
   {
-    id: 'readyz',
+    id: 'getReadiness',
     method: 'get',
     path: '/readyz',
     tag: 'Health',
     summary: 'Readiness: this process should receive requests.',
     responses: {
+      ...commonErrors,
       200: { description: 'Ready.', schema: probe },
       503: { description: 'Starting, draining before a stop, or the database is unavailable.', schema: probe },
     },
   },
   {
-    id: 'metrics',
+    id: 'getMetrics',
     method: 'get',
     path: '/metrics',
     tag: 'Operator',
     summary: 'Metrics in the Prometheus text format.',
-    responses: { 200: { description: 'Metrics.', mediaType: 'text/plain', schema: z.string() } },
+    responses: { ...commonErrors, 200: { description: 'Metrics.', mediaType: 'text/plain', schema: z.string() } },
   },
   {
-    id: 'openapi',
+    id: 'getOpenApiDocument',
     method: 'get',
     path: '/openapi.json',
     tag: 'Description',
     summary: 'The OpenAPI document.',
-    responses: { 200: { description: 'OpenAPI 3.1.', schema: z.record(z.string(), z.unknown()) } },
+    responses: { ...commonErrors, 200: { description: 'OpenAPI 3.1.', schema: z.record(z.string(), z.unknown()) } },
   },
   {
-    id: 'reference',
+    id: 'getApiReference',
     method: 'get',
     path: '/docs',
     tag: 'Description',
     summary: 'The API reference as a web page; it needs no internet access.',
-    responses: { 200: { description: 'A page.', mediaType: 'text/html', schema: z.string() } },
+    responses: { ...commonErrors, 200: { description: 'A page.', mediaType: 'text/html', schema: z.string() } },
   },
   {
-    id: 'referenceAsset',
+    id: 'getApiReferenceAsset',
     method: 'get',
     path: '/docs/{asset}',
     tag: 'Description',
     summary: 'A script or a style sheet of the API reference.',
     pathParams: z.object({ asset: z.string() }),
     responses: {
+      ...commonErrors,
       200: { description: 'The file.', mediaType: 'application/octet-stream', schema: z.string() },
       404: error('`not-found`: no such file.'),
     },

@@ -13,9 +13,9 @@ export const commonErrorCodes = [
 ] as const
 
 /** The shape of every error body. `detail` is one sentence that helps a person to fix the request. */
-export const createProblemSchema = <const Codes extends readonly [string, ...string[]]>(codes: Codes) =>
+export const createProblemSchema = <Codes extends z.ZodEnum>(codes: Codes) =>
   z.object({
-    error: z.enum(codes),
+    error: codes,
     detail: z.string().optional(),
     requestId: z.string().optional().meta({ description: 'Only with `internal-error`: find it in the log.' }),
   })
@@ -28,15 +28,16 @@ export interface RuleViolation<Code extends string> {
 
 /**
  * Error codes for schemas. `rule` attaches the code and the text to a schema or a check:
- * `z.string(rule('missing-token', '…'))`. The code travels in the `params` of the issue.
+ * `z.string(rule('missing-token', '…'))`. The code travels in the `params` of the issue. A text that depends on the value
+ * does not contain it, because it may be a secret.
  */
 export const createRules = <Code extends string>(codes: readonly Code[], fallbackCode: Code) => {
   const isCode = (value: unknown): value is Code => codes.some(code => code === value)
   return {
-    rule: (code: Code, detail: string) => ({
+    rule: (code: Code, detail: string | ((value: unknown) => string)) => ({
       error: (issue: z.core.$ZodRawIssue): string => {
         Object.assign(issue, { params: { code } })
-        return detail
+        return typeof detail === 'string' ? detail : detail(issue.input)
       },
     }),
 

@@ -1,4 +1,5 @@
-import { isOneLine } from './common.ts'
+import { isOneLine, TRIMMED_LINE } from './common.ts'
+import { withWhiteSpace } from './fields.ts'
 
 /** Room for an RSA key of 16384 bits and a long comment. */
 const MAX_KEY_BYTES = 8_192
@@ -84,6 +85,11 @@ const fieldRules: ReadonlyMap<string, FieldRule> = new Map([
 ])
 
 const sshKeyTypes: readonly string[] = [...fieldRules.keys()]
+
+/** The type, base64 and an optional comment without control characters. */
+export const SSH_KEY = withWhiteSpace(
+  `(?:${sshKeyTypes.join('|').replaceAll('.', '\\.')})[ \\t]+[A-Za-z0-9+/]+={0,2}(?:[ \\t]+${TRIMMED_LINE})?`,
+)
 
 const findWireFormatError = (type: string, octets: Uint8Array): WireFormatError | null => {
   const [name, ...fields] = parseFields(octets) ?? []

@@ -20,13 +20,35 @@ const toHeaders = (headers: Readonly<Record<string, string>>) =>
   )
 
 const toResponse = (
-  { description, headers, schema, mediaType }: ResponseSpec,
+  { description, headers, schema, mediaType, links }: ResponseSpec,
   commonHeaders: ServiceDescription['headers'],
 ) => ({
   description,
   headers: toHeaders({ ...commonHeaders, ...headers }),
   ...(schema ? { content: { [mediaType ?? 'application/json']: { schema } } } : {}),
+  ...(links ? { links } : {}),
 })
+
+type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json }
+
+const isObject = (value: Json): value is { readonly [key: string]: Json } =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** Replaces the mark `nullable` of a schema, which OpenAPI 3.1 does not have, with the type `null`. */
+const acceptNull = (schema: { readonly [key: string]: Json }): Json => {
+  const { nullable, ...rest } = schema
+  if (nullable !== true) return rest
+  const { type } = rest
+  return type === undefined || rest.enum
+    ? { anyOf: [rest, { type: 'null' }] }
+    : { ...rest, type: [...[type].flat(), 'null'] }
+}
+
+const withNullTypes = (value: Json): Json => {
+  if (Array.isArray(value)) return value.map(withNullTypes)
+  if (!isObject(value)) return value
+  return acceptNull(Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, withNullTypes(inner)])))
+}
 
 const toOperationObject = (operation: Operation, commonHeaders: ServiceDescription['headers']) => {
   const { id, tag, summary, description, pathParams, query, headers, body, responses, isPublic } = operation
@@ -68,7 +90,7 @@ export const createOpenApiDocument = ({
   for (const operation of operations) {
     paths[operation.path] = { ...paths[operation.path], [operation.method]: toOperationObject(operation, headers) }
   }
-  return createDocument({
+  const document = createDocument({
     openapi: '3.1.0',
     info: { title, version: '1.0.0', description },
     components: {
@@ -78,4 +100,5 @@ export const createOpenApiDocument = ({
     security: [...(bearer.isOptional ? [{}] : []), { [bearer.name]: [] }],
     paths: paths as never,
   })
+  return withNullTypes(JSON.parse(JSON.stringify(document))) as object
 }

@@ -34,8 +34,8 @@ test.each([
   ['readLeaseHistory', [200, 400, 401, 403, 404, 413, 429, 500, 503]],
   ['listLeases', [200, 400, 401, 403, 413, 429, 500, 503]],
   ['renewLeases', [200, 400, 401, 403, 413, 429, 500]],
-  ['readHealth', [200, 500, 503]],
-  ['leaseMethods', [204, 500]],
+  ['getHealth', [200, 500, 503]],
+  ['getLeaseMethods', [204, 500]],
 ])('%s has its statuses', (id, statuses) => {
   const found = leaseOperations.find(one => one.id === id)
   expect(Object.keys(found?.responses ?? {}).map(Number)).toEqual(statuses)

@@ -184,7 +184,7 @@ describe('each status of the contract is described for its operation', () => {
     ['followDeployment', [200, 404, 422, 503]],
     ['validateObjectStorageKeys', [200, 400, 413, 429, 503]],
     ['validateToken', [200, 400, 413, 429, 503]],
-    ['health', [200, 503]],
+    ['getHealth', [200, 503]],
   ])('%s', (id, statuses) => {
     const found = listOperations().find(({ operationId }) => operationId === id)
     expect(Object.keys(found?.responses ?? {}).map(Number)).toEqual(expect.arrayContaining(statuses))

@@ -1,6 +1,7 @@
 import {
   type DrainLeasesRequest,
   drainLeasesRequest,
+  GENERATION_TAG,
   holder as holderSchema,
   type LeaseListQuery,
   leaseListQuery,
@@ -71,9 +72,6 @@ export const parseSlot = (encoded: string): SlotAddress | undefined => {
 
 /** The address of a slot whose name is in a body or a query. */
 export const toSlotAddress = (slot: string): SlotAddress => ({ slot, encoded: encodeURIComponent(slot) })
-
-/** `7`, `"7"` or `W/"7"`. A bare number is not an entity tag (RFC 9110 section 8.8.3), but clients of this API send it. */
-const GENERATION_TAG = /^(?:(\d+)|(W\/)?"(\d+)")$/
 
 /** Matches no lease. */
 const NO_GENERATION = -1

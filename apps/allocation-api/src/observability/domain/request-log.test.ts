@@ -14,13 +14,13 @@ test('every operation with a counted outcome has a name', () => {
   expect(verbs.filter(({ method, route }) => toOperation(method, route) === undefined).map(({ id }) => id)).toEqual([
     'listReservedLabels',
     'getAllocation',
-    'health',
-    'livez',
-    'readyz',
-    'metrics',
-    'openapi',
-    'reference',
-    'referenceAsset',
+    'getHealth',
+    'getLiveness',
+    'getReadiness',
+    'getMetrics',
+    'getOpenApiDocument',
+    'getApiReference',
+    'getApiReferenceAsset',
   ])
 })
 

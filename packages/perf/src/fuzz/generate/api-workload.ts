@@ -48,13 +48,13 @@ const weights: Readonly<Record<string, number>> = {
   followDeployment: 2,
   validateObjectStorageKeys: 3,
   validateToken: 3,
-  health: 1,
-  livez: 1,
-  readyz: 1,
-  metrics: 0.3,
-  openapi: 0.3,
-  reference: 0.5,
-  referenceAsset: 0.3,
+  getHealth: 1,
+  getLiveness: 1,
+  getReadiness: 1,
+  getMetrics: 0.3,
+  getOpenApiDocument: 0.3,
+  getApiReference: 0.5,
+  getApiReferenceAsset: 0.3,
 }
 
 /** The other listener rejects them. */

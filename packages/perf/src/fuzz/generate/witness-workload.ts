@@ -17,15 +17,15 @@ const weights: Readonly<Record<string, number>> = {
   readLease: 30,
   writeLease: 36,
   releaseLease: 14,
-  leaseMethods: 2,
+  getLeaseMethods: 2,
   readLeaseHistory: 8,
-  historyMethods: 1,
+  getLeaseHistoryMethods: 1,
   listLeases: 8,
-  leasesMethods: 1,
+  getLeaseListMethods: 1,
   renewLeases: 8,
-  renewMethods: 1,
-  readHealth: 2,
-  healthMethods: 1,
+  getRenewalMethods: 1,
+  getHealth: 2,
+  getHealthMethods: 1,
 }
 
 const SLOTS = 6
