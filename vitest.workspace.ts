@@ -195,6 +195,17 @@ export default defineConfig({
           hookTimeout: 60_000,
         },
       },
+      {
+        test: {
+          ...shared,
+          name: 'cli',
+          root: './packages/cli',
+          include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
+          globalSetup: `../../${withPostgres}`,
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+        },
+      },
       { test: { ...shared, name: 'openapi', root: './packages/openapi', include: ['test/**/*.test.ts'] } },
       {
         test: {

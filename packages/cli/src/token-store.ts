@@ -1,0 +1,102 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { rm } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import * as z from 'zod'
+import { LocalError, UsageError } from './exit-codes.ts'
+import { readPrivateFile, writePrivateFile } from './private-file.ts'
+
+/** The folder of the tokens: `POOLCTL_STATE`, or the place of the XDG Base Directory Specification. */
+export const toStateFolder = (env: NodeJS.ProcessEnv): string =>
+  env.POOLCTL_STATE?.trim() ||
+  join(env.XDG_STATE_HOME?.trim() || join(env.HOME?.trim() || homedir(), '.local', 'state'), 'poolctl')
+
+/** What a token proves: the ownership of a name or of a deployment. */
+export type Subject =
+  | { readonly kind: 'name'; readonly pool: string; readonly subdomain: string }
+  | { readonly kind: 'deployment'; readonly id: string }
+  /** A deployment whose id is not known yet. */
+  | { readonly kind: 'new-deployment'; readonly fqdn: string }
+
+const entry = z.strictObject({
+  token: z.string().optional(),
+  /** A request that was sent and may have taken effect. Its repetition under the same key returns the same result. */
+  unanswered: z.strictObject({ idempotencyKey: z.string(), requestHash: z.string() }).optional(),
+})
+type Entry = z.infer<typeof entry>
+
+const toFile = (folder: string, context: string, subject: Subject): string => {
+  const base = join(folder, 'tokens', context)
+  if (subject.kind === 'name') return join(base, 'names', subject.pool, `${subject.subdomain}.json`)
+  if (subject.kind === 'deployment') return join(base, 'deployments', `${subject.id}.json`)
+  return join(base, 'new-deployments', `${subject.fqdn}.json`)
+}
+
+const toHash = (request: object): string => createHash('sha256').update(JSON.stringify(request)).digest('hex')
+
+export interface TokenStore {
+  read(subject: Subject): Promise<string | undefined>
+  save(subject: Subject, token: string): Promise<void>
+  remove(subject: Subject): Promise<void>
+  /**
+   * Sends a request under an Idempotency-Key that is stored before. If the command is killed before it has the response,
+   * its repetition sends the same key, so that it gets the token that only this response has. `request` identifies the
+   * request and has no secret. `isFinal` says whether an error means that the request had no effect.
+   */
+  once<Result>(
+    subject: Subject,
+    request: object,
+    steps: {
+      readonly send: (idempotencyKey: string) => Promise<Result>
+      readonly isFinal: (error: unknown) => boolean
+    },
+  ): Promise<Result>
+}
+
+/** Tokens in files that only the user can read, one for each name and deployment of a context. */
+export const createTokenStore = (folder: string, context: string): TokenStore => {
+  const readEntry = async (subject: Subject): Promise<Entry> => {
+    const file = toFile(folder, context, subject)
+    const text = await readPrivateFile(file, 'the token file')
+    if (text === null) return {}
+    try {
+      return entry.parse(JSON.parse(text))
+    } catch {
+      throw new LocalError(`the token file ${file} is damaged; move it away, and use --token-file with the token.`)
+    }
+  }
+  const writeEntry = (subject: Subject, value: Entry) =>
+    writePrivateFile(toFile(folder, context, subject), `${JSON.stringify(value)}\n`)
+  const remove = (subject: Subject) => rm(toFile(folder, context, subject), { force: true })
+
+  return {
+    read: async subject => (await readEntry(subject)).token,
+    save: (subject, token) => writeEntry(subject, { token }),
+    remove,
+    async once(subject, request, { send, isFinal }) {
+      const current = await readEntry(subject)
+      const { token } = current
+      const requestHash = toHash(request)
+      const kept = current.unanswered?.requestHash === requestHash ? current.unanswered.idempotencyKey : undefined
+      const idempotencyKey = kept ?? randomBytes(16).toString('hex')
+      const former = token === undefined ? {} : { token }
+      await writeEntry(subject, { ...former, unanswered: { idempotencyKey, requestHash } })
+      const forget = () => (token === undefined ? remove(subject) : writeEntry(subject, { token }))
+      const result = await send(idempotencyKey).catch(async (error: unknown) => {
+        if (isFinal(error)) await forget()
+        throw error
+      })
+      await forget()
+      return result
+    },
+  }
+}
+
+/** Reads a token that the user keeps elsewhere. */
+export const readTokenFile = async (path: string): Promise<string> => {
+  const text = await readPrivateFile(path, 'the token file')
+  if (text === null) throw new UsageError(`the token file ${path} does not exist; check the path.`)
+  const token = text.trim()
+  if (/^[\x21-\x7e]{1,255}$/.test(token)) return token
+  throw new UsageError(`the token file ${path} does not contain one token.`)
+}

@@ -1,0 +1,115 @@
+import {
+  holder as holderSchema,
+  loadBalancerIP,
+  MAX_SLOTS,
+  slot as slotSchema,
+  subdomain as subdomainSchema,
+} from '@pool/contract'
+import type * as z from 'zod'
+import { UsageError } from './exit-codes.ts'
+
+// The values of arguments and flags. Each parser returns the canonical value or throws a UsageError.
+
+const parseWith = <Output>(
+  schema: z.ZodType<Output>,
+  value: unknown,
+  toMessage: (detail: string) => string,
+): Output => {
+  const result = schema.safeParse(value)
+  if (result.success) return result.data
+  throw new UsageError(toMessage(result.error.issues[0]?.message ?? 'invalid'))
+}
+
+export interface PoolName {
+  readonly subdomain: string
+  readonly pool: string
+}
+
+const HOST_NAME = /^(?=.{1,253}$)(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*$/
+
+export const parsePool = (text: string): string => {
+  const pool = text.trim().toLowerCase().replace(/\.$/, '')
+  if (HOST_NAME.test(pool)) return pool
+  throw new UsageError(`POOL ${JSON.stringify(text)} is not a domain name; use a pool such as pool.example.`)
+}
+
+/** `acme pool.example`, or `acme.pool.example`: a name of a pool is always one label. */
+export const parsePoolName = (name: string, pool: string | undefined): PoolName => {
+  const [label = '', ...rest] = pool === undefined ? name.split('.') : [name]
+  const domain = pool ?? rest.join('.')
+  if (domain === '') throw new UsageError(`NAME ${JSON.stringify(name)} has no pool; add it: poolctl … ${name} POOL`)
+  const subdomain = parseWith(subdomainSchema, label, detail => `NAME ${JSON.stringify(label)}: ${detail}`)
+  return { subdomain, pool: parsePool(domain) }
+}
+
+export const parseSubdomains = (labels: readonly string[]): string[] =>
+  labels.map(label => parseWith(subdomainSchema, label, detail => `NAME ${JSON.stringify(label)}: ${detail}`))
+
+export const parseAddress = (text: string): string =>
+  parseWith(
+    loadBalancerIP,
+    text,
+    () => `--address ${JSON.stringify(text)} is not a unicast IPv4 address such as 203.0.113.10.`,
+  )
+
+export const parseSlot = (text: string): string =>
+  parseWith(slotSchema, text, () => 'SLOT must be text of 1 to 506 bytes in UTF-8.')
+
+export const parseSlots = (slots: readonly string[]): string[] => {
+  const parsed = slots.map(parseSlot)
+  if (new Set(parsed).size < parsed.length) throw new UsageError('SLOT is repeated; name each slot once.')
+  if (parsed.length > MAX_SLOTS) throw new UsageError(`at most ${MAX_SLOTS} slots fit in one request; name fewer.`)
+  return parsed
+}
+
+export const parseHolder = (text: string): string =>
+  parseWith(
+    holderSchema,
+    text,
+    () => '--holder must be 1 to 253 printable ASCII characters without a leading or trailing space.',
+  )
+
+export const parseDeploymentId = (text: string): string => {
+  const id = text.trim().toLowerCase()
+  if (/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(id)) return id
+  throw new UsageError(`DEPLOYMENT ${JSON.stringify(text)} is not an id; "poolctl deployments list" shows the ids.`)
+}
+
+const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 }
+
+/** A duration in Go's syntax, in milliseconds: `90s`, `1h30m`, `500ms`. */
+export const parseDuration = (text: string, flag: string, { min, max }: { min: number; max: number }): number => {
+  const parts = Array.from(text.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h)/g))
+  const isComplete = parts.length > 0 && parts.map(([part]) => part).join('') === text
+  const total = parts.reduce((sum, [, amount, unit]) => sum + Number(amount) * (UNITS[unit ?? ''] ?? 0), 0)
+  if (!isComplete)
+    throw new UsageError(`${flag} ${JSON.stringify(text)} is not a duration; use a form such as 30s, 500ms or 1h30m.`)
+  if (total < min || total > max) {
+    throw new UsageError(`${flag} must be from ${formatDuration(min)} to ${formatDuration(max)}.`)
+  }
+  return total
+}
+
+/** The shortest form in Go's syntax, in whole units down to the millisecond. */
+export const formatDuration = (ms: number): string => {
+  const rounded = Math.round(ms)
+  if (rounded < 1_000) return `${rounded}ms`
+  const parts: string[] = []
+  let rest = rounded
+  for (const [unit, size] of [
+    ['h', 3_600_000],
+    ['m', 60_000],
+  ] as const) {
+    if (rest >= size) parts.push(`${Math.floor(rest / size)}${unit}`)
+    rest %= size
+  }
+  if (rest > 0) parts.push(`${Math.round(rest) / 1_000}s`)
+  return parts.join('')
+}
+
+/** A whole number of a flag. */
+export const parseCount = (text: string, flag: string, { min, max }: { min: number; max: number }): number => {
+  const value = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN
+  if (value >= min && value <= max) return value
+  throw new UsageError(`${flag} must be a whole number from ${min} to ${max}.`)
+}
