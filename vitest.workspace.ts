@@ -262,6 +262,17 @@ export default defineConfig({
       },
       { test: { ...shared, name: 'node-service', root: './packages/node-service', include: ['src/**/*.test.ts'] } },
       { test: { ...shared, name: 'docs-tests', root: './packages/docs-tests', include: ['test/**/*.test.ts'] } },
+      {
+        test: {
+          ...shared,
+          name: 'examples-tests',
+          root: './packages/examples-tests',
+          include: ['test/**/*.test.ts'],
+          exclude: longProofsIn('examples-tests'),
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+        },
+      },
       { test: { ...shared, name: 'test-kit', root: './packages/test-kit', include: ['src/**/*.test.ts'] } },
       {
         test: {

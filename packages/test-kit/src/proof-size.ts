@@ -46,6 +46,7 @@ export const longProofs = [
   'chaos/upgrade',
   'deployments/lifetimes-e2e',
   'deployments/random-tenants',
+  'examples-tests/test/go',
   'fuzz/main',
   'fuzz/tenant-leak',
   'monitoring/alert-rules',

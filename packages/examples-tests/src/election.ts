@@ -1,0 +1,146 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
+import { until } from '@pool/test-kit/poll.ts'
+import { startTcpProxy, type TcpProxy } from '@pool/test-kit/tcp-proxy.ts'
+import { type FencedResource, type Leader, type Overlap, startFencedResource } from './fenced-resource.ts'
+
+/** A program that runs one candidate of an election. */
+export interface Program {
+  readonly command: string
+  readonly args: readonly string[]
+  readonly env: NodeJS.ProcessEnv
+}
+
+export interface CandidateSettings {
+  readonly region: string
+  /** The candidate's own way to the witness. */
+  readonly witnessUrl: string
+  readonly resourceUrl: string
+}
+
+/** What ends the tenure of a leader. */
+const faults = ['stop', 'kill', 'stop', 'partition', 'stop', 'freeze', 'stop', 'stop'] as const
+
+export interface ElectionFigures {
+  readonly tenures: number
+  /** Leaders that started while another one, which ran, had not stood down. */
+  readonly overlaps: readonly Overlap[]
+  /** Overlaps with a leader that this machine delayed by more than half of its margin; a blocked tenure counts as ended. */
+  readonly blocked: number
+  /** Requests of late leaders, which the resource rejected. */
+  readonly rejected: number
+}
+
+class Candidate implements AsyncDisposable {
+  readonly child: ChildProcess
+  readonly exited: Promise<number | null>
+  readonly lines: string[] = []
+  readonly region: string
+  readonly proxy: TcpProxy
+  hasExited = false
+
+  constructor({ command, args, env }: Program, region: string, proxy: TcpProxy) {
+    this.region = region
+    this.proxy = proxy
+    this.child = spawn(command, args, { env, stdio: ['ignore', 'pipe', 'pipe'] })
+    for (const stream of [this.child.stdout, this.child.stderr]) {
+      if (stream) createInterface(stream).on('line', line => this.lines.push(line))
+    }
+    this.child.on('error', error => this.lines.push(String(error)))
+    this.exited = new Promise(resolve => this.child.on('close', resolve))
+    void this.exited.then(() => {
+      this.hasExited = true
+    })
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.child.kill('SIGKILL')
+    if (this.child.pid !== undefined) await this.exited
+    await this.proxy.close()
+  }
+
+  /** Whether the tenure ended much later than its deadline, or could not stand down, by the log of the candidate. */
+  wasBlocked(token: number, toleranceMs: number): boolean {
+    return this.lines
+      .filter(line => line.startsWith('{'))
+      .map(line => JSON.parse(line))
+      .some(line => line.token === token && (line.lateMs > toleranceMs || line.msg === 'not stood down'))
+  }
+}
+
+export interface ElectionOptions {
+  readonly witnessPort: number
+  readonly tenures: number
+  /** The time from the end of a leader's context to the expiry of its lease. */
+  readonly marginMs: number
+  readonly createProgram: (settings: CandidateSettings) => Program
+}
+
+/** Runs two candidates and ends their tenures in different ways, until there were as many tenures as requested. */
+export const runElection = async (options: ElectionOptions): Promise<ElectionFigures> => {
+  await using resource = await startFencedResource()
+  await using stack = new AsyncDisposableStack()
+  const candidates: Candidate[] = []
+  const start = async () => {
+    const proxy = await startTcpProxy(options.witnessPort)
+    const region = `region-${candidates.length + 1}`
+    const settings = { region, witnessUrl: `http://127.0.0.1:${proxy.port}`, resourceUrl: resource.url }
+    const candidate = stack.use(new Candidate(options.createProgram(settings), region, proxy))
+    candidates.push(candidate)
+  }
+  await start()
+  await start()
+  for (let round = 0; resource.tenureCount < options.tenures; round += 1) {
+    const leader = await untilLeader(resource, candidates, 0)
+    const candidate = candidates.find(({ region }) => region === leader.region)
+    if (!candidate) throw new Error(`no candidate of ${leader.region}`)
+    const fault = faults[round % faults.length] ?? 'stop'
+    const undo = endTenure(candidate, leader, resource, fault)
+    if (fault === 'stop' || fault === 'kill') {
+      const code = await candidate.exited
+      if (fault === 'stop' && code !== 0) throw new Error(`exit code ${code}:\n${candidate.lines.join('\n')}`)
+      await start()
+    }
+    await untilLeader(resource, candidates, leader.token + 1)
+    undo()
+  }
+  const isBlocked = ({ earlier }: Overlap) =>
+    candidates.find(({ region }) => region === earlier.region)?.wasBlocked(earlier.token, options.marginMs / 2) ?? false
+  return {
+    tenures: resource.tenureCount,
+    overlaps: resource.overlaps.filter(overlap => !isBlocked(overlap)),
+    blocked: resource.overlaps.filter(isBlocked).length,
+    rejected: resource.rejectedCount,
+  }
+}
+
+/** Returns a function that ends the fault. */
+const endTenure = (
+  { child, proxy }: Candidate,
+  leader: Leader,
+  resource: FencedResource,
+  fault: (typeof faults)[number],
+): (() => void) => {
+  if (fault === 'stop') child.kill('SIGTERM')
+  if (fault === 'partition') {
+    proxy.freeze()
+    return proxy.thaw
+  }
+  if (fault === 'kill' || fault === 'freeze') {
+    resource.end(leader)
+    child.kill(fault === 'kill' ? 'SIGKILL' : 'SIGSTOP')
+  }
+  return fault === 'freeze' ? () => void child.kill('SIGCONT') : () => {}
+}
+
+/** Waits for a leader with at least this token. Ends with the output of the candidates if none runs. */
+const untilLeader = (resource: FencedResource, candidates: readonly Candidate[], token: number): Promise<Leader> =>
+  until(`a leader with token ${token} or higher`, () => {
+    const { leader } = resource
+    if (leader && leader.token >= token) return leader
+    if (candidates.every(({ hasExited }) => hasExited)) throw new Error('every candidate has exited')
+    return undefined
+  }).catch(error => {
+    const output = candidates.slice(-2).map(({ region, lines }) => `${region}:\n${lines.slice(-20).join('\n')}`)
+    throw new Error([error.message, ...output].join('\n'))
+  })
