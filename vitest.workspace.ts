@@ -273,6 +273,17 @@ export default defineConfig({
           hookTimeout: 60_000,
         },
       },
+      {
+        test: {
+          ...shared,
+          name: 'testing',
+          root: './packages/testing',
+          include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
+          exclude: longProofsIn('testing'),
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+        },
+      },
       { test: { ...shared, name: 'test-kit', root: './packages/test-kit', include: ['src/**/*.test.ts'] } },
       {
         test: {

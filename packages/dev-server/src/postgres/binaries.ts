@@ -8,6 +8,8 @@ export interface Binaries {
   readonly postgres: string
   /** The directories that a server reads. */
   readonly folders: readonly string[]
+  /** Of the npm package, such as "18.4.0-beta.17". */
+  readonly version: string
   /** Such as "18". A cluster of another major version cannot be opened. */
   readonly major: string
 }
@@ -27,16 +29,17 @@ export function findBinaries(): Binaries {
   }
   const root = dirname(dirname(realpathSync(entry)))
   const native = join(root, 'native')
+  const version = readVersion(readFileSync(join(root, 'package.json'), 'utf8'))
   return {
     initdb: join(native, 'bin', 'initdb'),
     postgres: join(native, 'bin', 'postgres'),
     folders: ['bin', 'lib', 'share'].map(folder => join(native, folder)),
-    major: readMajorVersion(readFileSync(join(root, 'package.json'), 'utf8')),
+    version,
+    major: version.split('.')[0] ?? '',
   }
 }
 
-function readMajorVersion(manifest: string): string {
+function readVersion(manifest: string): string {
   const parsed: unknown = JSON.parse(manifest)
-  const version = typeof parsed === 'object' && parsed !== null && 'version' in parsed ? String(parsed.version) : ''
-  return version.split('.')[0] ?? ''
+  return typeof parsed === 'object' && parsed !== null && 'version' in parsed ? String(parsed.version) : ''
 }

@@ -1,0 +1,116 @@
+import { spawn } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import type { HostAnswer, HostCall, HostMethods, ServiceSpec } from './protocol.ts'
+
+/** A service did not start, has ended, or did not accept a call. The message has the last lines of its output. */
+export class TestServiceError extends Error {
+  override readonly name = 'TestServiceError'
+}
+
+const HOST = fileURLToPath(new URL('./host/main.ts', import.meta.url))
+const MAX_ERROR_OUTPUT = 8_192
+
+/** Variables of the caller that the host and its servers need; a proxy or a debugger of the test run is not for them. */
+const PASSED_VARIABLES = ['PATH', 'HOME', 'USER', 'TMPDIR', 'POOL_TESTING_CACHE', 'NODE_EXTRA_CA_CERTS']
+
+const pickEnv = (): NodeJS.ProcessEnv =>
+  Object.fromEntries(PASSED_VARIABLES.flatMap(name => (process.env[name] ? [[name, process.env[name]]] : [])))
+
+export interface HostClient {
+  readonly call: <Method extends keyof HostMethods>(
+    method: Method,
+    ...args: Parameters<HostMethods[Method]>
+  ) => ReturnType<HostMethods[Method]>
+  /** Resolves when the host has exited. It has then stopped every process of the service. */
+  readonly waitForExit: () => Promise<void>
+}
+
+interface PendingCall {
+  readonly resolve: (result: never) => void
+  readonly reject: (error: Error) => void
+}
+
+/**
+ * Starts the process that runs a service, its database and the proxy in front of it. It is a process of its own because a test
+ * can replace the timers of its process, block its event loop or run in a sandbox of its test runner.
+ *
+ * The host ends when the channel to it closes, so it does not outlive this process. A service that a test forgets to stop does
+ * not keep this process alive, but a call that is not answered yet does.
+ */
+export const startHost = (): HostClient => {
+  const child = spawn(process.execPath, [HOST], {
+    env: pickEnv(),
+    // Ctrl-C in the terminal must reach the test runner first, which may still need the service.
+    detached: true,
+    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+    serialization: 'advanced',
+  })
+  const pending = new Map<number, PendingCall>()
+  let nextId = 1
+  let errorOutput = ''
+  let ended: TestServiceError | undefined
+
+  const fail = (reason: string): void => {
+    ended ??= new TestServiceError(`${reason}${errorOutput === '' ? '' : `:\n${errorOutput.trimEnd()}`}`)
+    for (const { reject } of pending.values()) reject(ended)
+    pending.clear()
+  }
+
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    errorOutput = (errorOutput + text).slice(-MAX_ERROR_OUTPUT)
+  })
+  child.on('message', (answer: HostAnswer) => {
+    const call = pending.get(answer.id)
+    pending.delete(answer.id)
+    if (pending.size === 0) child.channel?.unref()
+    if ('message' in answer) call?.reject(new TestServiceError(answer.message))
+    else call?.resolve(answer.result as never)
+  })
+  const exited = new Promise<void>(resolve => {
+    child.on('error', error => {
+      fail(`the host process of the service did not start (${error.message})`)
+      resolve()
+    })
+    child.on('close', (code, signal) => {
+      fail(`the service has ended (${signal ?? `exit code ${code}`})`)
+      resolve()
+    })
+  })
+  child.unref()
+  child.channel?.unref()
+  if (child.stderr && 'unref' in child.stderr) (child.stderr as { unref: () => void }).unref()
+
+  return {
+    waitForExit: () => {
+      child.ref()
+      return exited
+    },
+    call: (method, ...args) => {
+      const answer = new Promise((resolve, reject) => {
+        if (ended) {
+          reject(ended)
+          return
+        }
+        const id = nextId
+        nextId += 1
+        pending.set(id, { resolve, reject })
+        child.channel?.ref()
+        child.send({ id, method, args } satisfies HostCall, error => {
+          if (error) fail('the service has ended')
+        })
+      })
+      return answer as ReturnType<HostMethods[typeof method]>
+    },
+  }
+}
+
+/** Starts a host with one service. If that fails, the host has ended when the promise rejects. */
+export const startHostWith = async (spec: ServiceSpec) => {
+  const host = startHost()
+  try {
+    return { host, address: await host.call('start', spec) }
+  } catch (error) {
+    await host.waitForExit()
+    throw error
+  }
+}

@@ -1,0 +1,70 @@
+import { randomBytes } from 'node:crypto'
+import { join } from 'node:path'
+import type { AllocationApiSpec } from '../protocol.ts'
+import { startDatabase } from './database.ts'
+import { setDatabaseClock } from './database-clock.ts'
+import type { HostContext, HostedService } from './hosted-service.ts'
+import { readPort, ServiceProcess } from './service-process.ts'
+
+/** The port of the DNS server in a ready line. */
+const readDnsPort = (line: Readonly<Record<string, unknown>>): number => {
+  const { dns } = line
+  if (typeof dns !== 'object' || dns === null || !('dnsPort' in dns)) throw new Error('the API has no DNS server')
+  return Number(dns.dnsPort)
+}
+
+/** Runs the allocation API with a Postgres server and the DNS server of the API. */
+export const hostAllocationApi = async (
+  { pools, env }: AllocationApiSpec,
+  { folder, log }: HostContext,
+): Promise<HostedService> => {
+  const operatorToken = randomBytes(24).toString('base64url')
+  const createProcess = (databaseUrl: string) =>
+    new ServiceProcess({
+      kind: 'allocation-api',
+      log,
+      env: last => ({
+        DNSPROVIDER_MANAGED_DOMAINS: pools.join(','),
+        DNSPROVIDER_LOCAL_ANY_DOMAIN: 'true',
+        PDM_LOG_LEVEL: 'info',
+        PDM_OPERATOR_TOKENS: operatorToken,
+        PDM_DEPLOYMENTS_DIR: join(folder, 'deployments'),
+        PATH: process.env.PATH,
+        ...env,
+        PORT: '0',
+        PDM_OPERATOR_PORT: '0',
+        PDM_DATABASE_URL: databaseUrl,
+        DNSPROVIDER_KIND: 'local',
+        DNSPROVIDER_LOCAL_PORT: String(last ? readDnsPort(last) : 0),
+      }),
+    })
+  const database = await startDatabase('allocation-api', join(folder, 'postgres'), async url => {
+    const service = createProcess(url)
+    await service.start()
+    await service.stop()
+  })
+  const service = createProcess(database.url)
+  const start = async () => {
+    const ready = await service.start()
+    return { ready, ports: [readPort(ready, 'port'), readPort(ready, 'operatorPort')] }
+  }
+  const { ready, ports } = await start()
+  return {
+    ports,
+    address: {
+      operatorToken,
+      dnsServer: `127.0.0.1:${readDnsPort(ready)}`,
+      databaseUrl: database.url,
+    },
+    setClock: aheadMs => setDatabaseClock(database.url, aheadMs),
+    canSetBack: false,
+    kill: async () => {
+      await service.kill()
+      return (await start()).ports
+    },
+    stop: async () => {
+      await service.kill()
+      await database.stop()
+    },
+  }
+}

@@ -1,0 +1,54 @@
+import { createHash } from 'node:crypto'
+import { readdir, readFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { ServiceSpec } from '../protocol.ts'
+
+/** The worker of the witness as one module, and the options of Miniflare that its configuration contains. */
+export interface WorkerArtifact {
+  readonly script: string
+  readonly options: {
+    readonly name: string
+    readonly compatibilityDate: string
+    readonly compatibilityFlags: string[]
+    readonly bindings: Readonly<Record<string, string>>
+    readonly kvNamespaces: Readonly<Record<string, { id: string }>>
+    readonly durableObjects: Readonly<Record<string, { className: string; useSQLite: boolean }>>
+  }
+}
+
+/** What a host runs: the sources of the workspace here, the bundles in the published package. */
+export interface Artifacts {
+  /** The main module of a service for Node. */
+  readonly entries: Readonly<Record<ServiceSpec['kind'], string>>
+  /** The SQL files that create the schema of a service. */
+  readonly migrations: Readonly<Record<ServiceSpec['kind'], string>>
+  readonly readWorker: () => Promise<WorkerArtifact>
+  /** Where templates are kept. */
+  readonly cacheFolder: string
+}
+
+const toPath = (module: string): string => fileURLToPath(import.meta.resolve(module))
+const api = toPath('allocation-api/src/main.ts')
+const witness = toPath('lease-witness/src/node/main.ts')
+
+export const artifacts: Artifacts = {
+  entries: { 'allocation-api': api, 'lease-witness': witness },
+  migrations: {
+    'allocation-api': join(dirname(api), 'database/migrations'),
+    'lease-witness': join(dirname(witness), '../postgres/migrations'),
+  },
+  async readWorker() {
+    const { bundleWorker } = await import('../worker/bundle.ts')
+    return bundleWorker()
+  },
+  cacheFolder: fileURLToPath(new URL('../../node_modules/.cache/testing', import.meta.url)),
+}
+
+/** Identifies the schema of a service. */
+export const hashMigrations = async (kind: ServiceSpec['kind']): Promise<string> => {
+  const folder = artifacts.migrations[kind]
+  const hash = createHash('sha256')
+  for (const file of (await readdir(folder)).sort()) hash.update(file).update(await readFile(join(folder, file)))
+  return hash.digest('hex')
+}

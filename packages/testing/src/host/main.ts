@@ -1,0 +1,106 @@
+import { chmod, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { HostAnswer, HostCall, HostMethods, ServiceAddress, ServiceSpec } from '../protocol.ts'
+import { type FaultProxy, startFaultProxies } from './fault-proxy.ts'
+import type { HostContext, HostedService } from './hosted-service.ts'
+import { createLog } from './log.ts'
+import { startReaper } from './reaper.ts'
+
+// Runs one service for a test process, which sends calls over the IPC channel. It ends with that channel.
+
+/** The reaper ends what is left after this time. */
+const STOP_TIMEOUT_MS = 5_000
+
+const loadHost = async (spec: ServiceSpec): Promise<(context: HostContext) => Promise<HostedService>> => {
+  if (spec.kind === 'allocation-api') {
+    const { hostAllocationApi } = await import('./allocation-api.ts')
+    return context => hostAllocationApi(spec, context)
+  }
+  if (spec.on === 'postgres') {
+    const { hostWitnessOnPostgres } = await import('./witness.ts')
+    return context => hostWitnessOnPostgres(spec, context)
+  }
+  const { hostWitnessInWorkerd } = await import('./workerd.ts')
+  return context => hostWitnessInWorkerd(spec, context)
+}
+
+let service: HostedService | undefined
+let proxy: FaultProxy | undefined
+let folder = ''
+let aheadMs = 0
+const log = createLog()
+
+const running = () => {
+  if (!service || !proxy) throw new Error('the service has not been started')
+  return { service, proxy }
+}
+
+const killService = async (): Promise<void> => {
+  const { service, proxy } = running()
+  proxy.setTargets([])
+  proxy.setTargets(await service.kill())
+}
+
+const start = async (spec: ServiceSpec): Promise<ServiceAddress> => {
+  folder = await mkdtemp(join(tmpdir(), 'pool-testing-'))
+  const children = startReaper(folder)
+  // Postgres can run as another user, who needs to pass through.
+  await chmod(folder, 0o711)
+  const host = await loadHost(spec)
+  process.env.TMPDIR = folder
+  service = await host({ folder, log, children })
+  proxy = await startFaultProxies(service.ports.length, { killService })
+  proxy.setTargets(service.ports)
+  const [url = '', operatorUrl] = proxy.ports.map(port => `http://127.0.0.1:${port}`)
+  return { url, ...(operatorUrl === undefined ? {} : { operatorUrl }), ...service.address }
+}
+
+const methods: HostMethods = {
+  start,
+  addFault: async spec => running().proxy.addFault(spec),
+  awaitFault: fault => running().proxy.awaitFault(fault),
+  cancelFault: async fault => running().proxy.cancelFault(fault),
+  readClock: async () => Date.now() + aheadMs,
+  moveClock: async ms => {
+    const { service } = running()
+    if (!Number.isFinite(ms)) throw new RangeError('the clock moves by a finite number of milliseconds')
+    if (ms < 0 && !service.canSetBack)
+      throw new RangeError('the clock of the allocation API does not go back: pass a positive number of milliseconds')
+    await service.setClock(aheadMs + ms)
+    aheadMs += ms
+  },
+  kill: killService,
+  readLog: async () => log.lines(),
+  stop: async () => {},
+}
+
+const answer = (message: HostAnswer): void => {
+  // The test process can have exited.
+  if (process.connected) process.send?.(message, undefined, {}, () => {})
+}
+
+const end = async (code: number): Promise<never> => {
+  setTimeout(() => process.exit(1), STOP_TIMEOUT_MS).unref()
+  proxy?.close()
+  await service?.stop().catch(() => {})
+  // Otherwise the reaper removes it after this process has ended.
+  if (service) await rm(folder, { recursive: true, force: true }).catch(() => {})
+  return process.exit(code)
+}
+
+process.on('message', ({ id, method, args }: HostCall) => {
+  const call: (...args: never[]) => Promise<unknown> = methods[method]
+  void call(...(args as never[])).then(
+    result => {
+      answer({ id, result })
+      if (method === 'stop') void end(0)
+    },
+    async (error: unknown) => {
+      answer({ id, message: error instanceof Error ? error.message : String(error) })
+      if (method === 'start') void end(1)
+    },
+  )
+})
+process.on('disconnect', () => void end(0))
+for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => void end(0))

@@ -1,0 +1,50 @@
+import { type LogLine, type NodeProcess, startNode } from '@pool/dev-server/process'
+import type { ServiceSpec } from '../protocol.ts'
+import { artifacts } from './artifacts.ts'
+import type { Log } from './log.ts'
+
+export interface ServiceProcessOptions {
+  readonly kind: ServiceSpec['kind']
+  /** The complete environment. After a restart it can name the ports of the first start. */
+  readonly env: (last: LogLine | undefined) => NodeJS.ProcessEnv
+  readonly log: Log
+}
+
+/** A service in a process of its own, which can be killed and started again. */
+export class ServiceProcess {
+  readonly #options: ServiceProcessOptions
+  #process: NodeProcess | undefined
+  #ready: LogLine | undefined
+
+  constructor(options: ServiceProcessOptions) {
+    this.#options = options
+  }
+
+  /** Resolves with the line that says that the service is ready. Rejects with its output if it does not start. */
+  async start(): Promise<LogLine> {
+    const { kind, env, log } = this.#options
+    this.#process = startNode({
+      entry: artifacts.entries[kind],
+      env: { HOME: process.env.HOME, TMPDIR: process.env.TMPDIR, ...env(this.#ready) },
+      onLine: log.add,
+    })
+    this.#ready = await this.#process.ready
+    return this.#ready
+  }
+
+  async kill(): Promise<void> {
+    await this.#process?.kill()
+  }
+
+  /** Stops it in order. */
+  async stop(): Promise<void> {
+    await this.#process?.stop()
+  }
+}
+
+/** A port in a ready line of a service. */
+export const readPort = (line: LogLine, field: string): number => {
+  const value = line[field]
+  if (typeof value !== 'number') throw new Error(`the ready line of the service has no ${field}`)
+  return value
+}

@@ -1,0 +1,5 @@
+export { type StartAllocationApiOptions, startAllocationApi, type TestAllocationApi } from './allocation-api.ts'
+export { TestServiceError } from './host-client.ts'
+export type { RequestFilter } from './protocol.ts'
+export type { Fault, TestClock, TestService } from './test-service.ts'
+export { type StartWitnessOptions, startWitness, type TestWitness } from './witness.ts'
