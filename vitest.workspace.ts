@@ -85,6 +85,8 @@ const slowFiles = [
   'deployments/domain-proof',
   'integration/zone-marker',
   'terraform/termination',
+  'testing/test/witness',
+  'testing/test/allocation-api',
 ]
 
 /**

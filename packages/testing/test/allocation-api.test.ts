@@ -1,5 +1,6 @@
 import { Resolver } from 'node:dns/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import * as z from 'zod'
 import { startAllocationApi, type TestAllocationApi } from '../src/index.ts'
 
 let api: TestAllocationApi
@@ -10,13 +11,15 @@ beforeAll(async () => {
 })
 afterAll(() => api?.stop())
 
+const reply = z.looseObject({ reservationToken: z.string().default(''), reservedAt: z.string().default('') })
+
 const send = async (method: string, path: string, body?: object, headers: Record<string, string> = {}) => {
   const response = await fetch(`${api.url}/api/v1${path}`, {
     method,
     headers,
     ...(body ? { body: JSON.stringify(body) } : {}),
   })
-  return { status: response.status, body: await response.json() }
+  return { status: response.status, body: reply.parse(await response.json()) }
 }
 const reserve = (subdomain: string, headers: Record<string, string> = {}) =>
   send('POST', '/pool/pool.test/reserve', { subdomain }, headers)

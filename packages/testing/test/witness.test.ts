@@ -1,5 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import * as z from 'zod'
 import { startWitness, type TestWitness } from '../src/index.ts'
+
+const statuses = z.object({ leases: z.array(z.object({ waiters: z.int() })) })
 
 describe.each(['workerd', 'postgres'] as const)('a witness on %s', on => {
   let witness: TestWitness
@@ -23,8 +26,7 @@ describe.each(['workerd', 'postgres'] as const)('a witness on %s', on => {
     const response = await fetch(`${witness.url}/leases?slot=waits`, {
       headers: { Authorization: `Bearer ${witness.token}` },
     })
-    const { leases } = await response.json()
-    return leases[0].waiters
+    return statuses.parse(await response.json()).leases[0]?.waiters
   }
 
   test('a lease expires when the clock has moved', async () => {
