@@ -3,19 +3,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { ServiceSpec } from '../protocol.ts'
-
-/** The worker of the witness as one module, and the options of Miniflare that its configuration contains. */
-export interface WorkerArtifact {
-  readonly script: string
-  readonly options: {
-    readonly name: string
-    readonly compatibilityDate: string
-    readonly compatibilityFlags: string[]
-    readonly bindings: Readonly<Record<string, string>>
-    readonly kvNamespaces: Readonly<Record<string, { id: string }>>
-    readonly durableObjects: Readonly<Record<string, { className: string; useSQLite: boolean }>>
-  }
-}
+import type { WorkerArtifact } from '../worker/bundle.ts'
 
 /** What a host runs: the sources of the workspace here, the bundles in the published package. */
 export interface Artifacts {

@@ -1,7 +1,19 @@
 import { fileURLToPath } from 'node:url'
 import { bundle } from 'lease-witness/local/bundle.ts'
 import { readWranglerConfig } from 'lease-witness/local/wrangler-config.ts'
-import type { WorkerArtifact } from '../host/artifacts.ts'
+
+/** The worker of the witness as one module, and the options of Miniflare that its configuration contains. */
+export interface WorkerArtifact {
+  readonly script: string
+  readonly options: {
+    readonly name: string
+    readonly compatibilityDate: string
+    readonly compatibilityFlags: string[]
+    readonly bindings: Readonly<Record<string, string>>
+    readonly kvNamespaces: Readonly<Record<string, { id: string }>>
+    readonly durableObjects: Readonly<Record<string, { className: string; useSQLite: boolean }>>
+  }
+}
 
 const main = fileURLToPath(new URL('./main.ts', import.meta.url))
 const wranglerToml = fileURLToPath(new URL('../../../../wrangler.toml', import.meta.url))
