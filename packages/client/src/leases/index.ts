@@ -1,1 +1,21 @@
-export {}
+export { DEFAULT_DURATIONS, type ElectionDurations } from './domain/durations.ts'
+export type { StopReason } from './domain/election.ts'
+export {
+  createIdentity,
+  type ElectorHealth,
+  type ElectorMetrics,
+  type LeaderCallbacks,
+  LeaseElector,
+  type LeaseElectorOptions,
+} from './elector.ts'
+export { type Guarded, type GuardedResource, guard, StaleFencingTokenError } from './guard.ts'
+export {
+  LeaseClient,
+  type LeaseGrantRequest,
+  type LeaseReading,
+  type LeaseWrite,
+  type LeaseWriteResult,
+} from './lease-client.ts'
+export { RenewalBatch, type RenewalBatchOptions } from './renewal-batch.ts'
+export { type LeadershipContext, LeadershipLostError } from './tenure-context.ts'
+export { type WithLeaseOptions, withLease } from './with-lease.ts'

@@ -1,0 +1,197 @@
+import { describe, expect, test } from 'vitest'
+import type { Instant } from './elapsed-time.ts'
+import {
+  type Action,
+  afterStop,
+  applyResult,
+  cancel,
+  createElection,
+  decide,
+  type ElectionRules,
+  type ElectionState,
+  type ObservedLease,
+  type Result,
+  type Sent,
+} from './election.ts'
+
+const rules: ElectionRules = { identity: 'a', leaseDuration: 30_000, renewDeadline: 20_000, retryPeriod: 5_000 }
+
+/** Both clocks show `ms`, unless the wall clock has advanced further. */
+const at = (ms: number, wallMs = ms): Instant => ({ monotonicMs: ms, wallMs })
+
+const lease = (holder: string, generation: number, remainingMs = 30_000, acquiredAt = 'tenure 1'): ObservedLease => ({
+  holder,
+  generation,
+  remainingMs: holder === '' ? 0 : remainingMs,
+  acquiredAt: holder === '' ? '' : acquiredAt,
+})
+const granted = (generation: number, remainingMs = 30_000): Result => ({
+  kind: 'granted',
+  lease: lease('a', generation, remainingMs),
+})
+const observed = (shown: ObservedLease, waited = true): Result => ({ kind: 'observed', lease: shown, waited })
+const unknown: Result = { kind: 'unknown', retryAfterMs: 0 }
+const failed: Result = { kind: 'failed', retryAfterMs: 0 }
+
+/** Applies a result to the request that the rules would send at `sentAt`. */
+const apply = (state: ElectionState, sentAt: Instant, result: Result, now: Instant, random = 0): ElectionState => {
+  const action = decide(rules, state, sentAt)
+  if (action.kind === 'sleep' || action.kind === 'stop') throw new Error(`no request, but ${action.kind}`)
+  const sent: Sent = { kind: action.kind, generation: action.generation, sentAt }
+  return applyResult(rules, state, sent, result, now, random)
+}
+
+const start = createElection(at(0))
+/** Reads a vacant slot, and acquires it with a request that is sent at 10 and granted at 20. */
+const leading = apply(apply(start, at(0), observed(lease('', 4)), at(10)), at(10), granted(5), at(20))
+const describeAction = ({ kind, ...rest }: Action) => {
+  if ('generation' in rest) return `${kind} ${rest.generation} within ${rest.timeoutMs}`
+  return 'ms' in rest ? `${kind} ${rest.ms}` : `${kind}: ${rest.reason}`
+}
+const next = (state: ElectionState, now: Instant) => describeAction(decide(rules, state, now))
+
+describe('a standby', () => {
+  test.each<[string, Result, number, string]>([
+    ['a lease of another candidate: wait until it is vacant', observed(lease('b', 7)), 0, 'wait 7 within 35000'],
+    ['no wait was granted: pause', observed(lease('b', 7), false), 0, 'sleep 4900'],
+    ['with jitter', observed(lease('b', 7), false), 1, 'sleep 10900'],
+    ['a vacant lease: acquire', observed(lease('', 7)), 0, 'acquire 7 within 5000'],
+    ['an expired lease: acquire', observed(lease('b', 7, 0)), 0, 'acquire 7 within 5000'],
+    ['a slot that was never written: acquire', observed(lease('', 0)), 0, 'acquire 0 within 5000'],
+    ['a race for a vacant lease: wait up to a fiftieth of the retry period', observed(lease('', 7)), 1, 'sleep 100'],
+    ['an own name that it has not written: another process has it', observed(lease('a', 7)), 0, 'wait 7 within 35000'],
+    ['no response: pause', failed, 0, 'sleep 4900'],
+    ['no response with Retry-After: pause longer', { kind: 'failed', retryAfterMs: 9_000 }, 0, 'sleep 9000'],
+  ])('%s', (_, result, random, expected) => {
+    expect(next(apply(start, at(0), result, at(100), random), at(100))).toBe(expected)
+  })
+
+  const acquiring = apply(start, at(0), observed(lease('', 4)), at(10))
+
+  test('the tenure counts from before the request, and its token is the generation', () => {
+    const state = apply(acquiring, at(10), granted(5), at(4_000))
+    expect(state).toMatchObject({
+      kind: 'leading',
+      tenure: { fencingToken: 5, generation: 5, deadline: { since: at(10), ms: 20_000 } },
+    })
+    expect(next(state, at(20_009))).toBe('renew 5 within 1')
+    expect(next(state, at(20_010))).toBe('stop: renew-deadline')
+  })
+
+  test('a grant that arrives after its deadline does not start a tenure', () => {
+    const state = apply(acquiring, at(10), granted(5), at(20_010))
+    expect(next(state, at(20_010))).toBe('acquire 5 within 5000')
+  })
+
+  test('an acquisition without a response is not repeated: the lease is read and compared', () => {
+    const state = apply(acquiring, at(10), unknown, at(5_010))
+    expect(next(state, at(5_010))).toBe('read 0 within 5000')
+    // It took effect: a new write gives the tenure a token.
+    expect(next(apply(state, at(5_010), observed(lease('a', 5)), at(5_020)), at(5_020))).toBe('acquire 5 within 5000')
+    // It did not, and the slot is vacant.
+    expect(next(apply(state, at(5_010), observed(lease('', 4)), at(5_020)), at(5_020))).toBe('acquire 4 within 5000')
+    // Another candidate was faster.
+    expect(next(apply(state, at(5_010), observed(lease('b', 5)), at(5_020)), at(5_020))).toBe('wait 5 within 35000')
+  })
+
+  test('lost races show many candidates: the next race is spread over more time', () => {
+    let state = acquiring
+    const windows: string[] = []
+    for (let race = 0; race < 6; race += 1) {
+      state = apply(state, at(10), observed(lease('b', 5)), at(20))
+      state = apply(state, at(20), observed(lease('', 6)), at(20), 1)
+      windows.push(next(state, at(20)))
+      state = { ...state, at: { since: at(0), ms: 0 } } as ElectionState
+    }
+    expect(windows).toEqual(['sleep 200', 'sleep 400', 'sleep 800', 'sleep 1250', 'sleep 1250', 'sleep 1250'])
+  })
+})
+
+describe('a leader', () => {
+  test('renews after the retry period, and up to a tenth earlier', () => {
+    expect(next(leading, at(20))).toBe('sleep 4990')
+    expect(next(leading, at(5_010))).toBe('renew 5 within 5000')
+    const renewed = apply(leading, at(5_010), granted(6), at(5_020), 1)
+    expect(next(renewed, at(5_020))).toBe('sleep 4490')
+  })
+
+  test('renewals of one phase are sent at the same time', () => {
+    const aligned = { ...rules, renewalPhaseMs: 1_000 }
+    const sent: Sent = { kind: 'renew', generation: 5, sentAt: at(5_010) }
+    const state = applyResult(aligned, leading, sent, granted(6), at(5_020), 1)
+    expect(decide(aligned, state, at(5_020))).toEqual({ kind: 'sleep', ms: 980 })
+  })
+
+  test('a renewal extends the tenure from before its request, and keeps the token', () => {
+    const renewed = apply(leading, at(5_010), granted(6), at(9_000))
+    expect(renewed).toMatchObject({ tenure: { fencingToken: 5, generation: 6, deadline: { since: at(5_010) } } })
+    expect(next(renewed, at(25_009))).toBe('renew 6 within 1')
+    expect(next(renewed, at(25_010))).toBe('stop: renew-deadline')
+  })
+
+  test.each<[string, Instant]>([
+    ['by the monotonic clock', at(20_010, 0)],
+    ['by the wall clock, after the machine was suspended', at(100, 20_010)],
+  ])('stops at the deadline %s', (_, now) => {
+    expect(next(leading, now)).toBe('stop: renew-deadline')
+  })
+
+  test('stops before the lease expires, if the witness grants less than was requested', () => {
+    const state = apply(apply(start, at(0), observed(lease('', 4)), at(10)), at(10), granted(5, 12_000), at(20))
+    expect(next(state, at(2_009))).toBe('sleep 1')
+    expect(next(state, at(2_010))).toBe('stop: renew-deadline')
+  })
+
+  test('a response after the deadline does not continue the tenure', () => {
+    const late = apply(leading, at(5_010), granted(6), at(20_010))
+    expect(next(late, at(20_010))).toBe('stop: renew-deadline')
+    expect(next(afterStop(late, at(20_100), 0), at(20_100))).toBe('read 0 within 5000')
+  })
+
+  test.each<[string, ObservedLease]>([
+    ['another candidate holds the lease', lease('b', 6)],
+    ['the lease was released', lease('', 6)],
+    ['the lease has expired', lease('a', 5, 0)],
+    ['it was acquired again under the same name', lease('a', 7, 30_000, 'tenure 2')],
+  ])('stops if %s', (_, shown) => {
+    expect(next(apply(leading, at(5_010), observed(shown), at(5_020)), at(5_020))).toBe('stop: lease-lost')
+  })
+
+  test('continues with a generation that the witness has increased', () => {
+    const state = apply(leading, at(5_010), observed(lease('a', 1_048_581, 24_000)), at(5_020))
+    expect(next(state, at(10_010))).toBe('renew 1048581 within 5000')
+  })
+
+  const uncertain = apply(leading, at(5_010), unknown, at(10_010))
+
+  test('a renewal without a response is not repeated: the lease is read and compared', () => {
+    expect(next(uncertain, at(10_010))).toBe('read 5 within 5000')
+  })
+
+  test('it took effect: the read extends the tenure by the remaining time', () => {
+    const state = apply(uncertain, at(10_010), observed(lease('a', 6, 25_500)), at(10_050))
+    expect(state).toMatchObject({
+      tenure: { fencingToken: 5, generation: 6, deadline: { since: at(10_010), ms: 15_500 } },
+    })
+    expect(next(state, at(10_050))).toBe('renew 6 within 5000')
+  })
+
+  test('it had no effect: the tenure has the deadline that it had', () => {
+    const state = apply(uncertain, at(10_010), observed(lease('a', 5, 19_999)), at(10_050))
+    expect(next(state, at(10_050))).toBe('renew 5 within 5000')
+    expect(next(state, at(20_010))).toBe('stop: renew-deadline')
+  })
+
+  test('a witness that fails quickly does not get a request at once', () => {
+    const state = apply(leading, at(5_010), { kind: 'unknown', retryAfterMs: 1_000 }, at(5_011))
+    expect(next(state, at(5_011))).toBe('sleep 1000')
+    const read = apply(state, at(6_011), observed(lease('a', 5, 24_000)), at(6_020))
+    expect(next(read, at(6_020))).toBe('sleep 3990')
+    expect(next(apply(leading, at(5_010), failed, at(5_011)), at(5_011))).toBe('sleep 4999')
+  })
+
+  test('stops when it is cancelled', () => {
+    expect(next(cancel(leading), at(100))).toBe('stop: cancelled')
+    expect(cancel(start)).toBe(start)
+  })
+})

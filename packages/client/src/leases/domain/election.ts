@@ -1,0 +1,253 @@
+import { WAIT } from '@pool/contract/lease'
+import { type ElectionDurations, JITTER_FACTOR } from './durations.ts'
+import { elapsedMs, type Instant, msUntil, type Timeout } from './elapsed-time.ts'
+
+/**
+ * The rules of a leader election: what a candidate does next, and what a result means. Without I/O: the time and random
+ * numbers are arguments.
+ */
+
+export interface ElectionRules extends ElectionDurations {
+  /** The holder name of this candidate. Unique to one elector: a lease with this name is its own. */
+  readonly identity: string
+  /**
+   * Renewals are sent when the monotonic clock, divided by the retry period, has this remainder: electors of one process
+   * with the same phase renew at the same time. Undefined: each renews a retry period after its last renewal, with jitter.
+   */
+  readonly renewalPhaseMs?: number | undefined
+}
+
+/** A lease as one response showed it. */
+export interface ObservedLease {
+  /** Empty if no client holds it. */
+  readonly holder: string
+  /** Identifies the tenure of the holder. */
+  readonly acquiredAt: string
+  /** 0: the slot was never written. */
+  readonly generation: number
+  /** Milliseconds until it expires, when the witness sent the response. 0: it has expired, or no client holds it. */
+  readonly remainingMs: number
+}
+
+/** The time from winning the lease to the stop. It does not continue after its deadline, even if the lease is renewed. */
+export interface Tenure {
+  readonly acquiredAt: string
+  /** The generation at the start. Constant during the tenure, above that of every earlier tenure of the slot. */
+  readonly fencingToken: number
+  /** The current generation, for the next write. */
+  readonly generation: number
+  /** The leader stops at this time. */
+  readonly deadline: Timeout
+  /** The lease does not expire before this time. */
+  readonly expiry: Timeout
+}
+
+export type StopReason =
+  /** The deadline has passed without a successful renewal. */
+  | 'renew-deadline'
+  /** Another client holds the lease, or it was released. */
+  | 'lease-lost'
+  /** The candidate was cancelled, or handed over. */
+  | 'cancelled'
+
+interface Standby {
+  readonly kind: 'standby'
+  /** `read`: check the lease. `wait`: wait until it is vacant. */
+  readonly next: 'read' | 'wait' | 'acquire'
+  readonly at: Timeout
+  readonly generation: number
+}
+
+interface Leading {
+  readonly kind: 'leading'
+  readonly next: 'renew' | 'read'
+  readonly at: Timeout
+  /** When the last write was sent. The next one follows a retry period later. */
+  readonly writtenAt: Instant
+  readonly tenure: Tenure
+}
+
+interface Stopping {
+  readonly kind: 'stopping'
+  readonly reason: StopReason
+  readonly tenure: Tenure
+}
+
+export type ElectionState = (Standby | Leading | Stopping) & {
+  /** The lowest generation that this candidate can have written. A lease of the same name below it is not its own. */
+  readonly ownFrom: number
+  /** The number of races for a vacant lease that this candidate has lost since it last led. */
+  readonly lostRaces: number
+}
+
+export type Action =
+  | { readonly kind: 'sleep'; readonly ms: number }
+  | { readonly kind: 'read' | 'wait' | 'acquire' | 'renew'; readonly generation: number; readonly timeoutMs: number }
+  | { readonly kind: 'stop'; readonly reason: StopReason; readonly tenure: Tenure }
+
+export type Result =
+  /** A write took effect. */
+  | { readonly kind: 'granted'; readonly lease: ObservedLease }
+  /** A read, or a write that was rejected with the current lease. `waited`: false if the witness did not grant a wait. */
+  | { readonly kind: 'observed'; readonly lease: ObservedLease; readonly waited: boolean }
+  /** A write without a response, or with an error of the server: it may take effect, now or later. */
+  | { readonly kind: 'unknown'; readonly retryAfterMs: number }
+  /** A request without effect: a read without a response, or a rejection that does not show the lease. */
+  | { readonly kind: 'failed'; readonly retryAfterMs: number }
+
+/** The first candidates for a vacant lease send their requests within this part of a retry period, */
+const MIN_RACE_WINDOW = 1 / 50
+/** and after some lost races, which show that there are many of them, within this part. */
+const MAX_RACE_WINDOW = 1 / 4
+/** A renewal is sent up to this part of a retry period early, so that candidates do not stay in step. */
+const RENEWAL_JITTER = 0.1
+
+const at = (since: Instant, ms = 0): Timeout => ({ since, ms })
+
+export const createElection = (now: Instant): ElectionState => ({
+  kind: 'standby',
+  next: 'read',
+  at: at(now),
+  generation: 0,
+  ownFrom: Number.POSITIVE_INFINITY,
+  lostRaces: 0,
+})
+
+/** How long a standby asks to wait: a connection that is silently dead is noticed a retry period later. */
+export const toWaitSeconds = ({ leaseDuration }: ElectionDurations): number =>
+  Math.min(WAIT.max, Math.ceil(leaseDuration / 1_000))
+
+export const hasEnded = ({ deadline }: Tenure, now: Instant): boolean => msUntil(deadline, now) <= 0
+
+/** What to do now. Call it again after a sleep. */
+export const decide = (rules: ElectionRules, state: ElectionState, now: Instant): Action => {
+  if (state.kind === 'stopping') return { kind: 'stop', reason: state.reason, tenure: state.tenure }
+  const waitMs = msUntil(state.at, now)
+  if (state.kind === 'standby') {
+    if (waitMs > 0) return { kind: 'sleep', ms: waitMs }
+    const waitsMs = state.next === 'wait' ? toWaitSeconds(rules) * 1_000 : 0
+    return { kind: state.next, generation: state.generation, timeoutMs: waitsMs + rules.retryPeriod }
+  }
+  const { tenure } = state
+  const leftMs = msUntil(tenure.deadline, now)
+  if (leftMs <= 0) return { kind: 'stop', reason: 'renew-deadline', tenure }
+  if (waitMs > 0) return { kind: 'sleep', ms: Math.min(waitMs, leftMs) }
+  return { kind: state.next, generation: tenure.generation, timeoutMs: Math.min(rules.retryPeriod, leftMs) }
+}
+
+/**
+ * How long a lease is valid, counted from before the request. The witness measures `remainingMs` between the request and
+ * the response, so the lease expires at this time or later.
+ */
+const toTimes = (rules: ElectionRules, lease: ObservedLease, sentAt: Instant): Pick<Tenure, 'deadline' | 'expiry'> => {
+  const remainingMs = Math.min(lease.remainingMs, rules.leaseDuration)
+  return {
+    expiry: at(sentAt, remainingMs),
+    deadline: at(sentAt, remainingMs - (rules.leaseDuration - rules.renewDeadline)),
+  }
+}
+
+const later = (a: Timeout, b: Timeout, now: Instant): Timeout => (msUntil(a, now) > msUntil(b, now) ? a : b)
+
+/** The pause before the next attempt, counted from the start of the last one. */
+const toRetry = (
+  rules: ElectionRules,
+  sentAt: Instant,
+  now: Instant,
+  retryAfterMs: number,
+  random: number,
+): Timeout => {
+  const periodMs = rules.retryPeriod * (1 + JITTER_FACTOR * random)
+  return at(now, Math.max(retryAfterMs, periodMs - elapsedMs(sentAt, now)))
+}
+
+const toRenewal = ({ retryPeriod, renewalPhaseMs }: ElectionRules, sentAt: Instant, random: number): Timeout => {
+  if (renewalPhaseMs === undefined) return at(sentAt, retryPeriod * (1 - RENEWAL_JITTER * random))
+  const sinceLastMs = (sentAt.monotonicMs - renewalPhaseMs) % retryPeriod
+  return at(sentAt, retryPeriod - (sinceLastMs < 0 ? sinceLastMs + retryPeriod : sinceLastMs))
+}
+
+/** A request, as the election sees it. */
+export interface Sent {
+  readonly kind: 'read' | 'wait' | 'acquire' | 'renew'
+  readonly generation: number
+  /** Before the request was sent. */
+  readonly sentAt: Instant
+}
+
+/** The state after a result. `random` is from 0 to 1. */
+export const applyResult = (
+  rules: ElectionRules,
+  state: ElectionState,
+  sent: Sent,
+  result: Result,
+  now: Instant,
+  random: number,
+): ElectionState => {
+  const { sentAt } = sent
+  const ownFrom = sent.kind === 'acquire' ? Math.min(state.ownFrom, sent.generation + 1) : state.ownFrom
+  const isOwn = (lease: ObservedLease) =>
+    lease.remainingMs > 0 && lease.holder === rules.identity && lease.generation >= ownFrom
+  const toStandby = (next: Standby['next'], when: Timeout, generation = 0, lostRaces = state.lostRaces) =>
+    ({ kind: 'standby', next, at: when, generation, ownFrom, lostRaces }) as const
+
+  if (state.kind === 'stopping') return { ...state, ownFrom }
+
+  if (state.kind === 'leading') {
+    const { tenure } = state
+    const stop = (reason: StopReason): ElectionState => ({ ...state, kind: 'stopping', reason })
+    // A process that was stopped past its deadline cannot know what happened in between.
+    if (hasEnded(tenure, now)) return stop('renew-deadline')
+    const writtenAt = sent.kind === 'renew' ? sentAt : state.writtenAt
+    if (result.kind === 'unknown') return { ...state, writtenAt, next: 'read', at: at(now, result.retryAfterMs) }
+    // Without jitter: a leader has few attempts.
+    if (result.kind === 'failed')
+      return { ...state, writtenAt, at: toRetry(rules, sentAt, now, result.retryAfterMs, 0) }
+    const { lease } = result
+    if (!isOwn(lease) || lease.acquiredAt !== tenure.acquiredAt) return stop('lease-lost')
+    const times = toTimes(rules, lease, sentAt)
+    const next: Tenure = {
+      ...tenure,
+      generation: Math.max(lease.generation, tenure.generation),
+      deadline: later(times.deadline, tenure.deadline, now),
+      expiry: later(times.expiry, tenure.expiry, now),
+    }
+    return { ...state, tenure: next, next: 'renew', writtenAt, at: toRenewal(rules, writtenAt, random) }
+  }
+
+  // Counts as a lost race, so that the next attempt comes later if the witness fails quickly.
+  if (result.kind === 'unknown') return toStandby('read', at(now, result.retryAfterMs), 0, state.lostRaces + 1)
+  if (result.kind === 'failed')
+    return toStandby(sent.kind === 'wait' ? 'wait' : 'read', toRetry(rules, sentAt, now, result.retryAfterMs, random))
+  const { lease } = result
+  if (result.kind === 'granted') {
+    const { acquiredAt, generation } = lease
+    const tenure: Tenure = { acquiredAt, generation, fencingToken: generation, ...toTimes(rules, lease, sentAt) }
+    if (hasEnded(tenure, now)) return toStandby('acquire', at(now), generation)
+    const renewal = toRenewal(rules, sentAt, random)
+    return { kind: 'leading', next: 'renew', at: renewal, writtenAt: sentAt, tenure, ownFrom, lostRaces: 0 }
+  }
+  // Of an acquisition without a response, or of a tenure that ended early. A new write gives the tenure its own token.
+  if (isOwn(lease)) return toStandby('acquire', at(now), lease.generation)
+  const lostRaces = state.lostRaces + (sent.kind === 'acquire' ? 1 : 0)
+  if (lease.remainingMs > 0) {
+    const pause = result.waited ? at(now) : toRetry(rules, sentAt, now, 0, random)
+    return toStandby('wait', pause, lease.generation, lostRaces)
+  }
+  const window = Math.min(MAX_RACE_WINDOW, MIN_RACE_WINDOW * 2 ** lostRaces)
+  return toStandby('acquire', at(now, rules.retryPeriod * window * random), lease.generation, lostRaces)
+}
+
+/** The state after a cancellation or the start of a handover: a leader stops. */
+export const cancel = (state: ElectionState): ElectionState =>
+  state.kind === 'leading' ? { ...state, kind: 'stopping', reason: 'cancelled' } : state
+
+/** The state after the callbacks of a tenure: the lease is checked before anything else, `pauseMs` later. */
+export const afterStop = ({ ownFrom }: ElectionState, now: Instant, pauseMs: number): ElectionState => ({
+  kind: 'standby',
+  next: 'read',
+  at: at(now, pauseMs),
+  generation: 0,
+  ownFrom,
+  lostRaces: 0,
+})

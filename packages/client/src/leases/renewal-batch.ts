@@ -1,0 +1,76 @@
+import { MAX_SLOTS, type RenewalResult } from '@pool/contract/lease'
+import { systemTiming, type Timing } from '../timing.ts'
+import type { CallResult, LeaseCalls, LeaseWriteInput } from './lease-calls.ts'
+import { type LeaseClient, toFailure } from './lease-client.ts'
+
+export interface RenewalBatchOptions {
+  readonly leases: LeaseClient
+  /** The holder name of all electors of the batch. */
+  readonly identity: string
+  /** Milliseconds that the first renewal waits for others: 10 by default. */
+  readonly windowMs?: number
+  readonly timing?: Timing
+}
+
+const DEFAULT_WINDOW_MS = 10
+
+interface PendingRenewal {
+  readonly slot: string
+  readonly write: LeaseWriteInput
+  readonly resolve: (result: CallResult) => void
+}
+
+const toCallResult = (result: RenewalResult): CallResult => {
+  if (result.status === 200) return { kind: 'granted', lease: { ...result.lease, remainingMs: result.remainingMs } }
+  if (result.status === 412) {
+    const { lease, remainingMs = 0 } = result
+    return { kind: 'observed', lease: { ...lease, remainingMs }, waited: true }
+  }
+  const error = new Error(`renewLeases: ${result.slot}: ${result.status} ${result.error}`)
+  return { kind: result.status === 403 ? 'failed' : 'unknown', retryAfterMs: 0, error }
+}
+
+/**
+ * Sends the renewals of many electors in one request. Pass the batch as `leases`, and one `renewalPhaseMs`, to each elector:
+ * then all of them renew at the same time.
+ */
+export class RenewalBatch {
+  readonly calls: LeaseCalls
+  readonly #options: RenewalBatchOptions
+  readonly #timing: Timing
+  #pending: PendingRenewal[] = []
+
+  constructor(options: RenewalBatchOptions) {
+    this.#options = options
+    this.#timing = options.timing ?? systemTiming
+    this.calls = { ...options.leases.calls, renew: (slot, write) => this.#renew(slot, write) }
+  }
+
+  #renew(slot: string, write: LeaseWriteInput): Promise<CallResult> {
+    return new Promise(resolve => {
+      this.#pending.push({ slot, write, resolve })
+      if (this.#pending.length === MAX_SLOTS) void this.#flush()
+      else if (this.#pending.length === 1) {
+        this.#timing.schedule(this.#options.windowMs ?? DEFAULT_WINDOW_MS, () => void this.#flush())
+      }
+    })
+  }
+
+  async #flush(): Promise<void> {
+    const batch = this.#pending
+    if (batch.length === 0) return
+    this.#pending = []
+    const { leases, identity } = this.#options
+    try {
+      // An elector limits the time of its own renewal; a request that it no longer waits for has no other effect.
+      const items = batch.map(({ slot, write: { generation, ttlMs } }) => ({ slot, generation, ttlMs }))
+      const results = await leases.renewMany(identity, items)
+      for (const [index, { resolve }] of batch.entries()) {
+        const result = results[index]
+        resolve(result ? toCallResult(result) : { kind: 'unknown', retryAfterMs: 0 })
+      }
+    } catch (error) {
+      for (const { resolve } of batch) resolve(toFailure('write', error))
+    }
+  }
+}
