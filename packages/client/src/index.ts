@@ -1,2 +1,2 @@
-export * from './allocation.ts'
+export * from './allocation/index.ts'
 export * from './leases/index.ts'

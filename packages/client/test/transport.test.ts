@@ -5,7 +5,7 @@ import { DeadlineError, NoResponseError, ProblemError, UnexpectedResponseError }
 import type { AttemptEnd } from '../src/hooks.ts'
 import type { ClientOptions } from '../src/options.ts'
 import { createTransport } from '../src/transport.ts'
-import { FakeTiming } from './fake-timing.ts'
+import { FakeTiming } from './support/fake-timing.ts'
 
 type Reply = Response | Error | 'hangs' | 'hangs and ignores the signal'
 

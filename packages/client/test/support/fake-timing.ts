@@ -1,4 +1,4 @@
-import type { Timing } from '../src/timing.ts'
+import type { Timing } from '../../src/timing.ts'
 
 /**
  * A clock that stands still until nothing else can run, and then jumps to the next timer. `random` is constant.

@@ -1,3 +1,4 @@
+export type { RetryPolicy } from './domain/retry.ts'
 export * from './errors.ts'
 export type { AttemptEnd, AttemptInfo, CallEnd, CallInfo, ClientHooks } from './hooks.ts'
 export type { CallOptions, ClientOptions } from './options.ts'
