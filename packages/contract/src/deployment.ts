@@ -185,9 +185,15 @@ export const deploymentStorage = z.object({
 })
 
 /** The body of a call that runs Terraform on a deployment with object storage. Credentials are never stored. */
-export const deploymentCredentials = deploymentStorage
-  .pick({ objectStorageAccessKey: true, objectStorageSecretKey: true })
-  .meta({ id: 'DeploymentCredentials', description: 'Required if the deployment has object storage.' })
+export const deploymentCredentials = deploymentStorage.pick({
+  objectStorageAccessKey: true,
+  objectStorageSecretKey: true,
+})
+
+/** The body of a destroy. Its fields are validated if the deployment has object storage, and ignored otherwise. */
+export const destroyRequest = deploymentCredentials
+  .partial()
+  .meta({ id: 'DestroyRequest', description: 'The keys are required if the deployment has object storage.' })
 
 /** The whole request, for the OpenAPI document. Faults are reported in the order of its fields. */
 export const deploymentRequest = z

@@ -69,7 +69,30 @@ const current: TypedResponse<typeof lease> = {
   headers: { ...etag, ...remaining, ...conflict },
 }
 
+const sameSlot = { 'path.slot': '$request.path.slot' }
+const sameGeneration = { ...sameSlot, 'header.If-Match': '$response.header.ETag' }
+/** What a client does next with a lease: the entity tag of the response is the `If-Match` of the next write. */
+const leaseLinks = {
+  renew: {
+    operationId: 'writeLease',
+    parameters: sameGeneration,
+    requestBody: { holder: '$response.body#/holder', op: 'renew' },
+  },
+  release: {
+    operationId: 'releaseLease',
+    parameters: { ...sameGeneration, 'header.X-Holder': '$response.body#/holder' },
+  },
+  wait: {
+    operationId: 'readLease',
+    parameters: { ...sameSlot, 'header.If-None-Match': '$response.header.ETag' },
+  },
+  history: { operationId: 'readLeaseHistory', parameters: sameSlot },
+} as const
+const acquireLink = { acquire: { operationId: 'writeLease', parameters: sameGeneration } } as const
+
 const path = z.object({ slot })
+/** OPTIONS does not validate the slot. */
+const anySlotPath = z.object({ slot: z.string() })
 const ifMatch = z.string().regex(GENERATION_TAG).meta({
   description: 'The last known generation: `7`, `"7"` or `W/"7"`; `0` for a slot that was never written.',
   example: '0',
@@ -112,7 +135,12 @@ export const leaseOperations = [
       'X-Lease-Slot': leaseSlot,
     }),
     responses: {
-      200: { description: 'The lease.', schema: lease, headers: { ...etag, ...remaining, ...preferenceApplied } },
+      200: {
+        links: { ...leaseLinks, ...acquireLink },
+        description: 'The lease.',
+        schema: lease,
+        headers: { ...etag, ...remaining, ...preferenceApplied },
+      },
       304: { description: 'The client knows the current generation.', headers: { ...etag, ...preferenceApplied } },
       400: error(`\`invalid-slot\`, \`invalid-until\`; or ${truncated}.`),
       404: { ...neverWritten, headers: preferenceApplied },
@@ -142,11 +170,16 @@ export const leaseOperations = [
     }),
     body: { schema: putLeaseRequest, required: false },
     responses: {
-      200: { description: 'Granted: the new lease.', schema: lease, headers: { ...etag, ...remaining } },
+      200: {
+        links: leaseLinks,
+        description: 'Granted: the new lease.',
+        schema: lease,
+        headers: { ...etag, ...remaining },
+      },
       400: error(
         `\`invalid-slot\`, \`missing-if-match\`, \`invalid-if-match\`, \`invalid-if-none-match\`, \`invalid-json\`, \`invalid-holder\`, \`holder-mismatch\`, \`invalid-ttl\`, \`invalid-op\`; or ${truncated}.`,
       ),
-      412: current,
+      412: { ...current, links: acquireLink },
       503: unavailable,
       ...commonErrors,
     },
@@ -175,7 +208,7 @@ export const leaseOperations = [
     path: '/lease/{slot}',
     tag: 'Lease',
     summary: 'The methods of a lease; needs no token.',
-    pathParams: path,
+    pathParams: anySlotPath,
     responses: { 204: preflight('GET, HEAD, PUT, DELETE, OPTIONS'), 500: internalError },
     isPublic: true,
   },
@@ -200,7 +233,7 @@ export const leaseOperations = [
     path: '/history/{slot}',
     tag: 'Lease',
     summary: 'The methods of a history; needs no token.',
-    pathParams: path,
+    pathParams: anySlotPath,
     responses: { 204: preflight('GET, HEAD, OPTIONS'), 500: internalError },
     isPublic: true,
   },

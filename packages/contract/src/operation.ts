@@ -19,7 +19,7 @@ export interface ResponseSpec {
   readonly mediaType?: string
   /** Descriptions of headers, in addition to those of every response of the service. */
   readonly headers?: Readonly<Record<string, string>>
-  /** By name; unique in the service. */
+  /** By name. */
   readonly links?: Readonly<Record<string, LinkSpec>>
 }
 

@@ -55,6 +55,57 @@ const notStarted = {
     '`provisioning-unavailable`: provisioning is not possible at the moment; `object-storage-unavailable`; `dns-unavailable`: an apply could not look up the TXT record that proves the domain; `database-unavailable`; or `database-read-only`.',
   ),
 }
+const nextPage = (operationId: string, ...pathParams: readonly string[]) => ({
+  nextPage: {
+    operationId,
+    parameters: {
+      'query.cursor': '$response.body#/nextCursor',
+      ...Object.fromEntries(pathParams.map(name => [`path.${name}`, `$request.path.${name}`])),
+    },
+  },
+})
+/** The requests that a client sends with the token of a reservation. `body` is the place of the name. */
+const byName = (body: string) => ({
+  parameters: { 'path.domain': `${body}/poolDomain`, 'path.subdomain': `${body}/subdomain` },
+})
+const withToken = (token: string) => ({
+  parameters: { 'path.domain': '$response.body#/poolDomain' },
+  requestBody: { subdomain: '$response.body#/subdomain', reservationToken: token },
+})
+const nameLinks = (token: string) => ({
+  get: { operationId: 'getAllocation', ...byName('$response.body#') },
+  release: { operationId: 'releaseName', ...withToken(token) },
+})
+const reservedLinks = {
+  ...nameLinks('$response.body#/reservationToken'),
+  renew: { operationId: 'renewReservation', ...withToken('$response.body#/reservationToken') },
+  commit: {
+    operationId: 'commitName',
+    parameters: { 'path.domain': '$response.body#/poolDomain' },
+    requestBody: {
+      subdomain: '$response.body#/subdomain',
+      reservationToken: '$response.body#/reservationToken',
+      sovereignFQDN: '{$response.body#/subdomain}.{$response.body#/poolDomain}',
+    },
+  },
+} as const
+const committedLinks = {
+  ...nameLinks('$request.body#/reservationToken'),
+  update: { operationId: 'updateName', ...withToken('$request.body#/reservationToken') },
+} as const
+const deploymentById = { parameters: { 'path.id': '$response.body#/id' } }
+const deploymentWithToken = {
+  parameters: { ...deploymentById.parameters, 'header.X-Deployment-Token': '$response.body#/deploymentToken' },
+}
+const createdLinks = {
+  get: { operationId: 'getDeployment', ...deploymentById },
+  follow: { operationId: 'followDeployment', ...deploymentById },
+  apply: { operationId: 'applyDeployment', ...deploymentWithToken },
+  plan: { operationId: 'planDeployment', ...deploymentWithToken },
+  destroy: { operationId: 'destroyDeployment', ...deploymentWithToken },
+  unlock: { operationId: 'unlockDeployment', ...deploymentById },
+  remove: { operationId: 'removeDeployment', ...deploymentWithToken },
+} as const
 const deploymentNotFound = error('`not-found`: no such deployment.')
 const validationError = (description: string): TypedResponse<typeof validationProblem> => ({
   description,
@@ -123,7 +174,11 @@ export const operations = [
     body: { schema: a.reserveRequest, required: true },
     responses: {
       ...commonErrors,
-      201: { description: 'Reserved. Only this response contains the token.', schema: a.reserveResponse },
+      201: {
+        links: reservedLinks,
+        description: 'Reserved. Only this response contains the token.',
+        schema: a.reserveResponse,
+      },
       409: {
         description:
           '`conflict`: the name is reserved or active, or infrastructure remains under it; `cooling-off`: it was released, and only its former client can reserve it before `availableAt`.',
@@ -144,8 +199,9 @@ export const operations = [
     body: { schema: a.createCommitRequest({ acceptsLoopback: false }), required: true },
     responses: {
       ...commonErrors,
-      200: { description: 'Active, with published records.', schema: a.commitResponse },
+      200: { links: committedLinks, description: 'Active, with published records.', schema: a.commitResponse },
       202: {
+        links: committedLinks,
         description: 'Active. The records are not published yet; no further request is needed.',
         schema: a.commitPendingResponse,
       },
@@ -216,7 +272,11 @@ export const operations = [
     body: { schema: a.renewRequest, required: true },
     responses: {
       ...commonErrors,
-      200: { description: 'Extended.', schema: a.reservedAllocation },
+      200: {
+        links: { get: { operationId: 'getAllocation', ...byName('$response.body#') } },
+        description: 'Extended.',
+        schema: a.reservedAllocation,
+      },
       403: error(`\`token-mismatch\`: the token does not match this reservation; or ${fromOtherPage}`),
       404: error('`not-found`: the name is not reserved.'),
       409: error('`already-active`: the name is already committed.'),
@@ -237,7 +297,11 @@ export const operations = [
     body: { schema: a.releaseRequest, required: false },
     responses: {
       ...commonErrors,
-      200: { description: 'Released, and its records are deleted.', schema: a.releaseResponse },
+      200: {
+        links: { liftCoolOff: { operationId: 'liftCoolOff', ...byName('$response.body#/freed') } },
+        description: 'Released, and its records are deleted.',
+        schema: a.releaseResponse,
+      },
       202: {
         description: 'Released. Some records are not deleted yet; no further request is needed.',
         schema: a.releasePendingResponse,
@@ -276,7 +340,14 @@ export const operations = [
     responses: {
       ...commonErrors,
       404: listsOnly,
-      200: { description: 'The allocations.', schema: a.listResponse },
+      200: {
+        links: {
+          get: { operationId: 'getAllocation', ...byName('$response.body#/allocations/0') },
+          ...nextPage('listAllocations', 'domain'),
+        },
+        description: 'The allocations.',
+        schema: a.listResponse,
+      },
       422: error('`unsupported-pool`, `invalid-state`, `invalid-limit` or `invalid-cursor`.'),
       503: listUnavailable,
     },
@@ -292,7 +363,7 @@ export const operations = [
     responses: {
       ...commonErrors,
       404: listsOnly,
-      200: { description: 'The transitions.', schema: a.historyResponse },
+      200: { links: nextPage('readHistory', 'domain'), description: 'The transitions.', schema: a.historyResponse },
       422: error('`invalid-format`, `unsupported-pool`, `invalid-limit` or `invalid-cursor`.'),
       503: listUnavailable,
     },
@@ -392,7 +463,11 @@ export const operations = [
     responses: {
       ...commonErrors,
       404: operatorOnly,
-      200: { description: 'The record sets.', schema: a.formerRecordsResponse },
+      200: {
+        links: nextPage('listFormerRecords', 'domain'),
+        description: 'The record sets.',
+        schema: a.formerRecordsResponse,
+      },
       422: error('`invalid-cursor` or `unsupported-pool`.'),
       503: databaseUnavailable,
     },
@@ -429,7 +504,11 @@ export const operations = [
     body: { schema: d.deploymentRequest, required: true },
     responses: {
       ...commonErrors,
-      201: { description: 'Started; `Location` is its URL. Follow `streamURL`.', schema: d.deploymentCreated },
+      201: {
+        links: createdLinks,
+        description: 'Started; `Location` is its URL. Follow `streamURL`.',
+        schema: d.deploymentCreated,
+      },
       400: {
         description: '`invalid-deployment`, with every invalid field; `invalid-json`; or `invalid-idempotency-key`.',
         schema: deploymentProblem,
@@ -455,7 +534,14 @@ export const operations = [
     responses: {
       ...commonErrors,
       404: listsOnly,
-      200: { description: 'A page of deployments.', schema: d.deploymentsResponse },
+      200: {
+        links: {
+          get: { operationId: 'getDeployment', parameters: { 'path.id': '$response.body#/deployments/0/id' } },
+          ...nextPage('listDeployments'),
+        },
+        description: 'A page of deployments.',
+        schema: d.deploymentsResponse,
+      },
       422: error('`invalid-state`, `invalid-limit` or `invalid-cursor`.'),
       503: listUnavailable,
     },
@@ -472,7 +558,11 @@ export const operations = [
     responses: {
       ...commonErrors,
       404: operatorOnly,
-      200: { description: 'A page of entries.', schema: dh.deploymentHistoryResponse },
+      200: {
+        links: nextPage('readDeploymentHistory'),
+        description: 'A page of entries.',
+        schema: dh.deploymentHistoryResponse,
+      },
       422: error('`invalid-format`, `invalid-limit` or `invalid-cursor`.'),
       503: listUnavailable,
     },
@@ -533,7 +623,7 @@ export const operations = [
     summary: 'Destroys the infrastructure but for the bucket, then releases the name.',
     pathParams: deploymentPath,
     headers: deploymentToken,
-    body: { schema: d.deploymentCredentials, required: false },
+    body: { schema: d.destroyRequest, required: false },
     responses: {
       ...commonErrors,
       202: { description: 'Started. Follow `streamURL`.', schema: d.deploymentStarted },
@@ -611,7 +701,14 @@ export const operations = [
     responses: {
       ...commonErrors,
       404: operatorOnly,
-      200: { description: 'A page of claims.', schema: b.bucketClaimsResponse },
+      200: {
+        links: {
+          lift: { operationId: 'liftBucketClaim', parameters: { 'path.bucket': '$response.body#/buckets/0/bucket' } },
+          ...nextPage('listBucketClaims'),
+        },
+        description: 'A page of claims.',
+        schema: b.bucketClaimsResponse,
+      },
       422: error('`invalid-limit` or `invalid-cursor`.'),
       503: listUnavailable,
     },
@@ -793,10 +890,10 @@ export const operations = [
     path: '/docs/{asset}',
     tag: 'Description',
     summary: 'A script or a style sheet of the API reference.',
-    pathParams: z.object({ asset: z.string() }),
+    pathParams: z.object({ asset: z.string().meta({ example: 'swagger-ui.css' }) }),
     responses: {
       ...commonErrors,
-      200: { description: 'The file.', mediaType: 'application/octet-stream', schema: z.string() },
+      200: { description: 'The file.', mediaType: 'text/*', schema: z.string() },
       404: error('`not-found`: no such file.'),
     },
   },

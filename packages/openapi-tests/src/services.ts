@@ -66,7 +66,13 @@ export const startServices = async (): Promise<Services> => {
   cleanup.defer(async () => void (await api.stop()))
   const witness = startNode({
     entry: fileURLToPath(import.meta.resolve('lease-witness/local/main.ts')),
-    env: { PORT: '0', BEARER_TOKENS_CSV: witnessToken, DATA_DIR: join(folder, 'witness'), LOG_LEVEL: 'error' },
+    env: {
+      PORT: '0',
+      BEARER_TOKENS_CSV: witnessToken,
+      DATA_DIR: join(folder, 'witness'),
+      LOG_LEVEL: 'error',
+      MAX_WAIT_SECONDS: '1',
+    },
   })
   // Stopped, never killed: a kill would leave workerd running.
   cleanup.defer(async () => void (await witness.stop()))

@@ -167,7 +167,7 @@ test('the keys of the object storage are fields of requests only', () => {
   const holders = Object.entries(document.components.schemas)
     .filter(([, schema]) => /objectStorage\w*Key/.test(JSON.stringify(schema)))
     .map(([name]) => name)
-  expect(holders).toEqual(['DeploymentRequest', 'ApplyRequest', 'PlanRequest', 'DeploymentCredentials'])
+  expect(holders).toEqual(['DeploymentRequest', 'ApplyRequest', 'PlanRequest', 'DestroyRequest'])
 })
 
 describe('each status of the contract is described for its operation', () => {
