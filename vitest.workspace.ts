@@ -85,6 +85,7 @@ const slowFiles = [
   'deployments/domain-proof',
   'integration/zone-marker',
   'terraform/termination',
+  'testing/test/installed',
   'testing/test/witness',
   'testing/test/allocation-api',
 ]

@@ -76,7 +76,11 @@ const readManifest = async (folder: string): Promise<Record<string, string>> =>
 const toPackageFolder = (path: string): string | null =>
   /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/.exec(path)?.[0] ?? null
 
-const listPackages = async ({ inputs }: Metafile, files: readonly string[]): Promise<readonly BundledPackage[]> => {
+/** The npm packages of which a bundle holds code, and those of `files`, by name. */
+export const listPackages = async (
+  { inputs }: Metafile,
+  files: readonly string[] = [],
+): Promise<readonly BundledPackage[]> => {
   const paths = [...Object.keys(inputs).map(path => resolve(path)), ...files]
   const folders = new Set(paths.map(toPackageFolder).filter(folder => folder !== null))
   const packages = await Promise.all(

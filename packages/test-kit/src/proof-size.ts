@@ -60,6 +60,8 @@ export const longProofs = [
   'service-build/test/production-install',
   'soak/main',
   'test-ceph/test/gateway',
+  'testing/test/installed',
+  'testing/test/killed',
 ] as const
 
 /**

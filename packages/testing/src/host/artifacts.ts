@@ -1,5 +1,3 @@
-import { createHash } from 'node:crypto'
-import { readdir, readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { ServiceSpec } from '../protocol.ts'
@@ -31,12 +29,4 @@ export const artifacts: Artifacts = {
     return bundleWorker()
   },
   cacheFolder: fileURLToPath(new URL('../../node_modules/.cache/testing', import.meta.url)),
-}
-
-/** Identifies the schema of a service. */
-export const hashMigrations = async (kind: ServiceSpec['kind']): Promise<string> => {
-  const folder = artifacts.migrations[kind]
-  const hash = createHash('sha256')
-  for (const file of (await readdir(folder)).sort()) hash.update(file).update(await readFile(join(folder, file)))
-  return hash.digest('hex')
 }

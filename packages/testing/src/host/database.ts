@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { createHash, randomUUID } from 'node:crypto'
 import { existsSync, mkdirSync } from 'node:fs'
-import { rename, rm } from 'node:fs/promises'
+import { readdir, readFile, rename, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -11,7 +11,7 @@ import { ensureDatabase, type Postgres, startPostgres } from '@pool/dev-server/p
 import { findBinaries } from '@pool/dev-server/postgres-binaries'
 import postgres from 'postgres'
 import type { ServiceSpec } from '../protocol.ts'
-import { artifacts, hashMigrations } from './artifacts.ts'
+import { artifacts } from './artifacts.ts'
 import { toClockScript } from './database-clock.ts'
 
 /**
@@ -23,6 +23,14 @@ const DATABASE = 'service'
 const LOCK_POLL_MS = 50
 /** Another process creates the template meanwhile, or hangs. */
 const LOCK_TIMEOUT_MS = 60_000
+
+/** Identifies the schema of a service. */
+const hashMigrations = async (kind: ServiceSpec['kind']): Promise<string> => {
+  const folder = artifacts.migrations[kind]
+  const hash = createHash('sha256')
+  for (const file of (await readdir(folder)).sort()) hash.update(file).update(await readFile(join(folder, file)))
+  return hash.digest('hex')
+}
 
 const copyFolder = async (from: string, to: string): Promise<void> => {
   // Keeps the owner, which is not this user if this process runs as root.
