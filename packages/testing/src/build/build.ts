@@ -66,7 +66,7 @@ const buildTypes = async (outDir: string): Promise<void> => {
   await promisify(execFile)(process.execPath, [compiler, '-p', join(root, 'tsconfig.build.json'), '--outDir', outDir])
   for (const file of await readdir(outDir)) {
     // The compiler keeps the names of the sources in declarations.
-    const text = (await readFile(join(outDir, file), 'utf8')).replaceAll(/(from '\.[^']*)\.ts'/g, "$1.js'")
+    const text = (await readFile(join(outDir, file), 'utf8')).replaceAll(/(['"]\.[^'"]*)\.ts(?=['"])/g, '$1.js')
     await writeFile(join(outDir, file), text)
   }
 }
