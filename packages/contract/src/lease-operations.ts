@@ -19,7 +19,7 @@ import {
   slot,
 } from './lease.ts'
 import { leaseProblem } from './lease-problem.ts'
-import type { Operation, ResponseSpec, TypedResponse } from './operation.ts'
+import type { Operation, ResponseSpec } from './operation.ts'
 
 const etag = { ETag: 'The generation as an entity tag, `"7"`.' }
 const remaining = {
@@ -35,7 +35,15 @@ const preferenceApplied = {
   'Preference-Applied': 'The wait that was granted, `wait=25`; only in the response to a read that could wait.',
 }
 
-const error = (description: string, headers?: ResponseSpec['headers']): TypedResponse<typeof leaseProblem> => ({
+// Named types: a declaration spells out every other schema.
+interface ErrorResponse extends ResponseSpec {
+  readonly schema: typeof leaseProblem
+}
+interface LeaseResponse extends ResponseSpec {
+  readonly schema: typeof lease
+}
+
+const error = (description: string, headers?: ResponseSpec['headers']): ErrorResponse => ({
   description,
   schema: leaseProblem,
   ...(headers ? { headers } : {}),
@@ -59,11 +67,11 @@ const forbidden = error('`forbidden`: the policy of the token does not permit th
 const tooMany = error('`too-many-requests`: the token has used up its requests per minute.', retryAfter)
 const commonErrors = { 401: unauthorized, 403: forbidden, 413: tooLarge, 429: tooMany, 500: internalError }
 const truncated = '`invalid-request`: the request body was truncated'
-const neverWritten: TypedResponse<typeof leaseProblem> = {
+const neverWritten: ErrorResponse = {
   description: '`not-found`: the slot was never written.',
   schema: leaseProblem,
 }
-const current: TypedResponse<typeof lease> = {
+const current: LeaseResponse = {
   description: 'Not written: the current lease.',
   schema: lease,
   headers: { ...etag, ...remaining, ...conflict },

@@ -23,11 +23,6 @@ export interface ResponseSpec {
   readonly links?: Readonly<Record<string, LinkSpec>>
 }
 
-/** A response whose schema is known to the compiler, so that clients can derive types from it. */
-export interface TypedResponse<Schema extends z.ZodType> extends ResponseSpec {
-  readonly schema: Schema
-}
-
 /** One operation of a service, from which its OpenAPI document is generated. */
 export interface Operation {
   readonly id: string

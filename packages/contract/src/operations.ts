@@ -8,10 +8,18 @@ import * as dh from './deployment-history.ts'
 import * as dc from './domain-challenge.ts'
 import { idempotencyKey, poolDomain, subdomain } from './fields.ts'
 import { health, probe } from './health.ts'
-import type { Operation, TypedResponse } from './operation.ts'
+import type { Operation, ResponseSpec } from './operation.ts'
 import { exportLine, importQuery, importResponse } from './transfer.ts'
 
-const error = (description: string): TypedResponse<typeof problem> => ({ description, schema: problem })
+// Named types: a declaration that spells out every error code at every response has 800 KB.
+interface ErrorResponse extends ResponseSpec {
+  readonly schema: typeof problem
+}
+interface ValidationErrorResponse extends ResponseSpec {
+  readonly schema: typeof validationProblem
+}
+
+const error = (description: string): ErrorResponse => ({ description, schema: problem })
 const fromOtherPage = '`forbidden`: a web page of another origin sent the request.'
 /** Of every operation. */
 const commonErrors = {
@@ -107,7 +115,7 @@ const createdLinks = {
   remove: { operationId: 'removeDeployment', ...deploymentWithToken },
 } as const
 const deploymentNotFound = error('`not-found`: no such deployment.')
-const validationError = (description: string): TypedResponse<typeof validationProblem> => ({
+const validationError = (description: string): ValidationErrorResponse => ({
   description,
   schema: validationProblem,
 })

@@ -1,0 +1,93 @@
+import { execFileSync } from 'node:child_process'
+import { globSync } from 'node:fs'
+import { readFile, rm, writeFile } from 'node:fs/promises'
+import { dirname, join, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { gzipSync } from 'node:zlib'
+import { build, type Plugin, stop } from 'esbuild'
+
+/** Builds the package into `dist`: ES modules with the contract bundled in, and their types. */
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const dist = join(root, 'dist')
+const types = join(dist, 'types')
+
+/** The entry points, by the name of the file that each becomes. */
+const ENTRIES = { index: 'src/index.ts', allocation: 'src/allocation/index.ts', leases: 'src/leases/index.ts' }
+
+const LITERAL = /(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?:[^`\\]|\\.)*`)/.source
+
+/**
+ * The texts of the OpenAPI documents, and those of the errors that the service sends. They are a third of the code, and no
+ * client reads them.
+ */
+const UNREAD_TEXTS: readonly RegExp[] = [
+  new RegExp(`(\\b(?:description|summary):\\s*)${LITERAL}`, 'g'),
+  new RegExp(`(\\b(?:error|validationError)\\(\\s*)${LITERAL}`, 'g'),
+  new RegExp(`(\\brule\\(\\s*'[a-z-]+',\\s*)${LITERAL}`, 'g'),
+]
+
+const omitUnreadTexts: Plugin = {
+  name: 'omit-unread-texts',
+  setup({ onLoad }) {
+    onLoad({ filter: /\/contract\/src\/.*\.ts$/ }, async ({ path }) => {
+      const source = await readFile(path, 'utf8')
+      return { contents: UNREAD_TEXTS.reduce((text, unread) => text.replace(unread, "$1''"), source), loader: 'ts' }
+    })
+  },
+}
+
+const bundle = async (): Promise<void> => {
+  // Without the stop, esbuild's process lives as long as this one.
+  const { warnings } = await build({
+    absWorkingDir: root,
+    entryPoints: ENTRIES,
+    outdir: dist,
+    bundle: true,
+    splitting: true,
+    chunkNames: 'shared-[hash]',
+    platform: 'neutral',
+    format: 'esm',
+    // Node 20, workerd, and browsers of 2023.
+    target: 'es2022',
+    external: ['zod'],
+    minify: true,
+    // With the sources in it, a debugger shows them.
+    sourcemap: true,
+    plugins: [omitUnreadTexts],
+    logLevel: 'silent',
+  }).finally(stop)
+  if (warnings.length > 0) throw new Error(warnings.map(({ text }) => text).join('\n'))
+}
+
+/** The declarations name the contract by its package, which is not published with this one. */
+const bundleTypes = async (): Promise<void> => {
+  execFileSync('tsc', ['-p', 'tsconfig.build.json'], { cwd: root, stdio: 'inherit' })
+  const exports: Record<string, string> = JSON.parse(
+    await readFile(join(root, '../contract/package.json'), 'utf8'),
+  ).exports
+  for (const file of globSync('**/*.d.ts', { cwd: types })) {
+    const path = join(types, file)
+    const toContract = (subpath: string): string => {
+      const source = exports[`.${subpath}`]
+      if (source === undefined) throw new Error(`${file} imports @pool/contract${subpath}, which does not exist`)
+      const target = relative(dirname(path), join(types, 'contract', source))
+      return target.startsWith('.') ? target : `./${target}`
+    }
+    const text = (await readFile(path, 'utf8'))
+      .replace(
+        /(['"])@pool\/contract(\/[\w-]+)?\1/g,
+        (_, quote: string, subpath = '') => `${quote}${toContract(subpath)}${quote}`,
+      )
+      .replace(/(from |import\()(['"])(\.{1,2}\/[^'"]+)\.ts\2/g, '$1$2$3.js$2')
+    await writeFile(path, text)
+  }
+}
+
+await rm(dist, { recursive: true, force: true })
+await bundle()
+await bundleTypes()
+for (const file of globSync('*.js', { cwd: dist })) {
+  const code = await readFile(join(dist, file))
+  process.stdout.write(`${file}: ${code.length} bytes, ${gzipSync(code).length} gzipped\n`)
+}
