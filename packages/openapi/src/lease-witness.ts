@@ -14,8 +14,3 @@ export const leaseWitnessDocument = (): object =>
     },
     bearer: { name: 'token', description: 'A token from the allow-list.', isOptional: false },
   })
-
-/** The text of the file in docs/. */
-export const leaseWitnessText = (): string => `${JSON.stringify(leaseWitnessDocument(), null, 2)}\n`
-
-export const leaseWitnessFile = new URL('../../../docs/reference/lease-witness.openapi.json', import.meta.url)

@@ -1,4 +1,13 @@
 import { writeFileSync } from 'node:fs'
-import { leaseWitnessFile, leaseWitnessText } from './lease-witness.ts'
+import { parseArgs } from 'node:util'
+import { documentFiles, toFileText } from './files.ts'
 
-writeFileSync(leaseWitnessFile, leaseWitnessText())
+// `pnpm run openapi` writes the documents to docs/reference. `pnpm run openapi --released`, at a release: they also become
+// the documents that later ones must not break.
+
+const { values } = parseArgs({ options: { released: { type: 'boolean', default: false } } })
+for (const { create, current, released } of documentFiles) {
+  const document = create()
+  writeFileSync(current, toFileText(document))
+  if (values.released) writeFileSync(released, `${JSON.stringify(document)}\n`)
+}

@@ -1,14 +1,9 @@
-import { readFileSync } from 'node:fs'
 import { leaseOperations } from '@pool/contract/lease-operations'
 import { leaseErrorCodes } from '@pool/contract/lease-problem'
 import { expect, test } from 'vitest'
-import { leaseWitnessDocument, leaseWitnessFile, leaseWitnessText } from '../src/lease-witness.ts'
+import { leaseWitnessDocument } from '../src/lease-witness.ts'
 
-const text = readFileSync(leaseWitnessFile, 'utf8')
-
-test('the file matches the contract; `pnpm run openapi` writes it', () => {
-  expect(text).toBe(leaseWitnessText())
-})
+const text = JSON.stringify(leaseWitnessDocument(), null, 2)
 
 test('it is OpenAPI 3.1, and every reference resolves to a schema', () => {
   const { openapi, components } = JSON.parse(text)

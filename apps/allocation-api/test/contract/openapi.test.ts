@@ -1,8 +1,8 @@
 import { operations } from '@pool/contract'
+import { allocationApiDocument } from '@pool/openapi/allocation-api'
 import { beforeAll, describe, expect, test } from 'vitest'
 import * as z from 'zod'
 import { createApp } from '../../src/http/app.ts'
-import { openApiDocument } from '../../src/http/open-api.ts'
 import type { Listener } from '../../src/http/types.ts'
 import { unusedDependencies } from '../support/fake-services-app.ts'
 import { startTestService } from '../support/service.ts'
@@ -89,7 +89,7 @@ test('without lists only the lists are missing; the in-cluster listener has no o
 })
 
 test('the served document is generated from the contract', () => {
-  expect(JSON.parse(text)).toEqual(JSON.parse(JSON.stringify(openApiDocument())))
+  expect(JSON.parse(text)).toEqual(JSON.parse(JSON.stringify(allocationApiDocument())))
 })
 
 test('operation ids are unique', () => {

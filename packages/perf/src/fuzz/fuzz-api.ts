@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openApiDocument } from 'allocation-api/src/http/open-api.ts'
+import { allocationApiDocument } from '@pool/openapi/allocation-api'
 import { type Exchange, TRUNCATED } from './connection.ts'
 import { type Client, drive } from './drive.ts'
 import { ALLOWED_ORIGIN, type ApiEnvironment } from './environment/api.ts'
@@ -64,7 +64,7 @@ const toNameEvent = (exchange: Exchange): Omit<NameEvent, 'sentAt' | 'answeredAt
 /** Both listeners of the API: at the start and the end without faults, in between without its database, then without DNS. */
 export const fuzzApi = async (options: ApiRunOptions): Promise<void> => {
   const { environment, requests, seed, mark, markPattern, tokens, stats, say } = options
-  const document = readDocument(openApiDocument(), { problem: 'Problem' })
+  const document = readDocument(allocationApiDocument(), { problem: 'Problem' })
   const clients = Array.from({ length: CLIENTS }, (_, number): Client => {
     const isOperator = number % 4 === 0
     const token = isOperator ? environment.operatorToken : null

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import { openApiDocument } from 'allocation-api/src/http/open-api.ts'
+import { allocationApiDocument } from '@pool/openapi/allocation-api'
 import { expect, test } from 'vitest'
 import { drive } from '../../src/fuzz/drive.ts'
 import type { FuzzWorkload } from '../../src/fuzz/generate/workload.ts'
@@ -30,7 +30,7 @@ const driveAgainst = async (
     deadlineMs: 60_000,
     phase: () => 'up',
     rules: {
-      document: readDocument(openApiDocument(), { problem: 'Problem' }),
+      document: readDocument(allocationApiDocument(), { problem: 'Problem' }),
       mark: createMarkPattern('MARKmark'),
       isToken: () => false,
       isFromPlatform: () => false,

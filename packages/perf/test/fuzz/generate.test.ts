@@ -1,6 +1,6 @@
+import { allocationApiDocument } from '@pool/openapi/allocation-api'
 import { leaseWitnessDocument } from '@pool/openapi/lease-witness'
 import { HttpResponse } from '@pool/test-kit/http1.ts'
-import { openApiDocument } from 'allocation-api/src/http/open-api.ts'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { createApiWorkload } from '../../src/fuzz/generate/api-workload.ts'
@@ -15,7 +15,7 @@ import { createWitnessWorkload } from '../../src/fuzz/generate/witness-workload.
 import { readDocument } from '../../src/fuzz/oracle/document.ts'
 import { encodeFuzzRequest, type FuzzRequest, requestText } from '../../src/fuzz/request.ts'
 
-const api = readDocument(openApiDocument(), { problem: 'Problem' })
+const api = readDocument(allocationApiDocument(), { problem: 'Problem' })
 const witness = readDocument(leaseWitnessDocument(), { problem: 'LeaseProblem', greedy: ['slot'] })
 const createApi = () => createApiWorkload({ document: api, number: 0, mark: 'MARK', token: 'operator' })
 const createWitness = () => createWitnessWorkload({ document: witness, number: 0, token: 'region' })

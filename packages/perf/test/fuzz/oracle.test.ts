@@ -1,5 +1,5 @@
+import { allocationApiDocument } from '@pool/openapi/allocation-api'
 import { HttpResponse } from '@pool/test-kit/http1.ts'
-import { openApiDocument } from 'allocation-api/src/http/open-api.ts'
 import { describe, expect, test } from 'vitest'
 import { type RequestOutcome, TRUNCATED } from '../../src/fuzz/connection.ts'
 import { readDocument } from '../../src/fuzz/oracle/document.ts'
@@ -12,7 +12,7 @@ import type { FuzzRequest } from '../../src/fuzz/request.ts'
 const MARK = 'ZqSecretMark42xK'
 const TOKEN = 'a3bb189e-8bf9-4c1a-9f3e-0123456789ab'
 const rules: Rules = {
-  document: readDocument(openApiDocument(), { problem: 'Problem' }),
+  document: readDocument(allocationApiDocument(), { problem: 'Problem' }),
   isExplained: code => code === 'database-unavailable',
   isFromPlatform: () => false,
   mark: createMarkPattern(MARK),

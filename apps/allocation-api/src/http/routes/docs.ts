@@ -18,7 +18,9 @@ const readAsset = (name: string) => readFile(require.resolve(`swagger-ui-dist/${
 let openApiText: Promise<string> | undefined
 /** Generated at the first request, because that takes longer than the rest of a start. */
 const readOpenApiText = (): Promise<string> => {
-  openApiText ??= import('../open-api.ts').then(({ openApiDocument }) => JSON.stringify(openApiDocument()))
+  openApiText ??= import('@pool/openapi/allocation-api').then(({ allocationApiDocument }) =>
+    JSON.stringify(allocationApiDocument()),
+  )
   return openApiText
 }
 

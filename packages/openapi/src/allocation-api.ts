@@ -1,8 +1,8 @@
 import { deploymentEvent, operations } from '@pool/contract'
-import { createOpenApiDocument } from '@pool/openapi'
+import { createOpenApiDocument } from './document.ts'
 
-/** The OpenAPI 3.1 document of the API. */
-export const openApiDocument = (): object =>
+/** The OpenAPI document of the allocation API, which serves it at `/openapi.json`. */
+export const allocationApiDocument = (): object =>
   createOpenApiDocument({
     title: 'Pool subdomain allocation',
     description: 'The authority for which subdomains of a pool domain are reserved or active.',
