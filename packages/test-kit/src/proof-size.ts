@@ -44,6 +44,8 @@ export const longProofs = [
   'chaos/slow-readers',
   'chaos/update-under-load',
   'chaos/upgrade',
+  'client/test/leases/failover',
+  'client/test/leases/tenures',
   'deployments/lifetimes-e2e',
   'deployments/random-tenants',
   'examples-tests/test/go',

@@ -13,6 +13,8 @@ export interface TcpProxy {
   delay(ms: number): void
   /** Responds with these bytes to the next data of each client and ends its connection; undefined: forwards again. */
   respondWith(bytes: string | undefined): void
+  /** True: what the server sends is lost, what the clients send is forwarded. False: forwards both again. */
+  dropResponses(isDropping: boolean): void
   /** True: resets all connections, new ones too. False: accepts connections again. */
   refuse(isRefusing: boolean): void
   /** Silences the current connections permanently and serves new ones, as a failover from a vanished server does. */
@@ -39,6 +41,7 @@ export const startTcpProxy = async (target: number): Promise<TcpProxy> => {
   let frozen = false
   let refusing = false
   let delayMs = 0
+  let dropping = false
   let response: string | undefined
   const cutAll = () => {
     for (const { near } of pairs) near.resetAndDestroy()
@@ -61,6 +64,7 @@ export const startTcpProxy = async (target: number): Promise<TcpProxy> => {
         after: (ms, then) => void setTimeout(then, ms),
       })
       from.on('data', bytes => {
+        if (dropping && from === pair.far) return
         if (response !== undefined && from === near) near.end(response)
         else forward(bytes, delayMs)
       })
@@ -94,6 +98,9 @@ export const startTcpProxy = async (target: number): Promise<TcpProxy> => {
     },
     respondWith(bytes) {
       response = bytes
+    },
+    dropResponses(isDropping) {
+      dropping = isDropping
     },
     refuse(isRefusing) {
       refusing = isRefusing

@@ -12,10 +12,10 @@ import {
 import { chooseClockStep, SteppedClock } from '@pool/test-kit/linearizability/witness-clock.ts'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { createPrng } from '@pool/test-kit/prng.ts'
+import { createProcessClock, missingProcessClock, type ProcessClock } from '@pool/test-kit/process-clock.ts'
 import { MIN_LONG_PROOF_SCALE, proofScale, proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Client, type ClientResponse, createClient, parseLease, writeLease } from './support/client.ts'
-import { createProcessClock, missingProcessClock, type ProcessClock } from './support/process-clock.ts'
 import { HISTORY_SLOTS, recordHistory } from './support/record-history.ts'
 import { type RunningWitness, startRestartableWitness, temporaryDirectory } from './support/witness.ts'
 

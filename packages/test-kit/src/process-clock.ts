@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
-import { closeSync, openSync, writeFileSync, writeSync } from 'node:fs'
+import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { temporaryDirectory } from './witness.ts'
 
 /** The wall clock of processes that are started with `env`. */
 export interface ProcessClock extends Disposable {
@@ -28,9 +28,9 @@ export const missingProcessClock: string | undefined =
     : 'setting the clock of a process needs Linux and a C compiler (apt-get install gcc libc6-dev)'
 
 export const createProcessClock = (): ProcessClock => {
-  const directory = temporaryDirectory()
-  const library = join(directory.path, 'step-clock.so')
-  const offset = join(directory.path, 'offset')
+  const directory = mkdtempSync(join(tmpdir(), 'process-clock-'))
+  const library = join(directory, 'step-clock.so')
+  const offset = join(directory, 'offset')
   execFileSync('cc', ['-O2', '-shared', '-fPIC', '-o', library, SOURCE])
   writeFileSync(offset, new BigInt64Array([0n]))
   const file = openSync(offset, 'r+')
@@ -39,7 +39,7 @@ export const createProcessClock = (): ProcessClock => {
     setAhead: aheadMs => void writeSync(file, new BigInt64Array([BigInt(aheadMs)]), 0, 8, 0),
     [Symbol.dispose]: () => {
       closeSync(file)
-      directory[Symbol.dispose]()
+      rmSync(directory, { recursive: true, force: true })
     },
   }
 }

@@ -1,0 +1,156 @@
+import { openSync, writeSync } from 'node:fs'
+import { createInterface } from 'node:readline'
+import type { Lease, RenewLeasesResponse } from '@pool/contract/lease'
+import { LeaseElector } from '../../../src/leases/elector.ts'
+import { LeaseClient } from '../../../src/leases/lease-client.ts'
+import { RenewalBatch } from '../../../src/leases/renewal-batch.ts'
+import { type LeadershipContext, LeadershipLostError } from '../../../src/leases/tenure-context.ts'
+
+/**
+ * A process with an elector for each slot. It appends what happens to a file, one line for each event, which the kernel puts
+ * into one order with the lines of the other candidates: `<ms> <name> <event> <slot> <data>`. The times are those of
+ * CLOCK_MONOTONIC, which all processes of the machine share and no test sets.
+ *
+ * - `start <slot> <token>`, `stop <slot> <reason> <deadline>`: the callbacks.
+ * - `write <slot> <token>`: a write to the protected resource, with the check of the tenure.
+ * - `late <slot> <token>`: a write of an earlier tenure without the check, as if it had been in flight.
+ * - `gap - <from> <to>`: the event loop did not run.
+ * - `violation <slot> <text>`, `reports - <count>`: calls of `isLeader`.
+ */
+
+const {
+  URL: url = '',
+  TOKEN: token = '',
+  NAME: name = '',
+  SLOTS = '',
+  EVENTS = '',
+  DURATIONS = '{}',
+  BATCH,
+} = process.env
+const durations: { leaseDuration: number; renewDeadline: number; retryPeriod: number } = JSON.parse(DURATIONS)
+const MARGIN_MS = durations.leaseDuration - durations.renewDeadline
+const HEARTBEAT_MS = 10
+const MIN_GAP_MS = 50
+const LATE_WRITE_MS = 2 * durations.leaseDuration
+const WRITE_CHANCE = 0.01
+
+const now = () => Number(process.hrtime.bigint()) / 1e6
+const events = openSync(EVENTS, 'a')
+const report = (event: string, slot: string, ...data: (string | number)[]) =>
+  writeSync(events, `${now().toFixed(3)} ${name} ${event} ${slot} ${data.join(' ')}\n`)
+
+/** The deadline of each slot, from the requests and responses on the wire. */
+const deadlines = new Map<string, number>()
+const extend = (slot: string, lease: Lease, remainingMs: number, sentAt: number) => {
+  if (lease.holder !== name) return
+  const deadline = sentAt + Math.min(remainingMs, durations.leaseDuration) - MARGIN_MS
+  deadlines.set(slot, Math.max(deadlines.get(slot) ?? 0, deadline))
+}
+
+const recordingFetch: typeof fetch = async (input, init) => {
+  const sentAt = now()
+  const response = await fetch(input, init)
+  const text = await response.text()
+  const { pathname } = new URL(String(input))
+  if (response.status === 200 && pathname === '/leases/renew') {
+    const { results }: RenewLeasesResponse = JSON.parse(text)
+    for (const result of results) {
+      if (result.status === 200) extend(result.slot, result.lease, result.remainingMs, sentAt)
+    }
+  } else if (response.status === 200) {
+    const remainingMs = Number(response.headers.get('Lease-Remaining-Ms') ?? 0)
+    extend(decodeURIComponent(pathname.slice('/lease/'.length)), JSON.parse(text), remainingMs, sentAt)
+  }
+  return new Response(text === '' ? null : text, { status: response.status, headers: response.headers })
+}
+
+const client = new LeaseClient({ baseUrl: url, token, fetch: recordingFetch })
+const leases = BATCH === '1' ? new RenewalBatch({ leases: client, identity: name }) : client
+const stop = new AbortController()
+
+interface Candidacy {
+  readonly slot: string
+  readonly elector: LeaseElector
+  context?: LeadershipContext
+}
+
+const write = { write: (fencingToken: number, slot: string) => report('write', slot, fencingToken) }
+
+const candidacies = SLOTS.split(',').map((slot): Candidacy => {
+  const candidacy: Candidacy = {
+    slot,
+    elector: new LeaseElector({
+      ...durations,
+      leases,
+      slot,
+      identity: name,
+      ...(BATCH === '1' && { renewalPhaseMs: 0 }),
+      callbacks: {
+        onStartedLeading: context => {
+          report('start', slot, context.fencingToken)
+          candidacy.context = context
+          context.guard(write).write(slot)
+        },
+        onStoppedLeading: reason => {
+          report('stop', slot, reason, (deadlines.get(slot) ?? 0).toFixed(3))
+          const lateToken = candidacy.context?.fencingToken
+          setTimeout(() => report('late', slot, lateToken ?? 0), LATE_WRITE_MS).unref()
+        },
+      },
+    }),
+  }
+  return candidacy
+})
+
+let reports = 0
+/** Calls `isLeader` for every slot. */
+const sample = () => {
+  for (const { slot, elector, context } of candidacies) {
+    const calledAt = now()
+    const deadline = deadlines.get(slot) ?? 0
+    if (!elector.isLeader()) continue
+    reports += 1
+    if (calledAt > deadline)
+      report('violation', slot, `leads ${(calledAt - deadline).toFixed(3)} ms after its deadline`)
+    if (!context?.isLeader()) continue
+    if (context.signal.aborted) report('violation', slot, 'the signal is aborted while it leads')
+    if (Math.random() > WRITE_CHANCE) continue
+    try {
+      context.guard(write).write(slot)
+    } catch (error) {
+      if (!(error instanceof LeadershipLostError)) throw error
+    }
+  }
+}
+
+let lastBeat = now()
+setInterval(() => {
+  const beat = now()
+  if (beat - lastBeat > MIN_GAP_MS) report('gap', '-', lastBeat.toFixed(3), beat.toFixed(3))
+  lastBeat = beat
+  sample()
+}, HEARTBEAT_MS)
+
+const flag = new Int32Array(new SharedArrayBuffer(4))
+const block = (ms: number) => {
+  for (const end = now() + ms; now() < end; ) {
+    Atomics.wait(flag, 0, 0, HEARTBEAT_MS)
+    sample()
+  }
+}
+
+createInterface(process.stdin)
+  .on('line', line => {
+    const [command, argument = ''] = line.split(' ')
+    if (command === 'block') block(Number(argument))
+    else if (command === 'hand-over') {
+      const led = candidacies.filter(({ elector }) => elector.isLeader())
+      led[Math.floor(Math.random() * led.length)]?.elector.handOver()
+    } else if (command === 'stop') stop.abort()
+  })
+  .on('close', () => process.exit())
+
+process.stdout.write('ready\n')
+await Promise.all(candidacies.map(({ elector }) => elector.run(stop.signal)))
+report('reports', '-', reports)
+process.exit()

@@ -1,0 +1,163 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
+import { createPrng } from '@pool/test-kit/prng.ts'
+import { createProcessClock, missingProcessClock } from '@pool/test-kit/process-clock.ts'
+import { proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
+import { startTcpProxy, type TcpProxy } from '@pool/test-kit/tcp-proxy.ts'
+import { describe, expect, test } from 'vitest'
+import { type CandidateProcess, startCandidate } from './support/candidates.ts'
+import { countStarts, summarizeTenures, type TenureSummary } from './support/tenure-log.ts'
+import { startWitness } from './support/witness.ts'
+
+const TENURES = proofSize(10_000, 300)
+const DURATIONS = { leaseDuration: 1_500, renewDeadline: 1_000, retryPeriod: 300 } as const
+const CANDIDATES = 6
+const SLOTS = Array.from({ length: 120 }, (_, index) => `slot-${index}`)
+const MAX_FREEZE_MS = 60_000
+const HOUR_MS = 3_600_000
+/** The mean time between two handovers of all candidates. */
+const MEAN_HANDOVER_MS = 40
+/** The time between two faults of a candidate. */
+const MAX_CALM_MS = 800
+
+const FAULTS = [
+  [8, 'freeze'],
+  [3, 'clock step'],
+  [3, 'partition'],
+  [3, 'dropped responses'],
+  [2, 'reset connections'],
+  [2, 'slow witness'],
+  [4, 'blocked event loop'],
+] as const
+type FaultKind = (typeof FAULTS)[number][1]
+
+interface InjectedFault {
+  readonly candidate: string
+  readonly kind: FaultKind
+  readonly from: number
+  to: number
+}
+
+/** CLOCK_MONOTONIC, as in the events of the candidates. */
+const now = () => Number(process.hrtime.bigint()) / 1e6
+
+/** A tenure that ends this long after the end of a fault is counted as ended by the fault. */
+const AFTERMATH_MS = DURATIONS.leaseDuration
+
+const countByFault = (summary: TenureSummary, faults: readonly InjectedFault[]): Record<string, number> => {
+  const counts: Record<string, number> = {}
+  for (const { candidate, at, reason } of summary.tenuresEndedAt) {
+    const fault = faults.findLast(
+      ({ candidate: name, from, to }) => name === candidate && at >= from && at <= to + AFTERMATH_MS,
+    )
+    const key = reason === 'cancelled' ? 'handover' : (fault?.kind ?? 'other')
+    counts[key] = (counts[key] ?? 0) + 1
+  }
+  return counts
+}
+
+describe.skipIf(shouldSkip(missingProcessClock))('tenures of real processes under faults', () => {
+  test('no overlap while the processes run, no report of leadership after the deadline, no late write', {
+    timeout: 60_000 + 200 * TENURES,
+  }, async () => {
+    const seed = Date.now() % 2 ** 31
+    const random = createPrng(seed)
+    const folder = mkdtempSync(join(tmpdir(), 'tenures-'))
+    const events = join(folder, 'events')
+    writeFileSync(events, '')
+    const faults: InjectedFault[] = []
+    const stop = new AbortController()
+    const pause = (ms: number) => sleep(ms, undefined, { signal: stop.signal }).catch(() => {})
+
+    const inject = async (
+      candidate: CandidateProcess,
+      proxy: TcpProxy,
+      setClock: (aheadMs: number) => void,
+    ): Promise<void> => {
+      const kind = random.pickWeighted(FAULTS)
+      const shortMs = random.below(3 * DURATIONS.leaseDuration)
+      const ms = kind === 'freeze' && random.chance(0.1) ? random.below(MAX_FREEZE_MS) : shortMs
+      const fault: InjectedFault = { candidate: candidate.name, kind, from: now(), to: Number.POSITIVE_INFINITY }
+      faults.push(fault)
+      if (kind === 'freeze') candidate.signal('SIGSTOP')
+      else if (kind === 'clock step') setClock(random.pick([1, -1]) * random.below(random.pick([2_000, HOUR_MS])))
+      else if (kind === 'partition') proxy.freeze()
+      else if (kind === 'dropped responses') proxy.dropResponses(true)
+      else if (kind === 'slow witness') proxy.delay(random.below(DURATIONS.leaseDuration))
+      else if (kind === 'reset connections') proxy.resetAll()
+      else candidate.send(`block ${ms}`)
+      if (kind !== 'clock step' && kind !== 'reset connections') await pause(ms)
+      if (kind === 'freeze') candidate.signal('SIGCONT')
+      proxy.thaw()
+      proxy.dropResponses(false)
+      proxy.delay(0)
+      fault.to = now()
+    }
+
+    await using cleanup = new AsyncDisposableStack()
+    cleanup.defer(() => rmSync(folder, { recursive: true, force: true }))
+    const { port, token } = cleanup.use(await startWitness())
+    const candidates = await Promise.all(
+      Array.from({ length: CANDIDATES }, async (_, index) => {
+        const proxy = await startTcpProxy(port)
+        cleanup.defer(() => proxy.close())
+        const clock = cleanup.use(createProcessClock())
+        const process = await startCandidate({
+          name: `candidate-${index}`,
+          url: `http://127.0.0.1:${proxy.port}`,
+          token,
+          slots: SLOTS,
+          events,
+          durations: DURATIONS,
+          isBatched: index % 2 === 0,
+          env: clock.env,
+        })
+        cleanup.use(process)
+        return { process, proxy, clock }
+      }),
+    )
+
+    const faultLoops = candidates.map(async ({ process, proxy, clock }) => {
+      while (!stop.signal.aborted && !process.hasExited) {
+        await pause(random.below(MAX_CALM_MS))
+        await inject(process, proxy, clock.setAhead)
+      }
+    })
+    const handovers = async () => {
+      while (!stop.signal.aborted) {
+        await pause(random.below(2 * MEAN_HANDOVER_MS))
+        random.pick(candidates).process.send('hand-over')
+      }
+    }
+    const handoverLoop = handovers()
+    while (countStarts(readFileSync(events, 'utf8')) < TENURES) {
+      const exited = candidates.find(({ process }) => process.hasExited)
+      if (exited) throw new Error(`${exited.process.name} exited:\n${exited.process.errors()}`)
+      await sleep(500)
+    }
+    stop.abort()
+    await Promise.all([...faultLoops, handoverLoop])
+    await Promise.all(candidates.map(({ process }) => process.stop()))
+
+    const summary = summarizeTenures(readFileSync(events, 'utf8'))
+    const figures = [
+      `${summary.tenures} tenures, seed ${seed}, ${faults.length} faults`,
+      `stops ${JSON.stringify(summary.reasons)}`,
+      `by fault ${JSON.stringify(countByFault(summary, faults))}`,
+      `${summary.endedInPause} deadlines in a pause of the process`,
+      `${summary.overlaps.length} overlaps`,
+      `${summary.reports} reports of leadership, ${summary.violations.length} violations`,
+      `${summary.writes} writes, ${summary.rejectedLateWrites} late ones rejected, ${summary.acceptedLateWrites} accepted`,
+    ]
+    reportProof(`tenures: ${figures.join('; ')}`)
+    expect(summary.overlaps, `seed ${seed}`).toEqual([])
+    expect(summary.violations, `seed ${seed}`).toEqual([])
+    expect(summary.acceptedLateWrites).toBe(0)
+    expect(summary.tenures).toBeGreaterThanOrEqual(TENURES)
+    expect(summary.rejectedLateWrites).toBeGreaterThan(0)
+    expect(summary.endedInPause).toBeGreaterThan(0)
+  })
+})
