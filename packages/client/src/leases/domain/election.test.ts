@@ -85,7 +85,7 @@ describe('a standby', () => {
 
   test('an acquisition without a response is not repeated: the lease is read and compared', () => {
     const state = apply(acquiring, at(10), unknown, at(5_010))
-    expect(next(state, at(5_010))).toBe('read 0 within 5000')
+    expect(next(state, at(5_010))).toBe('read 0 within 10000')
     // It took effect: a new write gives the tenure a token.
     expect(next(apply(state, at(5_010), observed(lease('a', 5)), at(5_020)), at(5_020))).toBe('acquire 5 within 5000')
     // It did not, and the slot is vacant.
@@ -105,6 +105,24 @@ describe('a standby', () => {
     }
     expect(windows).toEqual(['sleep 200', 'sleep 400', 'sleep 800', 'sleep 1250', 'sleep 1250', 'sleep 1250'])
   })
+})
+
+test('failures in a row double the pause up to the lease, and the timeout up to the deadline', () => {
+  let state = start
+  const seen: string[] = []
+  for (let now = 0; seen.length < 5; now += 60_000) {
+    seen.push(next(state, at(now)))
+    state = apply(state, at(now), failed, at(now))
+    seen.push(next(state, at(now)))
+  }
+  expect(seen).toEqual([
+    'read 0 within 5000',
+    'sleep 5000',
+    'read 0 within 10000',
+    'sleep 10000',
+    'read 0 within 20000',
+    'sleep 20000',
+  ])
 })
 
 describe('a leader', () => {

@@ -78,6 +78,8 @@ export type ElectionState = (Standby | Leading | Stopping) & {
   readonly ownFrom: number
   /** The number of races for a vacant lease that this candidate has lost since it last led. */
   readonly lostRaces: number
+  /** The number of requests of this standby in a row that had no effect or no response. */
+  readonly failures: number
 }
 
 export type Action =
@@ -111,6 +113,7 @@ export const createElection = (now: Instant): ElectionState => ({
   generation: 0,
   ownFrom: Number.POSITIVE_INFINITY,
   lostRaces: 0,
+  failures: 0,
 })
 
 /** How long a standby asks to wait: a connection that is silently dead is noticed a retry period later. */
@@ -126,7 +129,8 @@ export const decide = (rules: ElectionRules, state: ElectionState, now: Instant)
   if (state.kind === 'standby') {
     if (waitMs > 0) return { kind: 'sleep', ms: waitMs }
     const waitsMs = state.next === 'wait' ? toWaitSeconds(rules) * 1_000 : 0
-    return { kind: state.next, generation: state.generation, timeoutMs: waitsMs + rules.retryPeriod }
+    const timeoutMs = waitsMs + Math.min(rules.renewDeadline, rules.retryPeriod * 2 ** state.failures)
+    return { kind: state.next, generation: state.generation, timeoutMs }
   }
   const { tenure } = state
   const leftMs = msUntil(tenure.deadline, now)
@@ -149,15 +153,17 @@ const toTimes = (rules: ElectionRules, lease: ObservedLease, sentAt: Instant): P
 
 const later = (a: Timeout, b: Timeout, now: Instant): Timeout => (msUntil(a, now) > msUntil(b, now) ? a : b)
 
-/** The pause before the next attempt, counted from the start of the last one. */
+/**
+ * The pause before the next attempt, counted from the start of the last one. It doubles with each failure, so that many
+ * standbys do not keep a witness overloaded.
+ */
 const toRetry = (
   rules: ElectionRules,
   sentAt: Instant,
   now: Instant,
-  retryAfterMs: number,
-  random: number,
+  { retryAfterMs = 0, failures = 0, random = 0 },
 ): Timeout => {
-  const periodMs = rules.retryPeriod * (1 + JITTER_FACTOR * random)
+  const periodMs = Math.min(rules.leaseDuration, rules.retryPeriod * 2 ** failures) * (1 + JITTER_FACTOR * random)
   return at(now, Math.max(retryAfterMs, periodMs - elapsedMs(sentAt, now)))
 }
 
@@ -188,8 +194,11 @@ export const applyResult = (
   const ownFrom = sent.kind === 'acquire' ? Math.min(state.ownFrom, sent.generation + 1) : state.ownFrom
   const isOwn = (lease: ObservedLease) =>
     lease.remainingMs > 0 && lease.holder === rules.identity && lease.generation >= ownFrom
-  const toStandby = (next: Standby['next'], when: Timeout, generation = 0, lostRaces = state.lostRaces) =>
-    ({ kind: 'standby', next, at: when, generation, ownFrom, lostRaces }) as const
+  const toStandby = (
+    next: Standby['next'],
+    when: Timeout,
+    { generation = 0, lostRaces = state.lostRaces, failures = 0 } = {},
+  ) => ({ kind: 'standby', next, at: when, generation, ownFrom, lostRaces, failures }) as const
 
   if (state.kind === 'stopping') return { ...state, ownFrom }
 
@@ -201,8 +210,7 @@ export const applyResult = (
     const writtenAt = sent.kind === 'renew' ? sentAt : state.writtenAt
     if (result.kind === 'unknown') return { ...state, writtenAt, next: 'read', at: at(now, result.retryAfterMs) }
     // Without jitter: a leader has few attempts.
-    if (result.kind === 'failed')
-      return { ...state, writtenAt, at: toRetry(rules, sentAt, now, result.retryAfterMs, 0) }
+    if (result.kind === 'failed') return { ...state, writtenAt, at: toRetry(rules, sentAt, now, result) }
     const { lease } = result
     if (!isOwn(lease) || lease.acquiredAt !== tenure.acquiredAt) return stop('lease-lost')
     const times = toTimes(rules, lease, sentAt)
@@ -215,27 +223,42 @@ export const applyResult = (
     return { ...state, tenure: next, next: 'renew', writtenAt, at: toRenewal(rules, writtenAt, random) }
   }
 
+  const failures = state.failures + 1
   // Counts as a lost race, so that the next attempt comes later if the witness fails quickly.
-  if (result.kind === 'unknown') return toStandby('read', at(now, result.retryAfterMs), 0, state.lostRaces + 1)
-  if (result.kind === 'failed')
-    return toStandby(sent.kind === 'wait' ? 'wait' : 'read', toRetry(rules, sentAt, now, result.retryAfterMs, random))
+  if (result.kind === 'unknown')
+    return toStandby('read', at(now, result.retryAfterMs), { lostRaces: state.lostRaces + 1, failures })
+  if (result.kind === 'failed') {
+    const { retryAfterMs } = result
+    const retry = toRetry(rules, sentAt, now, { retryAfterMs, failures: state.failures, random })
+    return toStandby(sent.kind === 'wait' ? 'wait' : 'read', retry, { failures })
+  }
   const { lease } = result
   if (result.kind === 'granted') {
     const { acquiredAt, generation } = lease
     const tenure: Tenure = { acquiredAt, generation, fencingToken: generation, ...toTimes(rules, lease, sentAt) }
-    if (hasEnded(tenure, now)) return toStandby('acquire', at(now), generation)
+    if (hasEnded(tenure, now)) return toStandby('acquire', at(now), { generation })
     const renewal = toRenewal(rules, sentAt, random)
-    return { kind: 'leading', next: 'renew', at: renewal, writtenAt: sentAt, tenure, ownFrom, lostRaces: 0 }
+    return {
+      kind: 'leading',
+      next: 'renew',
+      at: renewal,
+      writtenAt: sentAt,
+      tenure,
+      ownFrom,
+      lostRaces: 0,
+      failures: 0,
+    }
   }
   // Of an acquisition without a response, or of a tenure that ended early. A new write gives the tenure its own token.
-  if (isOwn(lease)) return toStandby('acquire', at(now), lease.generation)
+  if (isOwn(lease)) return toStandby('acquire', at(now), { generation: lease.generation })
   const lostRaces = state.lostRaces + (sent.kind === 'acquire' ? 1 : 0)
   if (lease.remainingMs > 0) {
-    const pause = result.waited ? at(now) : toRetry(rules, sentAt, now, 0, random)
-    return toStandby('wait', pause, lease.generation, lostRaces)
+    const pause = result.waited ? at(now) : toRetry(rules, sentAt, now, { random })
+    return toStandby('wait', pause, { generation: lease.generation, lostRaces })
   }
   const window = Math.min(MAX_RACE_WINDOW, MIN_RACE_WINDOW * 2 ** lostRaces)
-  return toStandby('acquire', at(now, rules.retryPeriod * window * random), lease.generation, lostRaces)
+  const start = at(now, rules.retryPeriod * window * random)
+  return toStandby('acquire', start, { generation: lease.generation, lostRaces })
 }
 
 /** The state after a cancellation or the start of a handover: a leader stops. */
@@ -250,4 +273,5 @@ export const afterStop = ({ ownFrom }: ElectionState, now: Instant, pauseMs: num
   generation: 0,
   ownFrom,
   lostRaces: 0,
+  failures: 0,
 })

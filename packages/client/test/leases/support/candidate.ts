@@ -7,7 +7,7 @@ import { RenewalBatch } from '../../../src/leases/renewal-batch.ts'
 import { type LeadershipContext, LeadershipLostError } from '../../../src/leases/tenure-context.ts'
 
 /**
- * A process with an elector for each slot. It appends what happens to a file, one line for each event, which the kernel puts
+ * A process with an elector for each slot, or several. It appends what happens to a file, one line for each event, which the kernel puts
  * into one order with the lines of the other candidates: `<ms> <name> <event> <slot> <data>`. The times are those of
  * CLOCK_MONOTONIC, which all processes of the machine share and no test sets.
  *
@@ -18,15 +18,11 @@ import { type LeadershipContext, LeadershipLostError } from '../../../src/leases
  * - `violation <slot> <text>`, `reports - <count>`: calls of `isLeader`.
  */
 
-const {
-  URL: url = '',
-  TOKEN: token = '',
-  NAME: name = '',
-  SLOTS = '',
-  EVENTS = '',
-  DURATIONS = '{}',
-  BATCH,
-} = process.env
+const { URL: url = '', TOKEN: token = '', NAME: name = '', SLOTS = '', EVENTS = '', DURATIONS = '{}' } = process.env
+const isBatched = process.env.BATCH === '1'
+const identities = Array.from({ length: Number(process.env.CANDIDATES) }, (_, index) =>
+  index === 0 ? name : `${name}.${index}`,
+)
 const durations: { leaseDuration: number; renewDeadline: number; retryPeriod: number } = JSON.parse(DURATIONS)
 const MARGIN_MS = durations.leaseDuration - durations.renewDeadline
 const HEARTBEAT_MS = 10
@@ -36,15 +32,16 @@ const WRITE_CHANCE = 0.01
 
 const now = () => Number(process.hrtime.bigint()) / 1e6
 const events = openSync(EVENTS, 'a')
-const report = (event: string, slot: string, ...data: (string | number)[]) =>
-  writeSync(events, `${now().toFixed(3)} ${name} ${event} ${slot} ${data.join(' ')}\n`)
+const reportAs = (identity: string, event: string, slot: string, ...data: (string | number)[]) =>
+  writeSync(events, `${now().toFixed(3)} ${identity} ${event} ${slot} ${data.join(' ')}\n`)
+const report = (event: string, slot: string, ...data: (string | number)[]) => reportAs(name, event, slot, ...data)
 
-/** The deadline of each slot, from the requests and responses on the wire. */
+/** The deadline of each holder and slot, from the requests and responses on the wire. */
 const deadlines = new Map<string, number>()
 const extend = (slot: string, lease: Lease, remainingMs: number, sentAt: number) => {
-  if (lease.holder !== name) return
   const deadline = sentAt + Math.min(remainingMs, durations.leaseDuration) - MARGIN_MS
-  deadlines.set(slot, Math.max(deadlines.get(slot) ?? 0, deadline))
+  const key = `${lease.holder} ${slot}`
+  deadlines.set(key, Math.max(deadlines.get(key) ?? 0, deadline))
 }
 
 const recordingFetch: typeof fetch = async (input, init) => {
@@ -65,49 +62,54 @@ const recordingFetch: typeof fetch = async (input, init) => {
 }
 
 const client = new LeaseClient({ baseUrl: url, token, fetch: recordingFetch })
-const leases = BATCH === '1' ? new RenewalBatch({ leases: client, identity: name }) : client
+const leases = isBatched ? new RenewalBatch({ leases: client, identity: name }) : client
 const stop = new AbortController()
 
 interface Candidacy {
+  readonly identity: string
   readonly slot: string
   readonly elector: LeaseElector
   context?: LeadershipContext
 }
 
-const write = { write: (fencingToken: number, slot: string) => report('write', slot, fencingToken) }
+const guardFor = ({ identity, slot, context }: Candidacy) =>
+  context?.guard({ write: (fencingToken: number) => reportAs(identity, 'write', slot, fencingToken) })
 
-const candidacies = SLOTS.split(',').map((slot): Candidacy => {
+const createCandidacy = (slot: string, identity: string): Candidacy => {
   const candidacy: Candidacy = {
+    identity,
     slot,
     elector: new LeaseElector({
       ...durations,
       leases,
       slot,
-      identity: name,
-      ...(BATCH === '1' && { renewalPhaseMs: 0 }),
+      identity,
+      ...(isBatched && { renewalPhaseMs: 0 }),
       callbacks: {
         onStartedLeading: context => {
-          report('start', slot, context.fencingToken)
+          reportAs(identity, 'start', slot, context.fencingToken)
           candidacy.context = context
-          context.guard(write).write(slot)
+          guardFor(candidacy)?.write()
         },
         onStoppedLeading: reason => {
-          report('stop', slot, reason, (deadlines.get(slot) ?? 0).toFixed(3))
-          const lateToken = candidacy.context?.fencingToken
-          setTimeout(() => report('late', slot, lateToken ?? 0), LATE_WRITE_MS).unref()
+          reportAs(identity, 'stop', slot, reason, (deadlines.get(`${identity} ${slot}`) ?? 0).toFixed(3))
+          const lateToken = candidacy.context?.fencingToken ?? 0
+          setTimeout(() => reportAs(identity, 'late', slot, lateToken), LATE_WRITE_MS).unref()
         },
       },
     }),
   }
   return candidacy
-})
+}
+const candidacies = SLOTS.split(',').flatMap(slot => identities.map(identity => createCandidacy(slot, identity)))
 
 let reports = 0
 /** Calls `isLeader` for every slot. */
 const sample = () => {
-  for (const { slot, elector, context } of candidacies) {
+  for (const candidacy of candidacies) {
+    const { identity, slot, elector, context } = candidacy
     const calledAt = now()
-    const deadline = deadlines.get(slot) ?? 0
+    const deadline = deadlines.get(`${identity} ${slot}`) ?? 0
     if (!elector.isLeader()) continue
     reports += 1
     if (calledAt > deadline)
@@ -116,7 +118,7 @@ const sample = () => {
     if (context.signal.aborted) report('violation', slot, 'the signal is aborted while it leads')
     if (Math.random() > WRITE_CHANCE) continue
     try {
-      context.guard(write).write(slot)
+      guardFor(candidacy)?.write()
     } catch (error) {
       if (!(error instanceof LeadershipLostError)) throw error
     }

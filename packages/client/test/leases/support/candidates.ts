@@ -11,7 +11,10 @@ export interface CandidateSettings {
   /** The file to which all candidates append their events. */
   readonly events: string
   readonly durations: { readonly leaseDuration: number; readonly renewDeadline: number; readonly retryPeriod: number }
+  /** Sends the renewals of all slots in one request. Only with one candidate for each slot. */
   readonly isBatched?: boolean
+  /** The number of electors for each slot: 1 by default. The first has the name of the process, others have a suffix. */
+  readonly candidatesPerSlot?: number
   readonly env?: Readonly<Record<string, string>>
 }
 
@@ -30,7 +33,7 @@ const ENTRY = join(import.meta.dirname, 'candidate.ts')
 
 /** Starts candidate.ts. Rejects with its output if it exits before it is ready. */
 export const startCandidate = async (settings: CandidateSettings): Promise<CandidateProcess> => {
-  const { name, url, token, slots, events, durations, isBatched = false, env = {} } = settings
+  const { name, url, token, slots, events, durations, isBatched = false, candidatesPerSlot = 1, env = {} } = settings
   const child = spawn(process.execPath, [ENTRY], {
     env: {
       PATH: process.env.PATH,
@@ -42,6 +45,7 @@ export const startCandidate = async (settings: CandidateSettings): Promise<Candi
       EVENTS: events,
       DURATIONS: JSON.stringify(durations),
       BATCH: isBatched ? '1' : '0',
+      CANDIDATES: String(candidatesPerSlot),
       ...env,
     },
     stdio: ['pipe', 'pipe', 'pipe'],
