@@ -204,7 +204,6 @@ export default defineConfig({
           name: 'cli',
           root: './packages/cli',
           include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
-          globalSetup: `../../${withPostgres}`,
           testTimeout: 60_000,
           hookTimeout: 60_000,
         },

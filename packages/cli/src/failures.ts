@@ -1,4 +1,13 @@
-import { CommandError, EXIT } from './exit-codes.ts'
+import {
+  ClientError,
+  DeadlineError,
+  LeadershipLostError,
+  NoResponseError,
+  NotPublishedError,
+  ProblemError,
+  UnexpectedResponseError,
+} from '@pool/client'
+import { CommandError, EXIT, toSignalExit } from './exit-codes.ts'
 import { toPlainLine } from './text.ts'
 
 export interface Failure {
@@ -7,11 +16,77 @@ export interface Failure {
   readonly exitCode: number
 }
 
-const toError = (message: string, exitCode: number): Failure => ({ text: `error: ${toPlainLine(message)}\n`, exitCode })
+const toFailure = (exitCode: number, ...lines: readonly string[]): Failure => ({
+  text: lines.map((line, i) => `${i === 0 ? 'error: ' : '  '}${toPlainLine(line)}\n`).join(''),
+  exitCode,
+})
+
+/** Too many requests, or a service that does not serve: the same request can succeed later. */
+const toStatusExit = (status: number): number => (status === 429 || status >= 500 ? EXIT.unavailable : EXIT.rejected)
+
+const ADVICE: Readonly<Record<string, string>> = {
+  unauthorized: 'The token is missing, unknown or expired; check it with: poolctl contexts show',
+  'method-not-allowed': 'This listener does not have the command; use the operator listener in the context.',
+}
+
+const UNKNOWN_OUTCOME = 'The request may have taken effect: read the current state before you repeat it.'
+
+const describeProblem = ({
+  status,
+  code,
+  detail,
+  retryAfter,
+  requestId,
+  body,
+  isOutcomeUnknown,
+}: ProblemError): Failure => {
+  const faults = body.faults ?? []
+  const lines = [
+    `${detail ?? ADVICE[code] ?? 'the service rejected the request'} (${status} ${code})`,
+    ...faults.map(fault => (fault.field === '' ? fault.detail : `${fault.field}: ${fault.detail}`)),
+    ...(body.availableAt === undefined ? [] : [`Available at ${body.availableAt}.`]),
+    ...(retryAfter === undefined ? [] : [`Repeat it after ${Math.ceil(retryAfter)} s.`]),
+    ...(status >= 500 ? [`The log of the service has it under request ${requestId}.`] : []),
+    ...(isOutcomeUnknown ? [UNKNOWN_OUTCOME] : []),
+  ]
+  return toFailure(toStatusExit(status), ...lines)
+}
+
+const describeClientError = (error: ClientError): Failure => {
+  const unknown = error.isOutcomeUnknown ? [UNKNOWN_OUTCOME] : []
+  if (error instanceof ProblemError) return describeProblem(error)
+  if (error instanceof UnexpectedResponseError) {
+    const { status, code, detail, reason } = error
+    const text = detail ?? `the response is not one of the service: ${reason}`
+    const advice = code === undefined ? ['Check the address with: poolctl doctor'] : []
+    return toFailure(toStatusExit(status), `${text} (${status}${code ? ` ${code}` : ''})`, ...advice, ...unknown)
+  }
+  if (error instanceof DeadlineError) {
+    return toFailure(
+      EXIT.unavailable,
+      `no response within ${error.deadlineMs} ms; increase --timeout, or run: poolctl doctor`,
+      ...unknown,
+    )
+  }
+  if (error instanceof NoResponseError) {
+    const reason = error.reasonCode ?? 'the connection failed'
+    return toFailure(EXIT.unavailable, `no response (${reason}); check the address with: poolctl doctor`, ...unknown)
+  }
+  return toFailure(EXIT.unavailable, error.message, ...unknown)
+}
 
 /** What to print for an error, and the exit code. Nothing in it is a secret. */
-export const describeFailure = (error: unknown): Failure => {
-  if (error instanceof CommandError) return toError(error.message, error.exitCode)
-  const what = error instanceof Error ? `${error.name}: ${error.message}` : String(error)
-  return toError(`${what}. This is a defect of poolctl; report it with the command.`, EXIT.internal)
+export const describeFailure = (error: unknown, interrupted: AbortSignal): Failure => {
+  if (error instanceof CommandError) return toFailure(error.exitCode, error.message)
+  if (error instanceof ClientError) return describeClientError(error)
+  if (error instanceof NotPublishedError) return toFailure(EXIT.unavailable, error.message)
+  if (error instanceof LeadershipLostError) return toFailure(EXIT.unavailable, error.message)
+  // The reason of the signal is thrown by whatever it ended.
+  if (interrupted.aborted) return toFailure(toSignalExit(String(interrupted.reason)), 'interrupted')
+  const what = error instanceof Error ? `${error.name}: ${error.message}` : 'unknown error'
+  return toFailure(EXIT.internal, `${what}. This is a defect of poolctl; report it with the command.`)
 }
+
+/** Whether an error says that a request had no effect, so that its Idempotency-Key has no further use. */
+export const hadNoEffect = (error: unknown): boolean =>
+  error instanceof ClientError && !error.isOutcomeUnknown && !(error instanceof NoResponseError)

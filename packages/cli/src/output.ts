@@ -52,6 +52,8 @@ export interface Output {
   item(value: object, view: ItemView): Promise<void>
   /** A list, which is printed while it is read. JSON is one object with all items. */
   list<Item extends object>(items: AsyncIterable<Item> | Iterable<Item>, view: ListView<Item>): Promise<void>
+  /** A list that is a part of a response: its rows for people, the whole response in JSON. */
+  report<Row extends object>(value: object, rows: readonly Row[], view: ListView<Row>): Promise<void>
   /** A result in one sentence for people; `value` in JSON. */
   done(value: object, sentence: string, name?: string): Promise<void>
   /** Lines of a log as they arrive. */
@@ -126,6 +128,10 @@ export const createOutput = ({ format, paint, width, stdout, note }: OutputOptio
       if (format === 'json') await listJson(items, view.key)
       else if (format === 'table') await listTable(items, view)
       else for await (const item of items) await (format === 'ndjson' ? json(item) : name(view.toName?.(item)))
+    },
+    async report(value, rows, view) {
+      if (format === 'json') await json(value)
+      else await this.list(rows, view)
     },
     async done(value, sentence, named) {
       if (format === 'name') await name(named)

@@ -33,7 +33,8 @@ interface Invocation {
 }
 
 const runCommand = async (host: Host, spec: CommandSpec, { args, flags, globals }: Invocation): Promise<number> => {
-  if (globals.timeout !== undefined) parseDuration(globals.timeout, '--timeout', TIMEOUT_LIMITS)
+  const { timeout } = globals
+  const timeoutMs = timeout === undefined ? undefined : parseDuration(timeout, '--timeout', TIMEOUT_LIMITS)
   const isQuiet = globals.quiet === true
   const isTerminal = (stream: Host['stdout']) => stream.isTTY === true
   const isColoured = globals.color !== false
@@ -48,7 +49,7 @@ const runCommand = async (host: Host, spec: CommandSpec, { args, flags, globals 
     note,
   })
   const progress = createProgress({ stderr: host.stderr, isTerminal: isTerminal(host.stderr), isQuiet })
-  const session = createSession({ host, globals, output, progress })
+  const session = createSession({ host, globals, output, progress, timeoutMs })
   try {
     const exitCode = (await spec.run(session, { args, flags })) ?? EXIT.done
     if (exitCode === EXIT.done && host.interrupted.aborted) throw new InterruptedError(String(host.interrupted.reason))
@@ -102,7 +103,7 @@ export const runCli = async (args: readonly string[], host: Host): Promise<numbe
       host.stderr.write(error.code === 'commander.help' ? messages : describeUsage(error, path))
       return EXIT.usage
     }
-    const failure = describeFailure(error)
+    const failure = describeFailure(error, host.interrupted)
     host.stderr.write(failure.text)
     if (error instanceof UsageError) host.stderr.write(`Run "${toCommandPath(args)} --help" for the usage.\n`)
     return failure.exitCode

@@ -20,6 +20,8 @@ export type Subject =
 
 const entry = z.strictObject({
   token: z.string().optional(),
+  /** The key under which a challenge for the domain was created: only a deployment under the same key can use its value. */
+  challengeKey: z.string().optional(),
   /** A request that was sent and may have taken effect. Its repetition under the same key returns the same result. */
   unanswered: z.strictObject({ idempotencyKey: z.string(), requestHash: z.string() }).optional(),
 })
@@ -34,10 +36,14 @@ const toFile = (folder: string, context: string, subject: Subject): string => {
 
 const toHash = (request: object): string => createHash('sha256').update(JSON.stringify(request)).digest('hex')
 
+const createKey = (): string => randomBytes(16).toString('hex')
+
 export interface TokenStore {
   read(subject: Subject): Promise<string | undefined>
   save(subject: Subject, token: string): Promise<void>
   remove(subject: Subject): Promise<void>
+  /** The Idempotency-Key of the challenge for a domain, and of the deployment that uses it. */
+  createChallengeKey(subject: Subject): Promise<string>
   /**
    * Sends a request under an Idempotency-Key that is stored before. If the command is killed before it has the response,
    * its repetition sends the same key, so that it gets the token that only this response has. `request` identifies the
@@ -48,6 +54,8 @@ export interface TokenStore {
     request: object,
     steps: {
       readonly send: (idempotencyKey: string) => Promise<Result>
+      /** The token to store; undefined: none. */
+      readonly toToken: (result: Result) => string | undefined
       readonly isFinal: (error: unknown) => boolean
     },
   ): Promise<Result>
@@ -73,20 +81,26 @@ export const createTokenStore = (folder: string, context: string): TokenStore =>
     read: async subject => (await readEntry(subject)).token,
     save: (subject, token) => writeEntry(subject, { token }),
     remove,
-    async once(subject, request, { send, isFinal }) {
+    async createChallengeKey(subject) {
       const current = await readEntry(subject)
-      const { token } = current
+      const challengeKey = current.challengeKey ?? createKey()
+      await writeEntry(subject, { ...current, challengeKey })
+      return challengeKey
+    },
+    async once(subject, request, { send, toToken, isFinal }) {
+      const current = await readEntry(subject)
+      const { unanswered, ...former } = current
       const requestHash = toHash(request)
-      const kept = current.unanswered?.requestHash === requestHash ? current.unanswered.idempotencyKey : undefined
-      const idempotencyKey = kept ?? randomBytes(16).toString('hex')
-      const former = token === undefined ? {} : { token }
+      const kept = unanswered?.requestHash === requestHash ? unanswered.idempotencyKey : undefined
+      const idempotencyKey = kept ?? former.challengeKey ?? createKey()
       await writeEntry(subject, { ...former, unanswered: { idempotencyKey, requestHash } })
-      const forget = () => (token === undefined ? remove(subject) : writeEntry(subject, { token }))
+      const forget = () => (Object.keys(former).length === 0 ? remove(subject) : writeEntry(subject, former))
       const result = await send(idempotencyKey).catch(async (error: unknown) => {
         if (isFinal(error)) await forget()
         throw error
       })
-      await forget()
+      const received = toToken(result)
+      await (received === undefined ? remove(subject) : writeEntry(subject, { token: received }))
       return result
     },
   }
@@ -97,6 +111,6 @@ export const readTokenFile = async (path: string): Promise<string> => {
   const text = await readPrivateFile(path, 'the token file')
   if (text === null) throw new UsageError(`the token file ${path} does not exist; check the path.`)
   const token = text.trim()
-  if (/^[\x21-\x7e]{1,255}$/.test(token)) return token
+  if (/^[\x21-\x7e]{1,4096}$/.test(token)) return token
   throw new UsageError(`the token file ${path} does not contain one token.`)
 }

@@ -1,6 +1,26 @@
 import type { CommandSpec, GroupSpec } from '../command.ts'
+import { bucketCommands } from './buckets.ts'
 import { completionCommand } from './completion.ts'
 import { contextCommands } from './contexts.ts'
+import { credentialCommands } from './credentials.ts'
+import { deploymentCommands } from './deployments.ts'
+import { doctorCommand } from './doctor.ts'
+import { leaseCommands } from './leases.ts'
+import { nameCommands } from './names.ts'
+import { exportCommand, importCommand } from './transfer.ts'
+import { zoneCommands } from './zones.ts'
 
 /** Every command, in the order of the help. */
-export const commands: readonly (CommandSpec | GroupSpec)[] = [contextCommands, completionCommand]
+export const commands: readonly (CommandSpec | GroupSpec)[] = [
+  nameCommands,
+  zoneCommands,
+  bucketCommands,
+  deploymentCommands,
+  leaseCommands,
+  credentialCommands,
+  doctorCommand,
+  exportCommand,
+  importCommand,
+  contextCommands,
+  completionCommand,
+]

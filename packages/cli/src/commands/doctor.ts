@@ -1,0 +1,149 @@
+import { ClientError } from '@pool/client'
+import type { CommandSpec } from '../command.ts'
+import { readContexts, selectContext, toContextsPath } from '../contexts.ts'
+import { CommandError, EXIT } from '../exit-codes.ts'
+import { describeFailure } from '../failures.ts'
+import type { Session } from '../session.ts'
+import type { Column } from '../table.ts'
+import { toStateColour } from '../text.ts'
+
+interface Finding {
+  readonly check: string
+  readonly state: 'good' | 'bad' | 'not checked'
+  readonly text: string
+}
+
+const columns: readonly Column<Finding>[] = [
+  { header: 'STATE', value: ({ state }) => state, colour: ({ state }) => toStateColour(state) },
+  { header: 'CHECK', value: ({ check }) => check },
+  { header: 'RESULT', value: ({ text }) => text },
+]
+
+/** Milliseconds for one check, so that an address that does not respond does not delay the report. */
+const CHECK_TIMEOUT_MS = 10_000
+
+type Check = readonly [name: string, run: () => Promise<string>]
+
+/** A check that throws is a problem, with the text that the command itself would have printed. */
+const runCheck = async (session: Session, [check, run]: Check): Promise<Finding> => {
+  try {
+    return { check, state: 'good', text: await run() }
+  } catch (error) {
+    session.host.interrupted.throwIfAborted()
+    if (!(error instanceof ClientError || error instanceof CommandError)) throw error
+    const text = describeFailure(error, session.host.interrupted).text
+    return {
+      check,
+      state: 'bad',
+      text: text
+        .replace(/^error: /, '')
+        .trim()
+        .replaceAll(/\n\s*/g, '; '),
+    }
+  }
+}
+
+const apiChecks = (session: Session): readonly Check[] => {
+  const options = { ...session.reading, deadlineMs: CHECK_TIMEOUT_MS }
+  return [
+    [
+      'api',
+      async () => {
+        const { status, managedDomains } = await (await session.api()).getHealth(options)
+        return `the service and its database respond (${status}); pools: ${managedDomains.join(', ') || 'none'}`
+      },
+    ],
+    ['api process', async () => `alive: ${(await (await session.api()).getLiveness(options)).status}`],
+    ['api readiness', async () => `it accepts requests: ${(await (await session.api()).getReadiness(options)).status}`],
+    [
+      'api operator',
+      async () => {
+        await (await session.api()).listBucketClaims({ limit: 1 }, options)
+        return 'this is the operator listener, and it accepts the token'
+      },
+    ],
+  ]
+}
+
+/** Compares each zone with its desired records. Only the operator listener can. */
+const checkZones = async (session: Session): Promise<readonly Finding[]> => {
+  const api = await session.api()
+  const { managedDomains } = await api.getHealth({ ...session.reading, deadlineMs: CHECK_TIMEOUT_MS })
+  const checks = managedDomains.map(
+    (domain): Check => [
+      `zone ${domain}`,
+      async () => {
+        const { changeCount, conflictCount, orphanCount, stopped } = await api.convergeZone(
+          { domain, dryRun: true },
+          session.reading,
+        )
+        if (stopped)
+          throw new CommandError(
+            `nothing is written to it (${stopped}); run: poolctl zones resume ${domain}`,
+            EXIT.negative,
+          )
+        const count = changeCount + conflictCount + orphanCount
+        if (count > 0) throw new CommandError(`${count} differences; run: poolctl zones diff ${domain}`, EXIT.negative)
+        return 'it has its desired records'
+      },
+    ],
+  )
+  const findings: Finding[] = []
+  for (const check of checks) findings.push(await runCheck(session, check))
+  return findings
+}
+
+const witnessChecks = (session: Session): readonly Check[] => {
+  const options = { ...session.reading, deadlineMs: CHECK_TIMEOUT_MS }
+  return [
+    [
+      'witness',
+      async () => {
+        const { leases } = await (await session.witness()).list({ limit: 1 }, options)
+        return `it responds and accepts the token; ${leases.length === 0 ? 'no leases' : 'it has leases'}`
+      },
+    ],
+  ]
+}
+
+export const doctorCommand: CommandSpec = {
+  name: 'doctor',
+  summary: 'Check the context, the connections, the tokens and the zones',
+  description:
+    'It changes nothing. The checks of a server, such as its database and Terraform, are in the doctor of the service.',
+  examples: ['doctor', 'doctor --context prod -o json'],
+  operations: ['getHealth', 'getLiveness', 'getReadiness', 'listBucketClaims', 'convergeZone'],
+  exitCodes: ['0  no problem found', '1  at least one problem'],
+  async run(session) {
+    const { name, context } = selectContext(
+      await readContexts(toContextsPath(session.host.env)),
+      session.globals.context,
+    )
+    const findings: Finding[] = [{ check: 'context', state: 'good', text: `${name}; only you can read its file` }]
+    const skip = (check: string) =>
+      findings.push({ check, state: 'not checked', text: `the context has no address of it` })
+    if (context.api) {
+      for (const check of apiChecks(session)) {
+        session.progress.update(`checking ${check[0]}`)
+        findings.push(await runCheck(session, check))
+      }
+      if (findings.every(({ state }) => state === 'good')) {
+        session.progress.update('comparing the zones')
+        findings.push(...(await checkZones(session)))
+      } else findings.push({ check: 'zones', state: 'not checked', text: 'they need the operator listener' })
+    } else skip('api')
+    if (context.witness) {
+      for (const check of witnessChecks(session)) findings.push(await runCheck(session, check))
+    } else skip('witness')
+    session.progress.stop()
+    const problems = findings.filter(({ state }) => state === 'bad').length
+    await session.output.report({ problems, findings }, findings, {
+      key: 'findings',
+      columns,
+      toName: ({ check }) => check,
+      empty: '',
+    })
+    session.output.note(problems === 0 ? 'No problem found.' : `${problems} problem${problems === 1 ? '' : 's'} found.`)
+    return problems === 0 ? EXIT.done : EXIT.negative
+  },
+}

@@ -1,0 +1,415 @@
+import type { Allocation, HistoryEntry } from '@pool/contract'
+import type { ArgumentSpec, Arguments, CommandSpec, FlagSpec, Flags, GroupSpec } from '../command.ts'
+import { EXIT, UsageError } from '../exit-codes.ts'
+import { hadNoEffect } from '../failures.ts'
+import { writePrivateFile } from '../private-file.ts'
+import type { Session } from '../session.ts'
+import type { Column, Field } from '../table.ts'
+import { toStateColour } from '../text.ts'
+import { readTokenFile } from '../token-store.ts'
+import {
+  formatDuration,
+  type PoolName,
+  parseAddress,
+  parseCount,
+  parseDuration,
+  parsePool,
+  parsePoolName,
+} from '../values.ts'
+import { limitFlag, take, toText, yesFlag } from './flags.ts'
+
+const nameArguments: readonly ArgumentSpec[] = [
+  { name: 'NAME', description: 'the subdomain, or with its pool: acme.pool.example' },
+  { name: '[POOL]', description: 'the pool, if NAME is only the subdomain', suggest: 'pools' },
+]
+const poolArgument: ArgumentSpec = { name: 'POOL', description: 'the pool', suggest: 'pools' }
+const tokenFileFlag: FlagSpec = {
+  flags: '--token-file <file>',
+  description: 'a file with the reservation token; by default, poolctl keeps it',
+  suggest: 'files',
+}
+const addressFlag: FlagSpec = {
+  flags: '--address <ip>',
+  description: 'the IPv4 address of the load balancer',
+  isRequired: true,
+}
+const waitFlags: readonly FlagSpec[] = [
+  { flags: '-w, --wait', description: 'wait until the records are published' },
+  { flags: '--wait-timeout <duration>', description: 'how long to wait: 5m by default' },
+]
+const DEFAULT_WAIT = '5m'
+const WAIT_LIMITS = { min: 1_000, max: 86_400_000 } as const
+export const LIST_LIMITS = { min: 1, max: Number.MAX_SAFE_INTEGER } as const
+
+const toPoolName = (args: Arguments): PoolName =>
+  parsePoolName(String(args[0]), typeof args[1] === 'string' ? args[1] : undefined)
+
+const toFqdn = ({ subdomain, pool }: PoolName): string => `${subdomain}.${pool}`
+
+const toSubject = ({ subdomain, pool }: PoolName) => ({ kind: 'name', pool, subdomain }) as const
+
+/** The token of a name, from the file of the flag or from the store. */
+const findToken = async (session: Session, name: PoolName, flags: Flags): Promise<string | undefined> => {
+  const file = toText(flags.tokenFile)
+  return file === undefined ? (await session.tokens()).read(toSubject(name)) : readTokenFile(file)
+}
+
+const requireToken = async (session: Session, name: PoolName, flags: Flags): Promise<string> => {
+  const token = await findToken(session, name, flags)
+  if (token !== undefined) return token
+  throw new UsageError(`the token of ${toFqdn(name)} is not stored on this machine; name its file with --token-file.`)
+}
+
+const toAllocationFields = (allocation: Allocation): readonly Field[] => {
+  const { subdomain, poolDomain, state, createdBy, reservedAt } = allocation
+  const common: readonly Field[] = [
+    ['name', `${subdomain}.${poolDomain}`],
+    ['state', state, toStateColour(state)],
+  ]
+  const origin: readonly Field[] = [
+    ['created by', createdBy],
+    ['reserved at', reservedAt],
+  ]
+  if (allocation.state === 'reserved') return [...common, ['expires at', allocation.expiresAt], ...origin]
+  const { dns, loadBalancerIP, committedAt } = allocation
+  return [
+    ...common,
+    ['address', loadBalancerIP],
+    ['dns', dns.status, toStateColour(dns.status)],
+    ['dns detail', dns.detail],
+    ['committed at', committedAt],
+    ...origin,
+  ]
+}
+
+const showAllocation = (session: Session, allocation: Allocation): Promise<void> =>
+  session.output.item(allocation, {
+    fields: toAllocationFields(allocation),
+    name: `${allocation.subdomain}.${allocation.poolDomain}`,
+  })
+
+const waitUntilPublished = async (session: Session, name: PoolName, flags: Flags) => {
+  const text = toText(flags.waitTimeout) ?? DEFAULT_WAIT
+  const deadlineMs = parseDuration(text, '--wait-timeout', WAIT_LIMITS)
+  const api = await session.api()
+  const { progress, host } = session
+  progress.update(`waiting for the records of ${toFqdn(name)}`)
+  try {
+    return await api.waitUntilPublished(
+      { domain: name.pool, subdomain: name.subdomain },
+      {
+        deadlineMs,
+        signal: host.interrupted,
+        onPending: ({ status, detail }) =>
+          progress.update(`waiting for the records of ${toFqdn(name)}: ${status}${detail ? `, ${detail}` : ''}`),
+      },
+    )
+  } finally {
+    progress.stop()
+  }
+}
+
+/** Shows an active name, with its records if the user waits for them. */
+const showActive = async (
+  session: Session,
+  name: PoolName,
+  flags: Flags,
+  allocation: Allocation & { warning?: string; detail?: string },
+) => {
+  const isPending = allocation.warning !== undefined
+  if (isPending && flags.wait === true) return showAllocation(session, await waitUntilPublished(session, name, flags))
+  await showAllocation(session, allocation)
+  if (isPending) {
+    session.output.note(`The records are not published yet. Wait for them with: poolctl names wait ${toFqdn(name)}`)
+  }
+}
+
+const checkWait = (flags: Flags): void => {
+  const text = toText(flags.waitTimeout)
+  if (text === undefined) return
+  if (flags.wait !== true) throw new UsageError('--wait-timeout needs --wait.')
+  parseDuration(text, '--wait-timeout', WAIT_LIMITS)
+}
+
+const check: CommandSpec = {
+  name: 'check',
+  summary: 'Check whether a name is free',
+  arguments: nameArguments,
+  examples: ['names check acme pool.example', 'names check acme.pool.example && echo free'],
+  operations: ['checkName'],
+  exitCodes: ['0  the name is free', '1  the name is not free'],
+  async run(session, { args }) {
+    const name = toPoolName(args)
+    const api = await session.api()
+    const result = await api.checkName({ domain: name.pool, sub: name.subdomain }, session.reading)
+    const { available, reason, detail, availableAt } = result
+    await session.output.item(result, {
+      name: toFqdn(name),
+      fields: [
+        ['name', toFqdn(name)],
+        ['free', available ? 'yes' : 'no', available ? 'green' : 'yellow'],
+        ['reason', reason],
+        ['detail', detail],
+        ['available at', availableAt],
+      ],
+    })
+    return available ? EXIT.done : EXIT.negative
+  },
+}
+
+const reserve: CommandSpec = {
+  name: 'reserve',
+  summary: 'Reserve a free name for a limited time',
+  description:
+    'The reservation token is not printed. poolctl keeps it in a file that only you can read, for commit, renew, update and release; --token-file writes it to a file of your choice instead. If the command is interrupted, repeat it: it gets the result of the first request.',
+  arguments: nameArguments,
+  flags: [
+    { flags: '--created-by <text>', description: 'who or what reserves the name' },
+    { ...tokenFileFlag, description: 'write the reservation token to this file instead' },
+  ],
+  examples: [
+    'names reserve acme pool.example',
+    'names reserve acme.pool.example --created-by ci-1234 --token-file acme.token',
+  ],
+  operations: ['reserveName'],
+  async run(session, { args, flags }) {
+    const name = toPoolName(args)
+    const createdBy = toText(flags.createdBy)
+    const file = toText(flags.tokenFile)
+    const api = await session.api()
+    const tokens = await session.tokens()
+    // After a release, the former token takes the name back during its cool-off.
+    const former = await tokens.read(toSubject(name))
+    const request = { domain: name.pool, subdomain: name.subdomain, createdBy }
+    const reservation = await tokens.once(
+      toSubject(name),
+      { ...request, isRetaken: former !== undefined },
+      {
+        send: idempotencyKey =>
+          session.write(options =>
+            api.reserveName({ ...request, reservationToken: former }, { ...options, idempotencyKey }),
+          ),
+        toToken: result => (file === undefined ? result.reservationToken : undefined),
+        isFinal: hadNoEffect,
+      },
+    )
+    if (file !== undefined) await writePrivateFile(file, `${reservation.reservationToken}\n`)
+    await showAllocation(session, reservation)
+    session.output.note(`Commit it with: poolctl names commit ${toFqdn(name)} --address IP`)
+    return undefined
+  },
+}
+
+const commit: CommandSpec = {
+  name: 'commit',
+  summary: 'Activate a reserved name and publish its records',
+  arguments: nameArguments,
+  flags: [addressFlag, tokenFileFlag, ...waitFlags],
+  examples: [
+    'names commit acme pool.example --address 203.0.113.10',
+    'names commit acme.pool.example --address 203.0.113.10 --wait',
+  ],
+  operations: ['commitName'],
+  async run(session, { args, flags }) {
+    const name = toPoolName(args)
+    const loadBalancerIP = parseAddress(String(flags.address))
+    checkWait(flags)
+    const reservationToken = await requireToken(session, name, flags)
+    const api = await session.api()
+    const request = {
+      domain: name.pool,
+      subdomain: name.subdomain,
+      reservationToken,
+      loadBalancerIP,
+      sovereignFQDN: toFqdn(name),
+    }
+    const allocation = await session.write(options => api.commitName(request, options))
+    await showActive(session, name, flags, allocation)
+    return undefined
+  },
+}
+
+const renew: CommandSpec = {
+  name: 'renew',
+  summary: 'Extend a reservation by its full lifetime from now',
+  arguments: nameArguments,
+  flags: [tokenFileFlag],
+  examples: ['names renew acme pool.example'],
+  operations: ['renewReservation'],
+  async run(session, { args, flags }) {
+    const name = toPoolName(args)
+    const reservationToken = await requireToken(session, name, flags)
+    const api = await session.api()
+    const request = { domain: name.pool, subdomain: name.subdomain, reservationToken }
+    await showAllocation(session, await session.write(options => api.renewReservation(request, options)))
+    return undefined
+  },
+}
+
+const update: CommandSpec = {
+  name: 'update',
+  summary: 'Change the address of an active name',
+  description:
+    'The records change in one write and are never absent in between. On the operator listener no token is needed.',
+  arguments: nameArguments,
+  flags: [addressFlag, tokenFileFlag, ...waitFlags],
+  examples: ['names update acme pool.example --address 203.0.113.20 --wait'],
+  operations: ['updateName'],
+  async run(session, { args, flags }) {
+    const name = toPoolName(args)
+    const loadBalancerIP = parseAddress(String(flags.address))
+    checkWait(flags)
+    const reservationToken = await findToken(session, name, flags)
+    const api = await session.api()
+    const request = { domain: name.pool, subdomain: name.subdomain, loadBalancerIP, reservationToken }
+    const allocation = await session.write(options => api.updateName(request, options))
+    await showActive(session, name, flags, allocation)
+    return undefined
+  },
+}
+
+const release: CommandSpec = {
+  name: 'release',
+  summary: 'Release a name and delete its records',
+  description:
+    'Every record at and below the name is deleted, whichever client wrote it. Without a token, any name is released.',
+  arguments: nameArguments,
+  flags: [tokenFileFlag, yesFlag],
+  examples: ['names release acme pool.example', 'names release acme.pool.example --yes'],
+  operations: ['releaseName'],
+  async run(session, { args, flags }) {
+    const name = toPoolName(args)
+    const fqdn = toFqdn(name)
+    const reservationToken = await findToken(session, name, flags)
+    await session.confirm(`Release ${fqdn} and delete its records?`, fqdn, flags.yes === true)
+    const api = await session.api()
+    const request = { domain: name.pool, subdomain: name.subdomain, reservationToken }
+    const result = await session.write(options => api.releaseName(request, options))
+    await session.output.done(result, `${fqdn} is released.`, fqdn)
+    if ('warning' in result) session.output.note('Some records are not deleted yet. No further request is needed.')
+    return undefined
+  },
+}
+
+const get: CommandSpec = {
+  name: 'get',
+  summary: 'Show one name with the status of its records',
+  arguments: nameArguments,
+  examples: ['names get acme pool.example', 'names get acme.pool.example -o json'],
+  operations: ['getAllocation'],
+  async run(session, { args }) {
+    const { subdomain, pool } = toPoolName(args)
+    const api = await session.api()
+    await showAllocation(session, await api.getAllocation({ domain: pool, subdomain }, session.reading))
+    return undefined
+  },
+}
+
+const listColumns: readonly Column<Allocation>[] = [
+  { header: 'NAME', value: ({ subdomain }) => subdomain },
+  { header: 'STATE', value: ({ state }) => state, colour: ({ state }) => toStateColour(state) },
+  { header: 'ADDRESS', value: item => (item.state === 'active' ? item.loadBalancerIP : undefined) },
+  {
+    header: 'DNS',
+    value: item => (item.state === 'active' ? item.dns.status : undefined),
+    colour: item => (item.state === 'active' ? toStateColour(item.dns.status) : undefined),
+  },
+  { header: 'SINCE', value: item => (item.state === 'active' ? item.committedAt : item.reservedAt) },
+  { header: 'CREATED BY', value: ({ createdBy }) => createdBy },
+]
+
+const list: CommandSpec = {
+  name: 'list',
+  summary: 'List the names of a pool',
+  arguments: [poolArgument],
+  flags: [
+    { flags: '--state <state>', description: 'only names in this state', choices: ['reserved', 'active'] },
+    limitFlag,
+  ],
+  examples: ['names list pool.example --state active', 'names list pool.example -o name'],
+  operations: ['listAllocations'],
+  async run(session, { args, flags }) {
+    const domain = parsePool(String(args[0]))
+    const limit = flags.limit === undefined ? undefined : parseCount(String(flags.limit), '--limit', LIST_LIMITS)
+    const state = flags.state as 'reserved' | 'active' | undefined
+    const api = await session.api()
+    await session.output.list(take(api.allocations({ domain, state }, session.reading), limit), {
+      key: 'allocations',
+      columns: listColumns,
+      toName: ({ subdomain, poolDomain }) => `${subdomain}.${poolDomain}`,
+      empty: `No names in ${domain}.`,
+    })
+    return undefined
+  },
+}
+
+const historyColumns: readonly Column<HistoryEntry>[] = [
+  { header: 'AT', value: ({ at }) => at },
+  { header: 'NAME', value: ({ subdomain }) => subdomain },
+  { header: 'EVENT', value: ({ event }) => event, colour: ({ event }) => (event === 'failing' ? 'red' : undefined) },
+  { header: 'ACTOR', value: ({ actor }) => actor },
+  { header: 'CREATED BY', value: ({ createdBy }) => createdBy },
+  { header: 'DETAIL', value: ({ detail }) => detail },
+]
+
+const history: CommandSpec = {
+  name: 'history',
+  summary: 'List what happened to the names of a pool, or to one name; newest first',
+  arguments: [poolArgument, { name: '[NAME]', description: 'only this name of the pool' }],
+  flags: [limitFlag],
+  examples: ['names history pool.example --limit 20', 'names history pool.example acme -o json'],
+  operations: ['readHistory'],
+  async run(session, { args, flags }) {
+    const domain = parsePool(String(args[0]))
+    const sub = typeof args[1] === 'string' ? parsePoolName(args[1], domain).subdomain : undefined
+    const limit = flags.limit === undefined ? undefined : parseCount(String(flags.limit), '--limit', LIST_LIMITS)
+    const api = await session.api()
+    await session.output.list(take(api.historyEntries({ domain, sub }, session.reading), limit), {
+      key: 'entries',
+      columns: historyColumns,
+      toName: ({ subdomain, poolDomain }) => `${subdomain}.${poolDomain}`,
+      empty: `No history in ${domain}.`,
+    })
+    return undefined
+  },
+}
+
+const wait: CommandSpec = {
+  name: 'wait',
+  summary: 'Wait until the records of an active name are published',
+  arguments: nameArguments,
+  flags: [{ flags: '--wait-timeout <duration>', description: 'how long to wait: 5m by default' }],
+  examples: ['names wait acme pool.example', 'names wait acme.pool.example --wait-timeout 1m'],
+  operations: ['getAllocation'],
+  exitCodes: [`4  the records were not published within ${formatDuration(300_000)}, or --wait-timeout`],
+  async run(session, { args, flags }) {
+    const name = toPoolName(args)
+    await showAllocation(session, await waitUntilPublished(session, name, flags))
+    return undefined
+  },
+}
+
+const reserved: CommandSpec = {
+  name: 'reserved',
+  summary: 'List the labels that no tenant can reserve',
+  examples: ['names reserved'],
+  operations: ['listReservedLabels'],
+  async run(session) {
+    const api = await session.api()
+    const result = await api.listReservedLabels(session.reading)
+    const rows = result.reserved.map(label => ({ label }))
+    await session.output.report(result, rows, {
+      key: 'reserved',
+      columns: [{ header: 'LABEL', value: ({ label }) => label }],
+      toName: ({ label }) => label,
+      empty: 'No labels are reserved.',
+    })
+    return undefined
+  },
+}
+
+export const nameCommands: GroupSpec = {
+  name: 'names',
+  summary: 'Names of the pools: reserve, commit, release',
+  commands: [check, reserve, commit, renew, update, release, get, list, history, wait, reserved],
+}
