@@ -20,6 +20,12 @@ import { toClockScript } from './database-clock.ts'
  */
 
 const DATABASE = 'service'
+/** They are half of the files that each start copies. */
+const DROP_UNUSED = [
+  'drop database postgres',
+  "update pg_database set datistemplate = false where datname = 'template0'",
+  'drop database template0',
+]
 const LOCK_POLL_MS = 50
 /** Another process creates the template meanwhile, or hangs. */
 const LOCK_TIMEOUT_MS = 60_000
@@ -106,6 +112,7 @@ export const startDatabase = async (
       // The schema must be created with it: see toClockScript.
       await runScript(url, clockScript)
       await createSchema(url)
+      for (const statement of DROP_UNUSED) await runScript(url, statement)
     } finally {
       await server.stop('fast')
     }
@@ -118,6 +125,7 @@ export const startDatabase = async (
   const hash = createHash('sha256')
     .update(await hashMigrations(kind))
     .update(clockScript)
+    .update(DROP_UNUSED.join())
     .update(findBinaries().version)
   const cacheFolder = findCacheFolder()
   mkdirSync(cacheFolder, { recursive: true })
