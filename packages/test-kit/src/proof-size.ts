@@ -46,6 +46,7 @@ export const longProofs = [
   'chaos/upgrade',
   'client/test/leases/failover',
   'client/test/leases/tenures',
+  'client/test/package',
   'deployments/lifetimes-e2e',
   'deployments/random-tenants',
   'examples-tests/test/go',
