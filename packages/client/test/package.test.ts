@@ -270,9 +270,9 @@ describe('in a browser', () => {
         response.end()
       } else {
         const target = url.startsWith('/api/') ? api.url : witness.url
-        const { host: _, connection: __, 'content-length': ___, ...rest } = headers
-        // A proxy that keeps the origin also keeps the host.
-        const forwarded = { ...rest, 'x-forwarded-host': String(headers.host) } as Record<string, string>
+        const forwarded = Object.entries(headers).flatMap(([name, value]): [string, string][] =>
+          typeof value !== 'string' || ['host', 'connection', 'content-length'].includes(name) ? [] : [[name, value]],
+        )
         const answer = await fetch(target + url, { method, headers: forwarded, ...(text === '' ? {} : { body: text }) })
         const kept = ['content-type', 'etag', 'lease-remaining-ms', 'lease-conflict', 'retry-after', 'x-request-id']
         for (const name of kept) {
