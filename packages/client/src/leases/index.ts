@@ -16,6 +16,7 @@ export {
   type LeaseWrite,
   type LeaseWriteResult,
 } from './lease-client.ts'
+export { PreferenceElector, type PreferenceElectorOptions } from './preference.ts'
 export { RenewalBatch, type RenewalBatchOptions } from './renewal-batch.ts'
 export { type LeadershipContext, LeadershipLostError } from './tenure-context.ts'
 export { type WithLeaseOptions, withLease } from './with-lease.ts'

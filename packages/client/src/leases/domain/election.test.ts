@@ -29,7 +29,7 @@ const granted = (generation: number, remainingMs = 30_000): Result => ({
   kind: 'granted',
   lease: lease('a', generation, remainingMs),
 })
-const observed = (shown: ObservedLease, waited = true): Result => ({ kind: 'observed', lease: shown, waited })
+const observed = (shown: ObservedLease, waited = false): Result => ({ kind: 'observed', lease: shown, waited })
 const unknown: Result = { kind: 'unknown', retryAfterMs: 0 }
 const failed: Result = { kind: 'failed', retryAfterMs: 0 }
 
@@ -53,8 +53,6 @@ const next = (state: ElectionState, now: Instant) => describeAction(decide(rules
 describe('a standby', () => {
   test.each<[string, Result, number, string]>([
     ['a lease of another candidate: wait until it is vacant', observed(lease('b', 7)), 0, 'wait 7 within 35000'],
-    ['no wait was granted: pause', observed(lease('b', 7), false), 0, 'sleep 4900'],
-    ['with jitter', observed(lease('b', 7), false), 1, 'sleep 10900'],
     ['a vacant lease: acquire', observed(lease('', 7)), 0, 'acquire 7 within 5000'],
     ['an expired lease: acquire', observed(lease('b', 7, 0)), 0, 'acquire 7 within 5000'],
     ['a slot that was never written: acquire', observed(lease('', 0)), 0, 'acquire 0 within 5000'],
@@ -64,6 +62,17 @@ describe('a standby', () => {
     ['no response with Retry-After: pause longer', { kind: 'failed', retryAfterMs: 9_000 }, 0, 'sleep 9000'],
   ])('%s', (_, result, random, expected) => {
     expect(next(apply(start, at(0), result, at(100), random), at(100))).toBe(expected)
+  })
+
+  test('a wait that ends without a vacancy is repeated at once, one that was not granted after a pause with jitter', () => {
+    const waiting = apply(start, at(0), observed(lease('b', 7)), at(10))
+    const after = (waited: boolean, random: number) =>
+      next(apply(waiting, at(10), observed(lease('b', 9), waited), at(110), random), at(110))
+    expect([after(true, 1), after(false, 0), after(false, 1)]).toEqual([
+      'wait 9 within 35000',
+      'sleep 4900',
+      'sleep 10900',
+    ])
   })
 
   const acquiring = apply(start, at(0), observed(lease('', 4)), at(10))

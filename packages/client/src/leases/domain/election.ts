@@ -90,7 +90,7 @@ export type Action =
 export type Result =
   /** A write took effect. */
   | { readonly kind: 'granted'; readonly lease: ObservedLease }
-  /** A read, or a write that was rejected with the current lease. `waited`: false if the witness did not grant a wait. */
+  /** A read, or a write that was rejected with the current lease. `waited`: the witness granted the wait of a read. */
   | { readonly kind: 'observed'; readonly lease: ObservedLease; readonly waited: boolean }
   /** A write without a response, or with an error of the server: it may take effect, now or later. */
   | { readonly kind: 'unknown'; readonly retryAfterMs: number }
@@ -253,7 +253,7 @@ export const applyResult = (
   if (isOwn(lease)) return toStandby('acquire', at(now), { generation: lease.generation })
   const lostRaces = state.lostRaces + (sent.kind === 'acquire' ? 1 : 0)
   if (lease.remainingMs > 0) {
-    const pause = result.waited ? at(now) : toRetry(rules, sentAt, now, { random })
+    const pause = sent.kind === 'wait' && !result.waited ? toRetry(rules, sentAt, now, { random }) : at(now)
     return toStandby('wait', pause, { generation: lease.generation, lostRaces })
   }
   const window = Math.min(MAX_RACE_WINDOW, MIN_RACE_WINDOW * 2 ** lostRaces)

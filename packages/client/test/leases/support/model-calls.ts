@@ -1,0 +1,56 @@
+import type { CallResult, LeaseCalls } from '../../../src/leases/lease-calls.ts'
+import { ModelWitness } from './model-witness.ts'
+
+/** One model witness for each slot, by the timers of the process. Each response comes after `latencyMs`. */
+export class ModelWitnesses {
+  readonly calls: LeaseCalls
+  /** The requests so far: `acquire slot`. */
+  readonly requests: string[] = []
+  /** No response arrives from now on. */
+  isDown = false
+  readonly #slots = new Map<string, ModelWitness>()
+  readonly #latencyMs = 1
+
+  constructor() {
+    const write = (
+      kind: 'acquire' | 'renew' | 'release',
+      slot: string,
+      holder: string,
+      generation: number,
+      ttlMs = 0,
+    ) =>
+      this.#send(`${kind} ${slot}`, respond => {
+        const witness = this.slot(slot)
+        respond(witness.write(kind, holder, generation, ttlMs, performance.now()))
+        if (kind !== 'release') setTimeout(() => witness.notify(performance.now()), ttlMs)
+      })
+    this.calls = {
+      read: slot => this.#send(`read ${slot}`, respond => respond(this.slot(slot).read(performance.now()))),
+      waitUntilVacant: (slot, seconds) =>
+        this.#send(`wait ${slot}`, respond => {
+          setTimeout(this.slot(slot).wait(performance.now(), respond), seconds * 1_000)
+        }),
+      acquire: (slot, { holder, generation, ttlMs }) => write('acquire', slot, holder, generation, ttlMs),
+      renew: (slot, { holder, generation, ttlMs }) => write('renew', slot, holder, generation, ttlMs),
+      release: (slot, { holder, generation }) => write('release', slot, holder, generation),
+    }
+  }
+
+  slot(name: string): ModelWitness {
+    const witness = this.#slots.get(name) ?? new ModelWitness()
+    this.#slots.set(name, witness)
+    return witness
+  }
+
+  #send(request: string, handle: (respond: (result: CallResult) => void) => void): Promise<CallResult> {
+    this.requests.push(request)
+    return new Promise(resolve => {
+      if (this.isDown) return
+      handle(result => {
+        setTimeout(() => {
+          if (!this.isDown) resolve(result)
+        }, this.#latencyMs)
+      })
+    })
+  }
+}
