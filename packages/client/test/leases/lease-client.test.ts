@@ -1,0 +1,182 @@
+import { expect, test, vi } from 'vitest'
+import { NoResponseError, ProblemError } from '../../src/errors.ts'
+import { LeaseClient } from '../../src/leases/lease-client.ts'
+import { RenewalBatch } from '../../src/leases/renewal-batch.ts'
+
+const LEASE = {
+  holder: 'a',
+  acquiredAt: '2026-01-01T00:00:00.000Z',
+  expiresAt: '2026-01-01T00:00:30.000Z',
+  generation: 6,
+}
+const WRITE = { holder: 'a', generation: 5, ttlMs: 1_500 }
+
+type Responder = () => Response
+const json = (status: number, body: unknown, headers: Record<string, string> = {}) =>
+  Response.json(body, { status, headers })
+const lost: Responder = () => {
+  throw new TypeError('fetch failed')
+}
+
+/** A client whose requests get these responses, in this order. */
+const createClient = (...responders: Responder[]) => {
+  const requests: { method: string; url: string; headers: Headers; body: unknown }[] = []
+  const send = vi.fn(async (url: string, init: RequestInit) => {
+    const body = typeof init.body === 'string' ? JSON.parse(init.body) : undefined
+    requests.push({ method: init.method ?? '', url, headers: new Headers(init.headers), body })
+    const respond = responders.shift()
+    if (!respond) throw new Error(`an unexpected request: ${init.method} ${url}`)
+    return respond()
+  })
+  const client = new LeaseClient({ baseUrl: 'http://witness', token: 'secret', fetch: send as unknown as typeof fetch })
+  const summary = () => requests.map(({ method, url }) => `${method} ${url.slice('http://witness'.length)}`)
+  return { client, requests, summary }
+}
+
+test('a read returns the lease and its remaining time', async () => {
+  const { client, summary } = createClient(() => json(200, LEASE, { 'Lease-Remaining-Ms': '12000' }))
+  expect(await client.read('region-pair/primary')).toEqual({
+    lease: LEASE,
+    remainingMs: 12_000,
+    isVacant: false,
+    grantedWaitSeconds: 0,
+  })
+  expect(summary()).toEqual(['GET /lease/region-pair%2Fprimary'])
+})
+
+test('a slot that was never written is vacant', async () => {
+  const { client } = createClient(() => json(404, { error: 'not-found' }))
+  expect(await client.read('slot')).toMatchObject({ lease: { generation: 0, holder: '' }, isVacant: true })
+})
+
+test('a wait states which wait was granted', async () => {
+  const { client, requests } = createClient(() =>
+    json(200, LEASE, { 'Lease-Remaining-Ms': '1', 'Preference-Applied': 'wait=25' }),
+  )
+  expect(await client.waitUntilVacant('slot', 40)).toMatchObject({ grantedWaitSeconds: 25, isVacant: false })
+  expect(requests[0]).toMatchObject({ url: 'http://witness/lease/slot?until=vacant' })
+  expect(requests[0]?.headers.get('Prefer')).toBe('wait=40')
+})
+
+test('a wait for a change ends without one', async () => {
+  const { client, requests } = createClient(() => new Response(null, { status: 304 }))
+  expect(await client.waitForChange('slot', 6, 10)).toBeNull()
+  expect(requests[0]?.headers.get('If-None-Match')).toBe('"6"')
+})
+
+test('a write is fenced by its generation', async () => {
+  const { client, requests } = createClient(() => json(200, LEASE, { 'Lease-Remaining-Ms': '1500' }))
+  expect(await client.acquire('slot', WRITE)).toMatchObject({ kind: 'applied', confirmedBy: 'response' })
+  expect(requests[0]?.headers.get('If-Match')).toBe('"5"')
+  expect(requests[0]?.body).toEqual({ holder: 'a', ttlSeconds: 1.5, op: 'acquire' })
+})
+
+test('a rejected write returns the reason and the current lease', async () => {
+  const held = { ...LEASE, holder: 'b' }
+  const { client } = createClient(() => json(412, held, { 'Lease-Conflict': 'held', 'Lease-Remaining-Ms': '900' }))
+  expect(await client.renew('slot', WRITE)).toEqual({
+    kind: 'rejected',
+    conflict: 'held',
+    current: { lease: held, remainingMs: 900, isVacant: false, grantedWaitSeconds: 0 },
+  })
+})
+
+test.each([
+  ['applied', { ...LEASE }, { kind: 'applied', confirmedBy: 'read' }],
+  ['unapplied', { ...LEASE, generation: 5 }, { kind: 'unapplied', error: expect.any(NoResponseError) }],
+  ['superseded', { ...LEASE, holder: 'b' }, { kind: 'rejected' }],
+])('a write without a response is not repeated: a read shows that it is %s', async (_, current, expected) => {
+  const { client, summary } = createClient(lost, () => json(200, current, { 'Lease-Remaining-Ms': '1000' }))
+  expect(await client.renew('slot', WRITE)).toMatchObject(expected)
+  expect(summary()).toEqual(['PUT /lease/slot', 'GET /lease/slot'])
+})
+
+test('a write that the witness failed to answer is not repeated either', async () => {
+  const unavailable = () => json(503, { error: 'lease-unavailable' }, { 'Retry-After': '1' })
+  const { client, summary } = createClient(unavailable, () => json(200, LEASE, { 'Lease-Remaining-Ms': '1000' }))
+  expect(await client.acquire('slot', WRITE)).toMatchObject({ kind: 'applied', confirmedBy: 'read' })
+  expect(summary()).toEqual(['PUT /lease/slot', 'GET /lease/slot'])
+})
+
+test('a rejection without a lease is an error, and nothing is read', async () => {
+  const { client, summary } = createClient(() => json(403, { error: 'forbidden' }))
+  await expect(client.acquire('slot', WRITE)).rejects.toBeInstanceOf(ProblemError)
+  expect(summary()).toEqual(['PUT /lease/slot'])
+})
+
+test('a release returns the generation after it', async () => {
+  const { client, requests } = createClient(() => new Response(null, { status: 204, headers: { ETag: '"6"' } }))
+  expect(await client.release('slot', { holder: 'a', generation: 5 })).toMatchObject({
+    kind: 'applied',
+    current: { lease: { generation: 6 }, isVacant: true },
+  })
+  expect(requests[0]?.headers.get('X-Holder')).toBe('a')
+})
+
+test('a release without a response, of a lease that another client holds since', async () => {
+  const { client } = createClient(lost, () => json(200, { ...LEASE, holder: 'b', generation: 7 }))
+  expect(await client.release('slot', WRITE)).toMatchObject({ kind: 'applied', confirmedBy: 'read' })
+})
+
+test('the calls of an elector send one request', async () => {
+  const signal = AbortSignal.timeout(60_000)
+  const unavailable = () => json(503, { error: 'draining' }, { 'Retry-After': '7' })
+  const { client, summary } = createClient(lost, unavailable, lost, () => json(200, LEASE))
+  expect(await client.calls.renew('slot', WRITE, { signal })).toMatchObject({ kind: 'unknown' })
+  expect(await client.calls.acquire('slot', WRITE, { signal })).toMatchObject({ kind: 'failed', retryAfterMs: 7_000 })
+  expect(await client.calls.read('slot', { signal })).toMatchObject({ kind: 'failed' })
+  // A proxy removed Lease-Remaining-Ms: the lease that was just granted has its TTL.
+  expect(await client.calls.acquire('slot', WRITE, { signal })).toMatchObject({
+    kind: 'granted',
+    lease: { remainingMs: 1_500, generation: 6 },
+  })
+  expect(summary()).toEqual(['PUT /lease/slot', 'PUT /lease/slot', 'GET /lease/slot', 'PUT /lease/slot'])
+})
+
+test('a batch renews many slots in one request, and each has its own result', async () => {
+  const signal = AbortSignal.timeout(60_000)
+  const results = [
+    { slot: 'one', status: 200, lease: LEASE, remainingMs: 1_500 },
+    { slot: 'two', status: 412, conflict: 'held', lease: { ...LEASE, holder: 'b' }, remainingMs: 700 },
+    { slot: 'three', status: 503, error: 'overloaded' },
+    { slot: 'four', status: 403, error: 'forbidden' },
+  ]
+  const { client, requests, summary } = createClient(() => json(200, { results }), lost)
+  const batch = new RenewalBatch({ leases: client, identity: 'a' })
+  const renew = (slot: string) => batch.calls.renew(slot, WRITE, { signal })
+  expect(await Promise.all(['one', 'two', 'three', 'four'].map(renew))).toMatchObject([
+    { kind: 'granted', lease: { generation: 6, remainingMs: 1_500 } },
+    { kind: 'observed', lease: { holder: 'b', remainingMs: 700 } },
+    { kind: 'unknown' },
+    { kind: 'failed' },
+  ])
+  expect(requests[0]?.body).toMatchObject({
+    holder: 'a',
+    leases: [{ slot: 'one', generation: 5, ttlSeconds: 1.5 }, {}, {}, {}],
+  })
+  expect(await Promise.all(['one', 'two'].map(renew))).toMatchObject([{ kind: 'unknown' }, { kind: 'unknown' }])
+  expect(summary()).toEqual(['POST /leases/renew', 'POST /leases/renew'])
+})
+
+test('history, and lists', async () => {
+  const history = { slot: 'slot', transitions: [] }
+  const list = { consistency: 'eventual', detail: 'from copies', leases: [] }
+  const exact = {
+    consistency: 'exact',
+    leases: [
+      { slot: 'a', error: 'overloaded' },
+      { slot: 'b', ...LEASE, waiters: 2 },
+    ],
+  }
+  const { client, summary } = createClient(
+    () => json(200, history),
+    () => json(404, { error: 'not-found' }),
+    () => json(200, list),
+    () => json(200, exact),
+  )
+  expect(await client.history('slot')).toEqual(history)
+  expect(await client.history('slot')).toBeNull()
+  expect(await client.list({ prefix: 'eu/', limit: 10 })).toEqual(list)
+  expect(await client.readMany(['a', 'b'])).toEqual(exact)
+  expect(summary().slice(2)).toEqual(['GET /leases?prefix=eu%2F&limit=10', 'GET /leases?slot=a&slot=b'])
+})
