@@ -134,9 +134,12 @@ export const renewLeasesRequest = z
   .meta({ id: 'RenewLeasesRequest' })
 export type RenewLeasesRequest = z.infer<typeof renewLeasesRequest>
 
-/** The result of one renewal, with the status that a request for this slot alone would have returned. */
+/**
+ * The result of one renewal, with the status that a request for this slot alone would have returned. Not a discriminated
+ * union: a discriminator of OpenAPI is text.
+ */
 export const renewalResult = z
-  .discriminatedUnion('status', [
+  .union([
     z.object({ slot: z.string(), status: z.literal(200), lease, remainingMs }).meta({ id: 'RenewalGranted' }),
     z
       .object({
@@ -155,7 +158,7 @@ export const renewalResult = z
 export type RenewalResult = z.infer<typeof renewalResult>
 
 /** One result for each lease of the request, in its order. */
-export const renewLeasesResponse = z.object({ results: z.array(renewalResult) }).meta({ id: 'RenewLeasesResponse' })
+export const renewLeasesResponse = z.object({ results: z.array(renewalResult) }).meta({ id: 'RenewalResults' })
 export type RenewLeasesResponse = z.infer<typeof renewLeasesResponse>
 
 const limitRule = leaseRule('invalid-limit', 'limit must be a whole number from 1 to 1000.')
@@ -195,7 +198,7 @@ export const drainLeasesResponse = z
     }),
     nextCursor: z.string().optional(),
   })
-  .meta({ id: 'DrainLeasesResponse' })
+  .meta({ id: 'DrainResult' })
 export type DrainLeasesResponse = z.infer<typeof drainLeasesResponse>
 
 /** A page is one list operation of Workers KV, which returns at most 1,000 keys. */

@@ -7,7 +7,7 @@ export interface LinkSpec {
   readonly description?: string
   /** Runtime expressions by parameter, prefixed with its place: `path.id`. */
   readonly parameters?: Readonly<Record<string, string>>
-  /** Runtime expressions by field of the body. */
+  /** Runtime expressions by field of the body; in the document, the extension `x-request-body`. */
   readonly requestBody?: Readonly<Record<string, unknown>>
 }
 

@@ -49,6 +49,17 @@ def is_ignored(body, fields):
 
 
 @schemathesis.hook
+def before_load_schema(context, raw_schema):
+    """The documents have the bodies of links in an extension, for generators that reject the standard field."""
+    for methods in raw_schema["paths"].values():
+        for operation in methods.values():
+            for response in operation["responses"].values():
+                for link in response.get("links", {}).values():
+                    if "x-request-body" in link:
+                        link["requestBody"] = link.pop("x-request-body")
+
+
+@schemathesis.hook
 def filter_case(context, case):
     path, body = case.operation.path, case.body
     is_object = isinstance(body, dict)

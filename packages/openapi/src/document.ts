@@ -19,6 +19,15 @@ const toHeaders = (headers: Readonly<Record<string, string>>) =>
     Object.entries(headers).map(([name, description]) => [name, { description, schema: { type: 'string' as const } }]),
   )
 
+/** The body of a link is an extension: openapi-generator rejects documents whose links have a `requestBody` that is an object. */
+const toLinks = (links: NonNullable<ResponseSpec['links']>) =>
+  Object.fromEntries(
+    Object.entries(links).map(([name, { requestBody, ...link }]) => [
+      name,
+      { ...link, ...(requestBody ? { 'x-request-body': requestBody } : {}) },
+    ]),
+  )
+
 const toResponse = (
   { description, headers, schema, mediaType, links }: ResponseSpec,
   commonHeaders: ServiceDescription['headers'],
@@ -26,7 +35,7 @@ const toResponse = (
   description,
   headers: toHeaders({ ...commonHeaders, ...headers }),
   ...(schema ? { content: { [mediaType ?? 'application/json']: { schema } } } : {}),
-  ...(links ? { links } : {}),
+  ...(links ? { links: toLinks(links) } : {}),
 })
 
 type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json }
@@ -44,10 +53,17 @@ const acceptNull = (schema: { readonly [key: string]: Json }): Json => {
     : { ...rest, type: [...[type].flat(), 'null'] }
 }
 
-const withNullTypes = (value: Json): Json => {
-  if (Array.isArray(value)) return value.map(withNullTypes)
+/** zod has one type of numbers. Generators make decimals of it, and some of them then make invalid code of whole values. */
+const toIntegers = (schema: { readonly [key: string]: Json }): { readonly [key: string]: Json } => {
+  const values = Array.isArray(schema.enum) ? schema.enum : [schema.const]
+  return schema.type === 'number' && values.every(Number.isInteger) ? { ...schema, type: 'integer' } : schema
+}
+
+const completeSchemas = (value: Json): Json => {
+  if (Array.isArray(value)) return value.map(completeSchemas)
   if (!isObject(value)) return value
-  return acceptNull(Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, withNullTypes(inner)])))
+  const inner = Object.entries(value).map(([key, member]) => [key, completeSchemas(member)])
+  return acceptNull(toIntegers(Object.fromEntries(inner)))
 }
 
 const toOperationObject = (operation: Operation, commonHeaders: ServiceDescription['headers']) => {
@@ -100,5 +116,5 @@ export const createOpenApiDocument = ({
     security: [...(bearer.isOptional ? [{}] : []), { [bearer.name]: [] }],
     paths: paths as never,
   })
-  return withNullTypes(JSON.parse(JSON.stringify(document))) as object
+  return completeSchemas(JSON.parse(JSON.stringify(document))) as object
 }
