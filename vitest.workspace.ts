@@ -212,6 +212,17 @@ export default defineConfig({
       {
         test: {
           ...shared,
+          name: 'openapi-tests',
+          root: './packages/openapi-tests',
+          include: ['test/**/*.test.ts'],
+          exclude: longProofsIn('openapi-tests'),
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+        },
+      },
+      {
+        test: {
+          ...shared,
           name: 'terraform-tests',
           root: './packages/terraform-tests',
           include: ['test/**/*.test.ts'],

@@ -192,12 +192,14 @@ export const listResponse = z
   .meta({ id: 'ListResponse' })
 
 /** An RRset (RFC 2181 section 5). */
-const recordSet = z.object({
-  name: z.string().meta({ description: 'The owner name, absolute, without the trailing dot.' }),
-  type: z.string(),
-  ttl: z.number().int().meta({ description: 'Seconds.' }),
-  data: z.array(z.string()).meta({ description: 'In presentation format.' }),
-})
+const recordSet = z
+  .object({
+    name: z.string().meta({ description: 'The owner name, absolute, without the trailing dot.' }),
+    type: z.string(),
+    ttl: z.number().int().meta({ description: 'Seconds.' }),
+    data: z.array(z.string()).meta({ description: 'In presentation format.' }),
+  })
+  .meta({ id: 'RecordSet' })
 
 /** Of another writer; it was deleted because its name had been released. */
 const deletedRecord = recordSet.meta({ id: 'DeletedRecord' })

@@ -49,13 +49,21 @@ export const GENERATION_TAG = /^(?:([0-9]+)|(W\/)?"([0-9]+)")$/
 const ttlRule = leaseRule('invalid-ttl', `ttlSeconds must be a number from ${LEASE_TTL.min} to ${LEASE_TTL.max}.`)
 
 /** The duration of a lease in seconds, with millisecond precision. */
-const ttlSeconds = z.number(ttlRule).min(LEASE_TTL.min, ttlRule).max(LEASE_TTL.max, ttlRule).default(LEASE_TTL.default)
+const ttlSeconds = z
+  .number(ttlRule)
+  .min(LEASE_TTL.min, ttlRule)
+  .max(LEASE_TTL.max, ttlRule)
+  .default(LEASE_TTL.default)
+  .meta({ format: 'double', description: 'The duration of the lease.' })
 
 /**
  * Counts the successful writes of a slot, including releases: a fencing token that never repeats and never decreases. At
  * most 2^53-1, so that every client can represent it exactly.
  */
-export const generation = z.int().min(0).meta({ description: 'Fencing token: increases with every successful write.' })
+export const generation = z
+  .int()
+  .min(0)
+  .meta({ format: 'int64', description: 'Fencing token: increases with every successful write.' })
 
 /** RFC 3339 in UTC with `Z` and milliseconds, or empty. One pattern, because generators make a type of every alternative. */
 const timestampOrEmpty = z
@@ -120,7 +128,10 @@ export const renewLeasesRequest = z
       leases: z
         .array(
           z
-            .object({ slot, generation: z.int(generationRule).min(0, generationRule), ttlSeconds }, leasesRule)
+            .object(
+              { slot, generation: z.int(generationRule).min(0, generationRule).meta({ format: 'int64' }), ttlSeconds },
+              leasesRule,
+            )
             .meta({ id: 'LeaseRenewal' }),
           leasesRule,
         )

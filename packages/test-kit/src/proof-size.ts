@@ -55,6 +55,8 @@ export const longProofs = [
   'monitoring/alert-rules',
   'integration/doctor-servers',
   'monitoring/dashboard',
+  'openapi-tests/test/clients',
+  'openapi-tests/test/schemathesis',
   'postgres/failover',
   'postgres/kill',
   'postgres/overlap',
