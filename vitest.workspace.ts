@@ -287,6 +287,10 @@ export default defineConfig({
         },
       },
       {
+        extends: './examples/ci/vitest.config.ts',
+        test: { ...shared, name: 'example-ci', root: './examples/ci', exclude: longProofsIn('ci') },
+      },
+      {
         test: {
           ...shared,
           name: 'testing',

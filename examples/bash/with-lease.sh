@@ -141,14 +141,12 @@ trap 'signal TERM' INT TERM HUP
 # The watcher can end before the script.
 trap '' PIPE
 
-interval=$((ttl_ms / 5))
+next_ms=$((sent_ms + ttl_ms / 5))
 while kill -0 "$command" 2>/dev/null; do
-  sleep "$(to_seconds "$interval")" {deadlines}>&- &
-  timer=$!
-  wait -n "$command" "$timer" || true
-  if kill "$timer" 2>/dev/null; then continue; fi
-  interval=$((ttl_ms / 5))
-  if (($(now_ms) < deadline_ms)); then renew || interval=$((ttl_ms / 20)); fi
+  sleep 0.2
+  now=$(now_ms)
+  if ((now < next_ms || now >= deadline_ms)); then continue; fi
+  if renew; then next_ms=$((sent_ms + ttl_ms / 5)); else next_ms=$(($(now_ms) + ttl_ms / 20)); fi
 done
 code=0
 wait "$command" || code=$?

@@ -61,7 +61,10 @@ func run(ctx context.Context, s settings) error {
 	if err != nil {
 		return err
 	}
-	primary := primary{url: s.resource, region: s.region, interval: s.retryPeriod, client: &http.Client{Timeout: s.leaseDuration / 3}}
+	primary := primary{
+		url: s.resource, region: s.region, token: os.Getenv("RESOURCE_TOKEN"), interval: s.retryPeriod,
+		client: &http.Client{Timeout: s.leaseDuration / 3},
+	}
 	config := leaderelection.LeaderElectionConfig{
 		Lock:            lock,
 		LeaseDuration:   s.leaseDuration,
@@ -96,9 +99,9 @@ func readToken(file string) (string, error) {
 // primary is the resource that names the primary region. It rejects a fencing token lower than the highest that it has
 // seen, with 409.
 type primary struct {
-	url, region string
-	interval    time.Duration
-	client      *http.Client
+	url, region, token string
+	interval           time.Duration
+	client             *http.Client
 }
 
 var errFenced = errors.New("the resource has seen a newer fencing token")
@@ -124,12 +127,13 @@ func (p *primary) lead(ctx context.Context) {
 	slog.Info("stopped leading", "token", tenure.Token(), "cause", context.Cause(ctx), "lateMs", -remaining.Milliseconds())
 }
 
-func (p *primary) send(ctx context.Context, method string, token int64) error {
+func (p *primary) send(ctx context.Context, method string, fence int64) error {
 	request, err := http.NewRequestWithContext(ctx, method, p.url, strings.NewReader(p.region))
 	if err != nil {
 		return err
 	}
-	request.Header.Set("X-Fencing-Token", strconv.FormatInt(token, 10))
+	request.Header.Set("Authorization", "Bearer "+p.token)
+	request.Header.Set("X-Fencing-Token", strconv.FormatInt(fence, 10))
 	response, err := p.client.Do(request)
 	if err != nil {
 		return err

@@ -1,15 +1,7 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { createInterface } from 'node:readline'
 import { until } from '@pool/test-kit/poll.ts'
 import { startTcpProxy, type TcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { type FencedResource, type Leader, type Overlap, startFencedResource } from './fenced-resource.ts'
-
-/** A program that runs one candidate of an election. */
-export interface Program {
-  readonly command: string
-  readonly args: readonly string[]
-  readonly env: NodeJS.ProcessEnv
-}
+import { type Command, Program } from './program.ts'
 
 export interface CandidateSettings {
   readonly region: string
@@ -31,49 +23,18 @@ export interface ElectionFigures {
   readonly rejected: number
 }
 
-class Candidate implements AsyncDisposable {
-  readonly child: ChildProcess
-  readonly exited: Promise<number | null>
-  readonly lines: string[] = []
-  readonly region: string
-  readonly proxy: TcpProxy
-  hasExited = false
-
-  constructor({ command, args, env }: Program, region: string, proxy: TcpProxy) {
-    this.region = region
-    this.proxy = proxy
-    this.child = spawn(command, args, { env, stdio: ['ignore', 'pipe', 'pipe'] })
-    for (const stream of [this.child.stdout, this.child.stderr]) {
-      if (stream) createInterface(stream).on('line', line => this.lines.push(line))
-    }
-    this.child.on('error', error => this.lines.push(String(error)))
-    this.exited = new Promise(resolve => this.child.on('close', resolve))
-    void this.exited.then(() => {
-      this.hasExited = true
-    })
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.child.kill('SIGKILL')
-    if (this.child.pid !== undefined) await this.exited
-    await this.proxy.close()
-  }
-
-  /** Whether the tenure ended much later than its deadline, or could not stand down, by the log of the candidate. */
-  wasBlocked(token: number, toleranceMs: number): boolean {
-    return this.lines
-      .filter(line => line.startsWith('{'))
-      .map(line => JSON.parse(line))
-      .some(line => line.token === token && (line.lateMs > toleranceMs || line.msg === 'not stood down'))
-  }
-}
-
 export interface ElectionOptions {
-  readonly witnessPort: number
+  readonly witnessUrl: string
   readonly tenures: number
   /** The time from the end of a leader's context to the expiry of its lease. */
   readonly marginMs: number
-  readonly createProgram: (settings: CandidateSettings) => Program
+  readonly createCommand: (settings: CandidateSettings) => Command
+}
+
+interface Candidate {
+  readonly region: string
+  readonly proxy: TcpProxy
+  readonly program: Program
 }
 
 /** Runs two candidates and ends their tenures in different ways, until there were as many tenures as requested. */
@@ -82,11 +43,11 @@ export const runElection = async (options: ElectionOptions): Promise<ElectionFig
   await using stack = new AsyncDisposableStack()
   const candidates: Candidate[] = []
   const start = async () => {
-    const proxy = await startTcpProxy(options.witnessPort)
+    const proxy = await startTcpProxy(Number(new URL(options.witnessUrl).port))
+    stack.defer(() => proxy.close())
     const region = `region-${candidates.length + 1}`
     const settings = { region, witnessUrl: `http://127.0.0.1:${proxy.port}`, resourceUrl: resource.url }
-    const candidate = stack.use(new Candidate(options.createProgram(settings), region, proxy))
-    candidates.push(candidate)
+    candidates.push({ region, proxy, program: stack.use(new Program(options.createCommand(settings))) })
   }
   await start()
   await start()
@@ -97,15 +58,15 @@ export const runElection = async (options: ElectionOptions): Promise<ElectionFig
     const fault = faults[round % faults.length] ?? 'stop'
     const undo = endTenure(candidate, leader, resource, fault)
     if (fault === 'stop' || fault === 'kill') {
-      const code = await candidate.exited
-      if (fault === 'stop' && code !== 0) throw new Error(`exit code ${code}:\n${candidate.lines.join('\n')}`)
+      const code = await candidate.program.exited
+      if (fault === 'stop' && code !== 0) throw new Error(`exit code ${code}:\n${candidate.program.output}`)
       await start()
     }
     await untilLeader(resource, candidates, leader.token + 1)
     undo()
   }
   const isBlocked = ({ earlier }: Overlap) =>
-    candidates.find(({ region }) => region === earlier.region)?.wasBlocked(earlier.token, options.marginMs / 2) ?? false
+    candidates.some(({ region, program }) => region === earlier.region && wasBlocked(program, earlier, options))
   return {
     tenures: resource.tenureCount,
     overlaps: resource.overlaps.filter(overlap => !isBlocked(overlap)),
@@ -116,7 +77,7 @@ export const runElection = async (options: ElectionOptions): Promise<ElectionFig
 
 /** Returns a function that ends the fault. */
 const endTenure = (
-  { child, proxy }: Candidate,
+  { program: { child }, proxy }: Candidate,
   leader: Leader,
   resource: FencedResource,
   fault: (typeof faults)[number],
@@ -133,14 +94,18 @@ const endTenure = (
   return fault === 'freeze' ? () => void child.kill('SIGCONT') : () => {}
 }
 
+/** Whether the tenure ended much later than its deadline, or could not stand down, by the log of the candidate. */
+const wasBlocked = (program: Program, { token }: Leader, { marginMs }: ElectionOptions): boolean =>
+  program.readLog().some(line => line.token === token && (line.lateMs > marginMs / 2 || line.msg === 'not stood down'))
+
 /** Waits for a leader with at least this token. Ends with the output of the candidates if none runs. */
 const untilLeader = (resource: FencedResource, candidates: readonly Candidate[], token: number): Promise<Leader> =>
   until(`a leader with token ${token} or higher`, () => {
     const { leader } = resource
     if (leader && leader.token >= token) return leader
-    if (candidates.every(({ hasExited }) => hasExited)) throw new Error('every candidate has exited')
+    if (candidates.every(({ program }) => program.hasExited)) throw new Error('every candidate has exited')
     return undefined
   }).catch(error => {
-    const output = candidates.slice(-2).map(({ region, lines }) => `${region}:\n${lines.slice(-20).join('\n')}`)
+    const output = candidates.slice(-2).map(({ region, program }) => `${region}:\n${program.output.slice(-2_000)}`)
     throw new Error([error.message, ...output].join('\n'))
   })

@@ -1,15 +1,16 @@
 import { execFile, spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
+import { startWitness } from '@pool/testing'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { runElection } from '../src/election.ts'
-import { startWitness, WITNESS_TOKEN } from '../src/witness.ts'
+import { EXAMPLES } from '../src/program.ts'
 
-const folder = resolve(import.meta.dirname, '../../../examples/go')
+const folder = join(EXAMPLES, 'go')
 
 /** The compiler of go.mod, or why there is none. */
 const missing = ((): string | undefined => {
@@ -41,18 +42,18 @@ describe.skipIf(shouldSkip(missing))('the Go controller', () => {
     onTestFinished(() => rmSync(built, { recursive: true, force: true }))
     const program = join(built, 'regional-controller')
     await go('build', '-o', program, '.')
-    await using witness = await startWitness()
+    await using witness = await startWitness({ env: { MAX_REQUESTS_PER_MINUTE: '0' } })
     const { tenures, overlaps, blocked, rejected } = await runElection({
-      witnessPort: witness.port,
+      witnessUrl: witness.url,
       tenures: proofSize(100, 8),
       marginMs: MARGIN_MS,
-      createProgram: ({ region, witnessUrl, resourceUrl }) => ({
+      createCommand: ({ region, witnessUrl, resourceUrl }) => ({
         command: program,
         args: [
           ...['-witness', witnessUrl, '-resource', resourceUrl, '-region', region],
           ...['-lease-duration', `${LEASE_SECONDS}s`, '-renew-deadline', '2500ms', '-retry-period', '500ms'],
         ],
-        env: { WITNESS_TOKEN },
+        env: { WITNESS_TOKEN: witness.token },
       }),
     })
     reportProof(

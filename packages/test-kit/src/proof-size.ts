@@ -23,7 +23,7 @@ export const proofScale = (env: NodeJS.ProcessEnv = process.env): number => {
 export const MIN_LONG_PROOF_SCALE = 0.5
 
 /**
- * Test files, by a part of their path below apps/ or packages/, that take more than 5 s of CPU time at any size: they load,
+ * Test files, by a part of their path below apps/, packages/ or examples/, that take more than 5 s of CPU time at any size: they load,
  * kill or promote servers, run Terraform many times, or repeat a suite against another server. The everyday test run names
  * them and leaves them out.
  * Every guarantee that they check has faster tests as well.
@@ -49,6 +49,10 @@ export const longProofs = [
   'client/test/package',
   'deployments/lifetimes-e2e',
   'deployments/random-tenants',
+  'ci/test/leader',
+  'ci/test/names',
+  'examples-tests/test/controller-election',
+  'examples-tests/test/examples',
   'examples-tests/test/go',
   'fuzz/main',
   'fuzz/tenant-leak',
