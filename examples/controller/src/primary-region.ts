@@ -1,3 +1,4 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { LeadershipContext } from '@pool/client/leases'
 import { log } from './log.ts'
@@ -23,7 +24,11 @@ export class PrimaryRegion {
     log({ msg: 'started leading', token })
     // It throws as soon as the tenure has ended, and adds the fencing token.
     const guarded = context.guard({ claim: (fence: number) => this.#send('PUT', fence, context.signal) })
+    // A blocked event loop delays the end of the work, so its longest delay is logged.
+    using delay = monitorEventLoopDelay()
+    delay.enable()
     while (context.isLeader()) {
+      delay.reset()
       try {
         await guarded.claim()
       } catch (error) {
@@ -31,11 +36,12 @@ export class PrimaryRegion {
       }
       await sleep(intervalMs, undefined, { signal: context.signal }).catch(() => {})
     }
+    const lateMs = Math.round(delay.max / 1e6)
     // The signal of the tenure is aborted: this request has a timeout of its own.
     await this.#send('DELETE', token, AbortSignal.timeout(STAND_DOWN_TIMEOUT_MS)).catch(error =>
       log({ msg: 'not stood down', token, error: String(error) }),
     )
-    log({ msg: 'stopped leading', token })
+    log({ msg: 'stopped leading', token, lateMs })
   }
 
   async #send(method: 'PUT' | 'DELETE', token: number, signal: AbortSignal): Promise<void> {
