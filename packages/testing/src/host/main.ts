@@ -36,10 +36,30 @@ const running = () => {
   return { service, proxy }
 }
 
-const killService = async (): Promise<void> => {
-  const { service, proxy } = running()
-  proxy.setTargets([])
-  proxy.setTargets(await service.kill())
+/** The restarts and moves of the clock, one after the other. */
+let lastChange: Promise<unknown> = Promise.resolve()
+const inOrder = <Result>(change: () => Promise<Result>): Promise<Result> => {
+  const result = lastChange.then(change)
+  lastChange = result.catch(() => {})
+  return result
+}
+
+const killService = (): Promise<void> =>
+  inOrder(async () => {
+    const { service, proxy } = running()
+    proxy.setTargets([])
+    proxy.setTargets(await service.kill())
+  })
+
+const moveClock = async (ms: number): Promise<void> => {
+  const { service } = running()
+  if (!Number.isFinite(ms)) throw new RangeError('the clock moves by a finite number of milliseconds')
+  if (ms < 0 && !service.canSetBack)
+    throw new RangeError('the clock of the allocation API does not go back: pass a positive number of milliseconds')
+  await inOrder(async () => {
+    await service.setClock(aheadMs + ms)
+    aheadMs += ms
+  })
 }
 
 const start = async (spec: ServiceSpec): Promise<ServiceAddress> => {
@@ -62,14 +82,7 @@ const methods: HostMethods = {
   awaitFault: fault => running().proxy.awaitFault(fault),
   cancelFault: async fault => running().proxy.cancelFault(fault),
   readClock: async () => Date.now() + aheadMs,
-  moveClock: async ms => {
-    const { service } = running()
-    if (!Number.isFinite(ms)) throw new RangeError('the clock moves by a finite number of milliseconds')
-    if (ms < 0 && !service.canSetBack)
-      throw new RangeError('the clock of the allocation API does not go back: pass a positive number of milliseconds')
-    await service.setClock(aheadMs + ms)
-    aheadMs += ms
-  },
+  moveClock,
   kill: killService,
   readLog: async () => log.lines(),
   stop: async () => {},
