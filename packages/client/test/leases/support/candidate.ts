@@ -36,7 +36,10 @@ const reportAs = (identity: string, event: string, slot: string, ...data: (strin
   writeSync(events, `${now().toFixed(3)} ${identity} ${event} ${slot} ${data.join(' ')}\n`)
 const report = (event: string, slot: string, ...data: (string | number)[]) => reportAs(name, event, slot, ...data)
 
-/** The deadline of each holder and slot, from the requests and responses on the wire. */
+/**
+ * The deadline of each holder and slot, from the requests and responses on the wire. A 412 counts too: it shows a lease that
+ * an earlier write without a response has renewed.
+ */
 const deadlines = new Map<string, number>()
 const extend = (slot: string, lease: Lease, remainingMs: number, sentAt: number) => {
   const deadline = sentAt + Math.min(remainingMs, durations.leaseDuration) - MARGIN_MS
@@ -52,9 +55,9 @@ const recordingFetch: typeof fetch = async (input, init) => {
   if (response.status === 200 && pathname === '/leases/renew') {
     const { results }: RenewLeasesResponse = JSON.parse(text)
     for (const result of results) {
-      if (result.status === 200) extend(result.slot, result.lease, result.remainingMs, sentAt)
+      if ('lease' in result) extend(result.slot, result.lease, result.remainingMs ?? 0, sentAt)
     }
-  } else if (response.status === 200) {
+  } else if (response.status === 200 || response.status === 412) {
     const remainingMs = Number(response.headers.get('Lease-Remaining-Ms') ?? 0)
     extend(decodeURIComponent(pathname.slice('/lease/'.length)), JSON.parse(text), remainingMs, sentAt)
   }
