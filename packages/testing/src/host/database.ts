@@ -3,7 +3,7 @@ import { createHash, randomUUID } from 'node:crypto'
 import { existsSync, mkdirSync } from 'node:fs'
 import { readdir, readFile, rename, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { acquireLock, type Lock } from '@pool/dev-server/lock'
@@ -105,6 +105,9 @@ export const startDatabase = async (
   const clockScript = toClockScript(DATABASE)
   const start = () => startPostgres({ dataDir: folder, fsync: false })
 
+  const cacheFolder = findCacheFolder()
+  mkdirSync(cacheFolder, { recursive: true })
+
   const createTemplate = async (template: string): Promise<void> => {
     const server = await start()
     try {
@@ -116,7 +119,10 @@ export const startDatabase = async (
     } finally {
       await server.stop('fast')
     }
-    const copy = `${template}.${randomUUID()}`
+    // What a process that was killed here has left.
+    const incomplete = (await readdir(cacheFolder)).filter(name => name.startsWith(`${basename(template)}.copy-`))
+    for (const name of incomplete) await rm(join(cacheFolder, name), { recursive: true, force: true })
+    const copy = `${template}.copy-${randomUUID()}`
     await copyFolder(folder, copy)
     // Another process may have been faster.
     await rename(copy, template).catch(() => rm(copy, { recursive: true, force: true }))
@@ -127,8 +133,6 @@ export const startDatabase = async (
     .update(clockScript)
     .update(DROP_UNUSED.join())
     .update(findBinaries().version)
-  const cacheFolder = findCacheFolder()
-  mkdirSync(cacheFolder, { recursive: true })
   const template = join(cacheFolder, `${kind}-${hash.digest('hex').slice(0, 16)}-${user}`)
   const lock = existsSync(template) ? undefined : await lockTemplate(template)
   try {
