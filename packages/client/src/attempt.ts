@@ -46,7 +46,8 @@ class AttemptLimit {
   readonly #timing: Timing
   readonly #caller: AbortSignal | undefined
   #cancelTimer: () => void = () => undefined
-  readonly #onAbort = (): void => this.#controller.abort(this.#caller?.reason)
+  #reject: (reason: unknown) => void = () => undefined
+  readonly #onAbort = (): void => this.#abort(this.#caller?.reason)
   /** Rejects when the request has to end, even if `fetch` ignores its signal. */
   readonly end: Promise<never>
 
@@ -55,7 +56,7 @@ class AttemptLimit {
     this.#caller = caller
     caller?.addEventListener('abort', this.#onAbort, { once: true })
     this.end = new Promise((_, reject) => {
-      this.signal.addEventListener('abort', () => reject(this.signal.reason), { once: true })
+      this.#reject = reject
     })
   }
 
@@ -63,9 +64,14 @@ class AttemptLimit {
     return this.#controller.signal
   }
 
+  #abort(reason: unknown): void {
+    this.#controller.abort(reason)
+    this.#reject(reason)
+  }
+
   startTimer(ms: number): void {
     this.#cancelTimer()
-    this.#cancelTimer = this.#timing.schedule(ms, () => this.#controller.abort(expired))
+    this.#cancelTimer = this.#timing.schedule(ms, () => this.#abort(expired))
   }
 
   stopTimer(): void {

@@ -38,6 +38,20 @@ export const pause = (timing: Timing, ms: number, signal: AbortSignal | undefine
     signal?.addEventListener('abort', abort, { once: true })
   })
 
+const ID_BYTES = 16
+/** Many ids from one call of the generator, which costs more than the ids. */
+const randomBytes = new Uint8Array(64 * ID_BYTES)
+let usedBytes = randomBytes.length
+
 /** 128 random bits in hexadecimal digits. `randomUUID` does not exist on web pages that were loaded over plain HTTP. */
-export const createRandomId = (): string =>
-  Array.from(crypto.getRandomValues(new Uint8Array(16)), byte => byte.toString(16).padStart(2, '0')).join('')
+export const createRandomId = (): string => {
+  if (usedBytes === randomBytes.length) {
+    crypto.getRandomValues(randomBytes)
+    usedBytes = 0
+  }
+  let id = ''
+  for (const end = usedBytes + ID_BYTES; usedBytes < end; usedBytes += 1) {
+    id += (randomBytes[usedBytes] ?? 0).toString(16).padStart(2, '0')
+  }
+  return id
+}
