@@ -204,6 +204,7 @@ export default defineConfig({
           name: 'cli',
           root: './packages/cli',
           include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
+          exclude: longProofsIn('cli'),
           testTimeout: 60_000,
           hookTimeout: 60_000,
         },

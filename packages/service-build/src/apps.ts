@@ -2,9 +2,10 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { BundleOptions } from './bundle.ts'
 
-const toFolder = (app: string): string => fileURLToPath(new URL(`../../../apps/${app}`, import.meta.url))
-const api = toFolder('allocation-api')
-const witness = toFolder('lease-witness')
+const toPath = (path: string): string => fileURLToPath(new URL(`../../../${path}`, import.meta.url))
+const api = toPath('apps/allocation-api')
+const witness = toPath('apps/lease-witness')
+const cli = toPath('packages/cli')
 
 /** The services that run on a machine, by the name of their package. */
 export const apps: Readonly<Record<string, BundleOptions>> = {
@@ -22,4 +23,10 @@ export const apps: Readonly<Record<string, BundleOptions>> = {
     outDir: join(witness, 'dist-node'),
     commands: { main: 'src/node/main.ts', 'declare-restore': 'src/node/declare-restore.ts' },
   },
+}
+
+/** What `main.ts` builds, by the argument. */
+export const programs: Readonly<Record<string, BundleOptions>> = {
+  ...apps,
+  cli: { app: cli, outDir: join(cli, 'dist'), commands: { poolctl: 'src/main.ts' }, target: 'node20' },
 }

@@ -11,6 +11,8 @@ export interface BundleOptions {
   readonly outDir: string
   /** The entry modules, relative to `app`, by the name of the file that each becomes. */
   readonly commands: Readonly<Record<string, string>>
+  /** The oldest Node that runs it: `node24` by default. */
+  readonly target?: string
   /** Files of npm packages that the app reads at run time, as `package/file`. They keep their path in `node_modules`. */
   readonly packageFiles?: readonly string[]
 }
@@ -109,7 +111,7 @@ export const bundle = async (options: BundleOptions): Promise<readonly BundledPa
     splitting: true,
     platform: 'node',
     format: 'esm',
-    target: 'node24',
+    target: options.target ?? 'node24',
     sourcemap: true,
     // The sources are in the repository. Without them the map has half the size.
     sourcesContent: false,

@@ -1,14 +1,14 @@
 import { rm } from 'node:fs/promises'
-import { apps } from './apps.ts'
+import { programs } from './apps.ts'
 import { bundle } from './bundle.ts'
 import { writeLicences } from './licences.ts'
 
 // Usage: main.ts APP. Writes the files that the app needs on a machine that has Node and nothing else.
 
 const [name = ''] = process.argv.slice(2)
-const options = apps[name]
+const options = programs[name]
 if (!options) {
-  process.stderr.write(`build: name one of ${Object.keys(apps).join(', ')}\n`)
+  process.stderr.write(`build: name one of ${Object.keys(programs).join(', ')}\n`)
   process.exit(2)
 }
 const { outDir, commands } = options

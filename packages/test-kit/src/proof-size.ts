@@ -32,6 +32,8 @@ export const longProofs = [
   'bench/main',
   'chart-tests/test/api-server',
   'chart-tests/test/process',
+  'cli/test/package',
+  'cli/test/leases',
   'chaos/cool-off',
   'chaos/crash-recovery',
   'chaos/failover',

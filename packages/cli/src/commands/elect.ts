@@ -103,7 +103,7 @@ const elect = async (election: Election): Promise<number> => {
   const stopped = new AbortController()
   const interrupt = () => stopped.abort()
   host.interrupted.addEventListener('abort', interrupt, { once: true })
-  let end: CommandEnd | undefined
+  let tenure: Promise<CommandEnd> | undefined
   let isLost = false
   progress.update(`waiting for ${slot}`)
   const elector = new LeaseElector({
@@ -116,7 +116,8 @@ const elect = async (election: Election): Promise<number> => {
     callbacks: {
       async onStartedLeading(context) {
         progress.stop()
-        end = await runTenure(election, context)
+        tenure = runTenure(election, context)
+        await tenure
         // The lease is released, since the command has ended.
         stopped.abort()
       },
@@ -139,12 +140,14 @@ const elect = async (election: Election): Promise<number> => {
     host.interrupted.removeEventListener('abort', interrupt)
     progress.stop()
   }
+  // After the end of the lease, the elector does not wait for the command.
+  const end = await tenure
   if (end === undefined) return toSignalExit(String(host.interrupted.reason))
   if (end.kind === 'not-started') {
     host.stderr.write(`error: the command cannot be started (${end.reason}); check its path and its permissions\n`)
     return end.exitCode
   }
-  if (isLost) {
+  if (isLost || end.isLeaseOver) {
     output.note(`the lease ${slot} could not be renewed in time; the command was stopped`)
     return ELECT_EXIT.leaseLost
   }

@@ -17,7 +17,7 @@ export interface LeasedCommandOptions extends StopTimes {
 }
 
 export type CommandEnd =
-  | { readonly kind: 'exited'; readonly exitCode: number }
+  | { readonly kind: 'exited'; readonly exitCode: number; readonly isLeaseOver: boolean }
   | { readonly kind: 'not-started'; readonly exitCode: number; readonly reason: string }
 
 export interface LeasedCommand {
@@ -64,7 +64,8 @@ export const startLeasedCommand = (options: LeasedCommandOptions): LeasedCommand
         pid = report.pid
         armBackstop()
       } else if (report.type === 'exited') {
-        result = { kind: 'exited', exitCode: toExitCode(report.code, report.signal) }
+        const { code, signal, isLeaseOver } = report
+        result = { kind: 'exited', exitCode: toExitCode(code, signal), isLeaseOver }
       } else {
         const exitCode = report.code === 'ENOENT' ? ELECT_EXIT.notFound : ELECT_EXIT.cannotExecute
         result = { kind: 'not-started', exitCode, reason: report.code }
@@ -80,7 +81,7 @@ export const startLeasedCommand = (options: LeasedCommandOptions): LeasedCommand
     keeper.once('close', () => {
       clearTimeout(backstop)
       if (result === undefined && pid !== undefined) signalGroup(pid, 'SIGKILL')
-      resolve(result ?? { kind: 'exited', exitCode: toSignalExit('SIGKILL') })
+      resolve(result ?? { kind: 'exited', exitCode: toSignalExit('SIGKILL'), isLeaseOver: true })
     })
   })
   send({ type: 'start', command, args, end, graceMs, marginMs })

@@ -17,7 +17,13 @@ export type KeeperRequest = KeeperStart | { readonly type: 'extend'; readonly en
 export type KeeperReport =
   | { readonly type: 'started'; readonly pid: number }
   | { readonly type: 'not-started'; readonly code: string }
-  | { readonly type: 'exited'; readonly code: number | null; readonly signal: NodeJS.Signals | null }
+  | {
+      readonly type: 'exited'
+      readonly code: number | null
+      readonly signal: NodeJS.Signals | null
+      /** The command was stopped because the lease was about to end, not because poolctl requested it. */
+      readonly isLeaseOver: boolean
+    }
 
 /** The wall clock can jump, after a suspension for example, so timers alone do not suffice. */
 const CHECK_MS = 200
@@ -36,6 +42,8 @@ const keep = (start: KeeperStart, report: (message: KeeperReport) => void) => {
   let stopAt: Moment | undefined
   let timer: NodeJS.Timeout | undefined
   let isTerminated = false
+  let hasEnded = false
+  let isLeaseOver = false
   const child: ChildProcess = spawn(start.command, [...start.args], {
     stdio: ['inherit', 'inherit', 'inherit'],
     detached: true,
@@ -44,7 +52,7 @@ const keep = (start: KeeperStart, report: (message: KeeperReport) => void) => {
   const check = () => {
     clearTimeout(timer)
     const { pid } = child
-    if (pid === undefined) return
+    if (pid === undefined || hasEnded) return
     const now = readClocks()
     const leaseLeft = toMsLeft(end, now)
     // A requested stop has its own end, which is never after that of the lease.
@@ -52,6 +60,7 @@ const keep = (start: KeeperStart, report: (message: KeeperReport) => void) => {
     const step = decideStop(msLeft, start)
     if (step !== 'run' && !isTerminated) {
       isTerminated = true
+      isLeaseOver = stopAt === undefined
       signalGroup(pid, 'SIGTERM')
       // A stopped process handles SIGTERM only after it continues.
       signalGroup(pid, 'SIGCONT')
@@ -61,6 +70,7 @@ const keep = (start: KeeperStart, report: (message: KeeperReport) => void) => {
   }
 
   child.once('error', error => {
+    hasEnded = true
     clearTimeout(timer)
     report({ type: 'not-started', code: 'code' in error ? String(error.code) : 'unknown' })
   })
@@ -69,10 +79,11 @@ const keep = (start: KeeperStart, report: (message: KeeperReport) => void) => {
     check()
   })
   child.once('exit', (code, signal) => {
+    hasEnded = true
     clearTimeout(timer)
     // What the command left running must not outlive the lease either.
     if (child.pid !== undefined) signalGroup(child.pid, 'SIGKILL')
-    report({ type: 'exited', code, signal })
+    report({ type: 'exited', code, signal, isLeaseOver })
   })
   return {
     extend(later: Moment) {

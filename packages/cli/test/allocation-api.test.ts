@@ -1,0 +1,316 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { startAllocationApi, type TestAllocationApi } from '@pool/testing'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type CliOptions, createCliFolder, runPoolctl } from './support/cli.ts'
+
+let api: TestAllocationApi
+const home = createCliFolder()
+const tokenFile = join(home.folder, 'operator-token')
+
+const run = (line: string, options: CliOptions = {}) =>
+  runPoolctl(line.split(' '), { env: home.env, fetch: globalThis.fetch, ...options })
+
+/** Every text that poolctl printed in this file. */
+const printed: string[] = []
+const poolctl = async (line: string, options: CliOptions = {}) => {
+  const result = await run(line, options)
+  printed.push(result.stdout, result.stderr)
+  return result
+}
+
+beforeAll(async () => {
+  api = await startAllocationApi({ env: { PDM_NAME_COOL_OFF: '1h', PDM_BYO_PROOF: 'off' } })
+  writeFileSync(tokenFile, api.operatorToken, { mode: 0o600 })
+  await poolctl(`contexts set test --api ${api.operatorUrl} --api-token-file ${tokenFile}`)
+})
+afterAll(async () => {
+  await api?.stop()
+  home[Symbol.dispose]()
+})
+
+const storedTokens = (): string[] => {
+  const folder = join(home.folder, 'state')
+  if (!existsSync(folder)) return []
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .map(file => join(folder, file))
+    .filter(file => statSync(file).isFile())
+}
+
+describe('names', () => {
+  test('a name is reserved, committed, updated, listed and released', async () => {
+    expect(await poolctl('names check acme pool.test')).toMatchObject({ exitCode: 0 })
+    const reserved = await poolctl('names reserve acme pool.test --created-by ci')
+    expect(reserved).toMatchObject({
+      exitCode: 0,
+      stdout: expect.stringMatching(/^name: +acme\.pool\.test\nstate: +reserved\n/),
+    })
+    expect(await poolctl('names check acme.pool.test')).toMatchObject({ exitCode: 1 })
+    expect(await poolctl('names renew acme.pool.test')).toMatchObject({ exitCode: 0 })
+    expect(await poolctl('names commit acme pool.test --address 203.0.113.10 --wait')).toMatchObject({
+      exitCode: 0,
+      stdout: expect.stringMatching(/dns: +published/),
+    })
+    expect(await poolctl('names wait acme.pool.test')).toMatchObject({ exitCode: 0 })
+    expect(await poolctl('names update acme.pool.test --address 203.0.113.20')).toMatchObject({ exitCode: 0 })
+    const listed = JSON.parse((await poolctl('names list pool.test -o json')).stdout)
+    expect(listed.allocations).toMatchObject([{ subdomain: 'acme', state: 'active', loadBalancerIP: '203.0.113.20' }])
+    expect((await poolctl('names list pool.test -o name')).stdout).toBe('acme.pool.test\n')
+    const events = (await poolctl('names history pool.test acme -o ndjson')).stdout.trim().split('\n')
+    expect(events.map(line => JSON.parse(line).event)).toContain('committed')
+    expect(await poolctl('names release acme.pool.test --yes')).toMatchObject({
+      exitCode: 0,
+      stdout: 'acme.pool.test is released.\n',
+    })
+  })
+
+  test('the former client takes a name back during its cool-off, and an operator lifts it', async () => {
+    await poolctl('names reserve globex.pool.test')
+    await poolctl('names commit globex.pool.test --address 203.0.113.10')
+    await poolctl('names release globex.pool.test --yes')
+    const check = await poolctl('names check globex.pool.test -o json')
+    expect(JSON.parse(check.stdout)).toMatchObject({ reason: 'cooling-off' })
+    expect(await poolctl('names reserve globex.pool.test')).toMatchObject({ exitCode: 0 })
+    await poolctl('names release globex.pool.test --yes')
+    expect(await poolctl('zones cool-off lift globex pool.test --yes')).toMatchObject({ exitCode: 0 })
+    expect(await poolctl('zones cool-off lift globex pool.test --yes')).toMatchObject({
+      exitCode: 3,
+      stderr: expect.stringContaining('404 not-found'),
+    })
+  })
+
+  test('a reservation whose response is lost is the same one when the command is repeated', async () => {
+    const isReserve = { method: 'POST', path: '/api/v1/pool/pool.test/reserve' }
+    const fault = await api.delay(60_000, isReserve)
+    const lost = await poolctl('names reserve initech.pool.test --timeout 300ms')
+    expect(lost).toMatchObject({ exitCode: 4, stderr: expect.stringContaining('may have taken effect') })
+    await fault.cancel()
+    await api.dropNextResponse(isReserve)
+    expect(await poolctl('names reserve initech.pool.test')).toMatchObject({ exitCode: 0 })
+    expect(await poolctl('names commit initech.pool.test --address 203.0.113.11')).toMatchObject({ exitCode: 0 })
+  })
+
+  test('--token-file has the token, for this user only, and the store has none', async () => {
+    const file = join(home.folder, 'hooli.token')
+    expect(await poolctl(`names reserve hooli.pool.test --token-file ${file}`)).toMatchObject({ exitCode: 0 })
+    expect(statSync(file).mode & 0o777).toBe(0o600)
+    expect(await poolctl('names renew hooli.pool.test')).toMatchObject({ exitCode: 2 })
+    expect(await poolctl(`names renew hooli.pool.test --token-file ${file}`)).toMatchObject({ exitCode: 0 })
+  })
+
+  test('a rejected request is 3, with the code of the service', async () => {
+    await poolctl('names reserve taken.pool.test')
+    await poolctl('names commit taken.pool.test --address 203.0.113.12')
+    expect(await poolctl('names commit taken.pool.test --address 203.0.113.12')).toMatchObject({
+      exitCode: 3,
+      stderr: expect.stringContaining('(409 already-active)'),
+    })
+    expect(await poolctl('names get nothing.pool.test')).toMatchObject({ exitCode: 3 })
+    expect(await poolctl('names list other.example')).toMatchObject({
+      exitCode: 3,
+      stderr: expect.stringContaining('unsupported-pool'),
+    })
+  })
+
+  test('--limit ends a list, and JSON stays valid', async () => {
+    const { stdout } = await poolctl('names history pool.test --limit 2 -o json')
+    expect(JSON.parse(stdout).entries).toHaveLength(2)
+    expect(
+      JSON.parse((await poolctl('names list pool.test --state reserved --limit 1000 -o json')).stdout),
+    ).toHaveProperty('allocations')
+  })
+})
+
+describe('zones', () => {
+  test('diff is 0 without a difference; converge and republish succeed', async () => {
+    await expect.poll(async () => (await poolctl('zones diff pool.test')).exitCode).toBe(0)
+    expect(await poolctl('zones converge pool.test')).toMatchObject({ exitCode: 0 })
+    expect(await poolctl('zones republish pool.test --dry-run')).toMatchObject({
+      exitCode: 0,
+      stderr: expect.stringContaining('pool.test: every name has the current template.\n'),
+    })
+    expect(await poolctl('zones republish pool.test')).toMatchObject({ exitCode: 0 })
+    expect(await poolctl('zones former-records pool.test -o json')).toMatchObject({
+      exitCode: 0,
+      stdout: '{\n  "records": []\n}\n',
+    })
+  })
+
+  test('orphans are listed, adopted and removed; without any, nothing changes', async () => {
+    expect(await poolctl('zones orphans list pool.test')).toMatchObject({
+      exitCode: 0,
+      stderr: expect.stringContaining('pool.test: no orphans.\n'),
+    })
+    expect(await poolctl('zones orphans adopt pool.test --yes -o json')).toMatchObject({
+      exitCode: 0,
+      stdout: expect.stringContaining('"changedCount": 0'),
+    })
+    expect(await poolctl('zones orphans remove pool.test nothing --dry-run')).toMatchObject({ exitCode: 0 })
+  })
+
+  test('resume of a zone that is written is rejected', async () => {
+    expect(await poolctl('zones resume pool.test --trust database --dry-run')).toMatchObject({
+      exitCode: 3,
+      stderr: expect.stringContaining('not-stopped'),
+    })
+  })
+})
+
+describe('deployments, buckets, credentials', () => {
+  const keyFile = join(home.folder, 'id.pub')
+  const unknown = '4f1c2a9e-0b7d-4c58-9a51-2f7d5f3b9c10'
+
+  test('without Terraform, or with invalid input, a deployment is not created', async () => {
+    writeFileSync(keyFile, 'not a key')
+    const result = await poolctl(
+      `deployments create --org-name Acme --org-email nonsense --pool pool.test --subdomain depl --provider local --region local --ssh-public-key ${keyFile}`,
+    )
+    expect(result).toMatchObject({ exitCode: 3, stderr: expect.stringContaining('400 invalid-deployment') })
+    // Every invalid field has its line.
+    expect(result.stderr).toMatch(/\n {2}orgEmail: /)
+    expect(result.stderr).toMatch(/\n {2}sshPublicKey: /)
+  })
+
+  test.each([
+    'get',
+    'logs',
+    'logs -f',
+    'apply',
+    'plan',
+    'destroy --yes',
+    'cancel --yes',
+    'delete --yes',
+    'abandon --yes',
+    'unlock --yes',
+  ])('deployments %s of an unknown deployment is rejected', async command => {
+    expect(await poolctl(`deployments ${command} ${unknown}`)).toMatchObject({
+      exitCode: 3,
+      stderr: expect.stringContaining('404 not-found'),
+    })
+  })
+
+  test('lists are empty', async () => {
+    expect(await poolctl('deployments list')).toMatchObject({ exitCode: 0, stdout: '', stderr: 'No deployments.\n' })
+    expect(await poolctl('deployments history')).toMatchObject({ exitCode: 0 })
+    expect(await poolctl('buckets list -o json')).toMatchObject({ stdout: '{\n  "buckets": []\n}\n' })
+    expect(await poolctl('buckets lift catalyst-acme --yes')).toMatchObject({ exitCode: 3 })
+  })
+
+  test('a challenge has the record that proves a domain', async () => {
+    const { stdout } = await poolctl('deployments challenge cloud.acme.example')
+    expect(stdout).toMatch(/^name: +_pool-challenge\.cloud\.acme\.example\ntype: +TXT\n/)
+  })
+
+  test('keys from a file are sent, and the answer decides the exit code', async () => {
+    const keys = join(home.folder, 'keys.json')
+    writeFileSync(keys, JSON.stringify({ accessKey: 'SECRETACCESSKEY00000', secretKey: 'SECRETSECRETKEY'.repeat(4) }), {
+      mode: 0o600,
+    })
+    // No object storage is configured to be reached.
+    const result = await poolctl(`credentials validate --region fsn1 --keys-file ${keys} --timeout 2s --verbose`)
+    expect([1, 3, 4]).toContain(result.exitCode)
+    expect(result.stderr).toContain('/api/v1/credentials/object-storage/validate')
+  })
+})
+
+describe('doctor, export, import', () => {
+  test('doctor finds no problem', async () => {
+    const { exitCode, stdout } = await poolctl('doctor')
+    expect(stdout).toMatch(/good +zone pool\.test +it has its desired records/)
+    expect(stdout).toMatch(/not checked +witness/)
+    expect(exitCode).toBe(0)
+  })
+
+  test('doctor at the in-cluster listener reports that operators need another', async () => {
+    await poolctl(`contexts set cluster --api ${api.url}`)
+    const { exitCode, stdout } = await poolctl('doctor --context cluster')
+    expect(exitCode).toBe(1)
+    expect(stdout).toMatch(/bad +api operator/)
+  })
+
+  test('an export is complete, for this user only, and a database with rows rejects it', async () => {
+    const file = join(home.folder, 'export.ndjson')
+    expect(await poolctl(`export ${file}`)).toMatchObject({ exitCode: 0 })
+    expect(statSync(file).mode & 0o777).toBe(0o600)
+    const lines = readFileSync(file, 'utf8').trim().split('\n')
+    expect(JSON.parse(lines.at(-1) ?? '')).toMatchObject({ type: 'end' })
+    expect(await poolctl(`export ${file}`)).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('exists') })
+    expect(await poolctl(`import ${file} --yes`)).toMatchObject({
+      exitCode: 3,
+      stderr: expect.stringContaining('not-empty'),
+    })
+    expect(await poolctl(`import ${file} --from pool.test --to pool.test --dry-run`)).toHaveProperty('exitCode')
+  })
+
+  test('an export that is interrupted leaves no file', async () => {
+    const folder = join(home.folder, 'exports')
+    mkdirSync(folder)
+    const fault = await api.partition({ path: '/api/v1/export' })
+    const interrupted = new AbortController()
+    const running = poolctl(`export ${join(folder, 'x.ndjson')}`, { interrupted: interrupted.signal })
+    await expect.poll(() => readdirSync(folder).length).toBe(1)
+    interrupted.abort('SIGINT')
+    expect(await running).toMatchObject({ exitCode: 130 })
+    expect(readdirSync(folder)).toEqual([])
+    await fault.cancel()
+  })
+})
+
+describe('unavailable services', () => {
+  test('an address without a service is 4', async () => {
+    await poolctl('contexts set nowhere --api http://127.0.0.1:1')
+    const result = await poolctl('names get acme.pool.test --context nowhere --timeout 200ms')
+    expect(result).toMatchObject({ exitCode: 4, stderr: expect.stringContaining('poolctl doctor') })
+  })
+
+  test('a wrong token is 3, and says where the token comes from', async () => {
+    const file = join(home.folder, 'wrong-token')
+    writeFileSync(file, 'wrong-SECRET-token', { mode: 0o600 })
+    await poolctl(`contexts set wrong --api ${api.operatorUrl} --api-token-file ${file}`)
+    expect(await poolctl('buckets list --context wrong')).toMatchObject({
+      exitCode: 3,
+      stderr: expect.stringContaining('401 unauthorized'),
+    })
+  })
+
+  test('Ctrl-C waits for the response to a write, and keeps its token', async () => {
+    const delayed = await api.delay(300, { method: 'POST' })
+    const interrupted = new AbortController()
+    const sent = new Promise<void>(resolve => {
+      const fetchOnce: typeof fetch = (...args) => {
+        const response = globalThis.fetch(...args)
+        resolve()
+        return response
+      }
+      void poolctl('names reserve slow.pool.test', { interrupted: interrupted.signal, fetch: fetchOnce }).then(
+        result => {
+          results.push(result)
+        },
+      )
+    })
+    const results: { exitCode: number; stderr: string }[] = []
+    await sent
+    interrupted.abort('SIGINT')
+    await expect.poll(() => results.length).toBe(1)
+    expect(results[0]).toMatchObject({ exitCode: 130, stderr: expect.stringContaining('press Ctrl-C again to stop') })
+    await delayed.cancel()
+    expect(await poolctl('names renew slow.pool.test')).toMatchObject({ exitCode: 0 })
+  })
+})
+
+test('no secret was printed', () => {
+  const files = storedTokens()
+  expect(files.every(file => (statSync(file).mode & 0o777) === 0o600)).toBe(true)
+  const tokens = files.flatMap(file => JSON.parse(readFileSync(file, 'utf8')).token ?? [])
+  expect(tokens.length).toBeGreaterThan(2)
+  const all = printed.join('\n')
+  for (const secret of [
+    ...tokens,
+    api.operatorToken,
+    'wrong-SECRET-token',
+    'SECRETACCESSKEY00000',
+    'SECRETSECRETKEY',
+  ]) {
+    expect(all.includes(secret)).toBe(false)
+  }
+})

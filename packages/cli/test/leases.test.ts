@@ -1,0 +1,230 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { until } from '@pool/test-kit/poll.ts'
+import { isRunning } from '@pool/test-kit/processes.ts'
+import { startWitness, type TestWitness } from '@pool/testing'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createCliFolder, ENTRY, runPoolctl } from './support/cli.ts'
+
+let witness: TestWitness
+const home = createCliFolder()
+const running = new Set<ChildProcess>()
+
+beforeAll(async () => {
+  witness = await startWitness()
+  const file = join(home.folder, 'witness-token')
+  writeFileSync(file, witness.token, { mode: 0o600 })
+  await poolctl(`contexts set test --witness ${witness.url} --witness-token-file ${file}`)
+})
+afterAll(async () => {
+  for (const child of running) child.kill('SIGKILL')
+  await witness?.stop()
+  home[Symbol.dispose]()
+})
+
+const poolctl = (line: string, interrupted?: AbortSignal) =>
+  runPoolctl(line.split(' '), { env: home.env, fetch: globalThis.fetch, ...(interrupted ? { interrupted } : {}) })
+
+const readLease = async (slot: string) => JSON.parse((await poolctl(`leases get ${slot} -o json`)).stdout)
+
+describe('leases', () => {
+  test('a lease is acquired, renewed, listed and released', async () => {
+    expect(await poolctl('leases get one')).toMatchObject({
+      exitCode: 0,
+      stdout: expect.stringContaining('never written'),
+    })
+    expect(await poolctl('leases acquire one --holder region-a --ttl 1m')).toMatchObject({
+      exitCode: 0,
+      stdout: expect.stringContaining('region-a'),
+    })
+    expect(await poolctl('leases acquire one --holder region-b')).toMatchObject({
+      exitCode: 3,
+      stderr: expect.stringMatching(/one was not changed \(held\): region-a holds it for /),
+    })
+    expect(await poolctl('leases renew one --holder region-a --generation 7')).toMatchObject({
+      exitCode: 3,
+      stderr: expect.stringContaining('(generation)'),
+    })
+    expect(await poolctl('leases renew one --holder region-a')).toMatchObject({ exitCode: 0 })
+    expect((await poolctl('leases list one two')).stdout).toMatch(/^SLOT +HOLDER .*\none +region-a +2 /)
+    expect(await poolctl('leases release one --holder region-b')).toMatchObject({ exitCode: 3 })
+    expect(await poolctl('leases release one --holder region-a')).toMatchObject({
+      exitCode: 0,
+      stdout: expect.stringContaining('released'),
+    })
+    const { transitions } = JSON.parse((await poolctl('leases history one -o json')).stdout)
+    expect(transitions.map(({ event }: { event: string }) => event)).toEqual(['released', 'acquired'])
+    await expect.poll(async () => (await poolctl('leases list --prefix on -o name')).stdout).toBe('one\n')
+  })
+
+  test('several leases are renewed in one request, each decided alone', async () => {
+    await poolctl('leases acquire many-1 --holder region-a')
+    await poolctl('leases acquire many-2 --holder region-b')
+    const { exitCode, stdout } = await poolctl('leases renew many-1 many-2 --holder region-a')
+    expect(exitCode).toBe(3)
+    expect(stdout).toMatch(/many-1 +renewed/)
+    expect(stdout).toMatch(/many-2 +not-holder/)
+  })
+
+  test('watch prints each change, and ends when the lease is vacant', async () => {
+    await poolctl('leases acquire watched --holder region-a')
+    const watching = poolctl('leases watch watched --until-vacant -o ndjson')
+    await expect
+      .poll(async () => JSON.parse((await poolctl('leases list watched -o json')).stdout).leases[0].waiters)
+      .toBe(1)
+    await poolctl('leases release watched --holder region-a')
+    const { exitCode, stdout } = await watching
+    expect(exitCode).toBe(0)
+    expect(
+      stdout
+        .trim()
+        .split('\n')
+        .map(line => JSON.parse(line).state),
+    ).toEqual(['held', 'released'])
+  })
+
+  test('Ctrl-C ends watch with 130', async () => {
+    const interrupted = new AbortController()
+    const watching = poolctl('leases watch one', interrupted.signal)
+    interrupted.abort('SIGINT')
+    expect(await watching).toMatchObject({ exitCode: 130, stderr: 'error: interrupted\n' })
+  })
+})
+
+interface Election {
+  readonly child: ChildProcess
+  readonly exitCode: Promise<number | null>
+  readonly stderr: () => string
+}
+
+const elect = (slot: string, flags: readonly string[], command: readonly string[]): Election => {
+  const child = spawn(process.execPath, [ENTRY, 'leases', 'elect', slot, ...flags, '--', ...command], {
+    env: { PATH: process.env.PATH, ...home.env },
+    stdio: ['ignore', 'inherit', 'pipe'],
+  })
+  running.add(child)
+  let stderr = ''
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text
+  })
+  const exitCode = new Promise<number | null>(resolve =>
+    child.once('close', code => {
+      running.delete(child)
+      resolve(code)
+    }),
+  )
+  return { child, exitCode, stderr: () => stderr }
+}
+
+const short = ['--lease-duration', '6s', '--grace', '1s']
+
+/** Writes its process id, then runs until a signal ends it. `trap` is what it does at SIGTERM. */
+const writePid = (file: string, trap = 'exit 0') => [
+  'sh',
+  '-c',
+  `trap '${trap}' TERM; echo $$ > ${file}; while :; do sleep 0.05; done`,
+]
+
+const readPid = async (file: string): Promise<number> => {
+  await until(`the command wrote ${file}`, () => existsSync(file) && readFileSync(file, 'utf8').endsWith('\n'))
+  return Number(readFileSync(file, 'utf8'))
+}
+
+describe.concurrent('elect', () => {
+  test.each([
+    ['its own', ['sh', '-c', 'exit 7'], 7],
+    ['128 + N after signal N', ['sh', '-c', 'kill -TERM $$'], 143],
+    ['127 for a command that does not exist', ['/nonexistent/command'], 127],
+    ['126 for a file that is not executable', ['/etc/passwd'], 126],
+  ])('the exit code is %s, and the lease is released', async (_, command, expected) => {
+    const slot = `exit-${expected}`
+    expect(await elect(slot, short, command).exitCode).toBe(expected)
+    expect(await readLease(slot)).toMatchObject({ state: 'released' })
+  })
+
+  test('the command has the fencing token, and no token of the witness', async () => {
+    const file = join(home.folder, 'environment')
+    await elect('environment', [...short, '--holder', 'region-a'], ['sh', '-c', `env > ${file}`]).exitCode
+    const text = readFileSync(file, 'utf8')
+    const { generation } = await readLease('environment')
+    expect(text).toContain('POOL_LEASE_SLOT=environment\n')
+    expect(text).toContain('POOL_LEASE_HOLDER=region-a\n')
+    const [, token = ''] = /POOL_FENCING_TOKEN=(\d+)\n/.exec(text) ?? []
+    expect(Number(token)).toBeGreaterThan(0)
+    expect(Number(token)).toBeLessThan(generation)
+    expect(text).not.toContain(witness.token)
+  })
+
+  test('a second candidate runs its command only after the first has ended', async () => {
+    const file = join(home.folder, 'order')
+    const append = (name: string) => [
+      'sh',
+      '-c',
+      `echo start-${name} >> ${file}; sleep 0.3; echo end-${name} >> ${file}`,
+    ]
+    const first = elect('order', short, append('a'))
+    const second = elect('order', short, append('b'))
+    expect(await Promise.all([first.exitCode, second.exitCode])).toEqual([0, 0])
+    const [start, end, ...rest] = readFileSync(file, 'utf8').trim().split('\n')
+    expect(end).toBe(start?.replace('start', 'end'))
+    expect(rest[1]).toBe(rest[0]?.replace('start', 'end'))
+  })
+
+  test.each(['SIGINT', 'SIGTERM'] as const)('%s stops the command, then releases the lease', async signal => {
+    const file = join(home.folder, `stop-${signal}`)
+    const election = elect(`stop-${signal}`, short, writePid(file, 'exit 9'))
+    const pid = await readPid(file)
+    election.child.kill(signal)
+    expect(await election.exitCode).toBe(9)
+    expect(isRunning(pid)).toBe(false)
+    expect(await readLease(`stop-${signal}`)).toMatchObject({ state: 'released' })
+  })
+
+  test('a command that ignores SIGTERM is killed after the grace time', async () => {
+    const file = join(home.folder, 'stubborn')
+    const election = elect('stubborn', short, writePid(file, ':'))
+    const pid = await readPid(file)
+    election.child.kill('SIGTERM')
+    expect(await election.exitCode).toBe(137)
+    expect(isRunning(pid)).toBe(false)
+  })
+
+  test('if poolctl is killed, the command ends while the lease is held', async () => {
+    const file = join(home.folder, 'killed')
+    const election = elect('killed', ['--lease-duration', '60s', '--grace', '1s'], writePid(file, ':'))
+    const pid = await readPid(file)
+    election.child.kill('SIGKILL')
+    await until('the command has ended', () => !isRunning(pid))
+    expect(await readLease('killed')).toMatchObject({ state: 'held' })
+  })
+
+  test('if poolctl is frozen, the command ends before the lease does', async () => {
+    const file = join(home.folder, 'frozen')
+    const election = elect('frozen', ['--lease-duration', '12s', '--grace', '5s'], writePid(file))
+    const pid = await readPid(file)
+    election.child.kill('SIGSTOP')
+    await until('the lease has expired', async () => (await readLease('frozen')).state === 'expired')
+    expect(isRunning(pid)).toBe(false)
+    election.child.kill('SIGCONT')
+    expect(await election.exitCode).toBe(124)
+  })
+
+  test('if the witness cannot be reached, the command is stopped, and the exit code is 124', async () => {
+    const file = join(home.folder, 'partition')
+    const election = elect('partition', short, writePid(file))
+    const pid = await readPid(file)
+    const fault = await witness.partition({ path: '/lease/partition' })
+    expect(await election.exitCode).toBe(124)
+    expect(isRunning(pid)).toBe(false)
+    await fault.cancel()
+  })
+
+  test('what the command started ends with it', async () => {
+    const file = join(home.folder, 'grandchild')
+    const election = elect('grandchild', short, ['sh', '-c', `sleep 1000 & echo $! > ${file}; exit 0`])
+    expect(await election.exitCode).toBe(0)
+    const pid = await readPid(file)
+    await until('the command has ended', () => !isRunning(pid))
+  })
+})
