@@ -318,14 +318,18 @@ func TestAcquisitionWithoutAResponse(t *testing.T) {
 		witness, seen := newFakeWitness(), &observer{}
 		ctx, stop := context.WithCancel(t.Context())
 		a := seen.run(ctx, t, witness, "a", 0)
+		writes := 0
 		a.network.set(func(request *http.Request, pass func() (*http.Response, error)) (*http.Response, error) {
-			if request.Method == http.MethodGet {
-				return pass()
+			if request.Method == http.MethodPut {
+				writes++
 			}
-			a.network.set(nil)
-			return dropResponse(request, pass)
+			if request.Method == http.MethodPut && writes <= 2 {
+				return dropResponse(request, pass)
+			}
+			return pass()
 		})
-		time.Sleep(3 * retryPeriod)
+		// Less than the lease: the candidate does not wait for the expiry of its own.
+		time.Sleep(6 * retryPeriod)
 		if leader := seen.current(); leader != "a" {
 			t.Errorf("the leader is %q", leader)
 		}
@@ -344,6 +348,25 @@ func TestLostLeaseEndsTheTenureAtTheNextRenewal(t *testing.T) {
 		if leader := seen.current(); leader != "" || !errors.Is(a.cause, ErrLost) {
 			t.Errorf("the leader is %q, the cause %v", leader, a.cause)
 		}
+	})
+}
+
+// The clock of the witness is set forward.
+func TestExpiredLeaseIsNotRenewed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		witness, seen := newFakeWitness(), &observer{}
+		ctx, stop := context.WithCancel(t.Context())
+		a := seen.run(ctx, t, witness, "a", 0)
+		time.Sleep(time.Minute)
+		witness.mu.Lock()
+		witness.expiresAt = time.Now()
+		witness.mu.Unlock()
+		time.Sleep(retryPeriod + time.Second)
+		if holder := witness.currentHolder(); holder != "" || !errors.Is(a.cause, ErrLost) {
+			t.Errorf("the holder is %q, the cause %v", holder, a.cause)
+		}
+		stop()
+		<-a.done
 	})
 }
 
