@@ -45,8 +45,8 @@ export class FakeTiming implements Timing {
     })
     settled.catch(() => undefined)
     for (;;) {
-      // Everything that waits for promises only is done after a turn of the event loop.
-      await new Promise(resolve => setImmediate(resolve))
+      // Everything that waits for promises only is done after a few turns of the event loop: the body of a response, too.
+      for (let turn = 0; turn < 5; turn += 1) await new Promise(resolve => setImmediate(resolve))
       if (isSettled) return await settled
       this.advance()
     }
