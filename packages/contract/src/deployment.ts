@@ -345,12 +345,15 @@ export type DeploymentEvent = z.infer<typeof deploymentEvent>
 
 const lastEventIdRule = rule('invalid-cursor', 'Last-Event-ID must be the id of an event in this stream.')
 
+/** Up to 2147483647, the largest number of a log line. */
+const EVENT_ID =
+  '0|[1-9][0-9]{0,8}|1[0-9]{9}|20[0-9]{8}|21[0-3][0-9]{7}|214[0-6][0-9]{6}|2147[0-3][0-9]{5}|21474[0-7][0-9]{4}|214748[0-2][0-9]{3}|2147483[0-5][0-9]{2}|21474836[0-3][0-9]|214748364[0-7]'
+
 /** The log line after which the stream resumes. Empty is 0: an EventSource starts with an empty id. */
 export const lastEventId = z
   .string()
-  .regex(/^(?:0|[1-9][0-9]{0,9})?$/, { ...lastEventIdRule, abort: true })
+  .regex(new RegExp(`^(?:${EVENT_ID})?$`), { ...lastEventIdRule, abort: true })
   .transform(Number)
-  .refine(seq => seq <= 2_147_483_647, lastEventIdRule)
   .meta({ type: 'string', description: 'The `id` of the last event received; the stream resumes after it.' })
 
 export const removeQuery = z.object({

@@ -114,7 +114,8 @@ def complete_deployment(body):
         body["sovereignPoolDomain"] = POOL
         body.setdefault("sovereignSubdomain", "acme")
         body.pop("sovereignFQDN", None)
-    elif not str(body.get("sovereignFQDN") or "").strip():
+    else:
+        # A domain of a tenant is not in a pool.
         body["sovereignFQDN"] = "cloud.acme.example"
 
 

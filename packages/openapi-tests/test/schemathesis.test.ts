@@ -10,7 +10,10 @@ import { type Services, startServices } from '../src/services.ts'
  * Requests for each operation that Schemathesis generates in a phase, at most. The coverage phase, which tries every rule of
  * every field, has no such limit: it sends 1,700 requests.
  */
-const EXAMPLES = proofScale() < 1 ? 4 : proofSize(400)
+const examples =
+  proofScale() < 1
+    ? { 'allocation-api': 4, 'lease-witness': 4 }
+    : { 'allocation-api': proofSize(420), 'lease-witness': proofSize(700) }
 const TIMEOUT_MS = 1_800_000
 /** The same requests in every run, so that a run fails only for a change. */
 const SEED = process.env.SCHEMATHESIS_SEED ?? '1'
@@ -18,7 +21,9 @@ const SEED = process.env.SCHEMATHESIS_SEED ?? '1'
 const folder = fileURLToPath(new URL('../schemathesis', import.meta.url))
 const isSchemathesisMissing = isMissing('Schemathesis', ['schemathesis'], 'pip install schemathesis')
 
-const run = (service: string, url: string, token: string) => {
+type Service = keyof typeof examples
+
+const run = (service: Service, url: string, token: string) => {
   const document = documentFiles.find(file => file.service === service)?.current
   const options = ['--config-file', `${service}.toml`, 'run', fileURLToPath(document ?? '')]
   const target = ['--url', url, '-H', `Authorization: Bearer ${token}`, '--no-color']
@@ -26,7 +31,7 @@ const run = (service: string, url: string, token: string) => {
     '--phases',
     'examples,coverage,fuzzing,stateful',
     '-n',
-    String(EXAMPLES),
+    String(examples[service]),
     '--seed',
     SEED,
     '--continue-on-failure',
@@ -52,7 +57,7 @@ describe.skipIf(isSchemathesisMissing)('Schemathesis finds no failure', () => {
   })
   afterAll(() => services?.[Symbol.asyncDispose]())
 
-  test.each(['allocation-api', 'lease-witness'])('of %s', { timeout: TIMEOUT_MS }, async service => {
+  test.each<Service>(['allocation-api', 'lease-witness'])('of %s', { timeout: TIMEOUT_MS }, async service => {
     const isWitness = service === 'lease-witness'
     const { operatorUrl, operatorToken, witnessUrl, witnessToken } = services
     const { code, output } = isWitness
