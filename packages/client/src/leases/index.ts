@@ -9,6 +9,7 @@ export {
   type LeaseElectorOptions,
 } from './elector.ts'
 export { type Guarded, type GuardedResource, guard, StaleFencingTokenError } from './guard.ts'
+export type { CallResult, LeaseCallOptions, LeaseCalls, LeaseWriteInput } from './lease-calls.ts'
 export {
   LeaseClient,
   type LeaseGrantRequest,

@@ -17,6 +17,7 @@ const DEFAULT_WINDOW_MS = 10
 interface PendingRenewal {
   readonly slot: string
   readonly write: LeaseWriteInput
+  readonly signal: AbortSignal
   readonly resolve: (result: CallResult) => void
 }
 
@@ -28,6 +29,21 @@ const toCallResult = (result: RenewalResult): CallResult => {
   }
   const error = new Error(`renewLeases: ${result.slot}: ${result.status} ${result.error}`)
   return { kind: result.status === 403 ? 'failed' : 'unknown', retryAfterMs: 0, error }
+}
+
+/** Aborted when no elector waits for its renewal any more. */
+const whenAllAborted = (batch: readonly PendingRenewal[]): AbortSignal => {
+  const request = new AbortController()
+  let waiting = batch.length
+  const leave = () => {
+    waiting -= 1
+    if (waiting === 0) request.abort()
+  }
+  for (const { signal } of batch) {
+    if (signal.aborted) leave()
+    else signal.addEventListener('abort', leave, { once: true })
+  }
+  return request.signal
 }
 
 /**
@@ -43,12 +59,12 @@ export class RenewalBatch {
   constructor(options: RenewalBatchOptions) {
     this.#options = options
     this.#timing = options.timing ?? systemTiming
-    this.calls = { ...options.leases.calls, renew: (slot, write) => this.#renew(slot, write) }
+    this.calls = { ...options.leases.calls, renew: (slot, write, { signal }) => this.#renew(slot, write, signal) }
   }
 
-  #renew(slot: string, write: LeaseWriteInput): Promise<CallResult> {
+  #renew(slot: string, write: LeaseWriteInput, signal: AbortSignal): Promise<CallResult> {
     return new Promise(resolve => {
-      this.#pending.push({ slot, write, resolve })
+      this.#pending.push({ slot, write, signal, resolve })
       if (this.#pending.length === MAX_SLOTS) void this.#flush()
       else if (this.#pending.length === 1) {
         this.#timing.schedule(this.#options.windowMs ?? DEFAULT_WINDOW_MS, () => void this.#flush())
@@ -62,9 +78,8 @@ export class RenewalBatch {
     this.#pending = []
     const { leases, identity } = this.#options
     try {
-      // An elector limits the time of its own renewal; a request that it no longer waits for has no other effect.
       const items = batch.map(({ slot, write: { generation, ttlMs } }) => ({ slot, generation, ttlMs }))
-      const results = await leases.renewMany(identity, items)
+      const results = await leases.renewMany(identity, items, { signal: whenAllAborted(batch) })
       for (const [index, { resolve }] of batch.entries()) {
         const result = results[index]
         resolve(result ? toCallResult(result) : { kind: 'unknown', retryAfterMs: 0 })

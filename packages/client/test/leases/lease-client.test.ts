@@ -158,6 +158,30 @@ test('a batch renews many slots in one request, and each has its own result', as
   expect(summary()).toEqual(['POST /leases/renew', 'POST /leases/renew'])
 })
 
+test('a batch request ends when no elector waits for it', async () => {
+  let isSent = false
+  let isAborted = false
+  const send = (_url: string, { signal }: RequestInit) =>
+    new Promise<Response>((_, reject) => {
+      isSent = true
+      signal?.addEventListener('abort', () => {
+        isAborted = true
+        reject(signal.reason)
+      })
+    })
+  const client = new LeaseClient({ baseUrl: 'http://witness', fetch: send as unknown as typeof fetch })
+  const batch = new RenewalBatch({ leases: client, identity: 'a', windowMs: 0 })
+  const first = new AbortController()
+  const second = new AbortController()
+  const results = [first, second].map(({ signal }, index) => batch.calls.renew(`slot-${index}`, WRITE, { signal }))
+  await vi.waitUntil(() => isSent)
+  first.abort()
+  expect(isAborted).toBe(false)
+  second.abort()
+  expect(await Promise.all(results)).toMatchObject([{ kind: 'unknown' }, { kind: 'unknown' }])
+  expect(isAborted).toBe(true)
+})
+
 test('history, and lists', async () => {
   const history = { slot: 'slot', transitions: [] }
   const list = { consistency: 'eventual', detail: 'from copies', leases: [] }
