@@ -9,7 +9,7 @@ if (process.argv[2] === KEEPER_ARGUMENT) runKeeper()
 else {
   // A reader that stops reading, such as head, is not an error.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 5))
-  process.exitCode = await runCli(process.argv.slice(2), {
+  const exitCode = await runCli(process.argv.slice(2), {
     env: process.env,
     stdin: process.stdin,
     stdout: process.stdout,
@@ -18,4 +18,6 @@ else {
     fetch: globalThis.fetch,
     ...watchSignals(),
   })
+  // A request that was rejected before its body was sent keeps its connection open. What was printed is written first.
+  process.stderr.write('', () => process.stdout.write('', () => process.exit(exitCode)))
 }
