@@ -32,6 +32,8 @@ const toScreen = (output: string): string =>
     .replaceAll(api.operatorUrl, 'http://127.0.0.1:8081')
     .replaceAll(witness.url, 'http://127.0.0.1:8787')
     .replaceAll(`${home.folder}/`, '')
+    // Terraform prints the paths of the modules.
+    .replaceAll(/(?:\.\.\/)+\S*?infra\//g, 'infra/')
 
 const show = async (line: string, keys = ''): Promise<string> => {
   const words = line
@@ -46,7 +48,7 @@ const show = async (line: string, keys = ''): Promise<string> => {
   }
   const exitCode = await terminal.exitCode
   const shown = line
-    .replaceAll('@', '')
+    .replaceAll('%', '')
     .replaceAll('API', 'http://127.0.0.1:8081')
     .replaceAll('WITNESS', 'http://127.0.0.1:8787')
   const screen = toScreen(terminal.output())
@@ -136,7 +138,7 @@ await show('completion fish')
 
 const page = `# Screens of poolctl
 
-Commands in a terminal of ${WIDTH} columns, as \`packages/cli/scripts/write-screens.ts\` ran them. See
+Every command in a terminal of ${WIDTH} columns, as \`packages/cli/scripts/write-screens.ts\` ran them. See
 [poolctl](poolctl.md).
 ${screens}`
 writeFileSync(fileURLToPath(new URL('../../../docs/clients/poolctl-screens.md', import.meta.url)), page)

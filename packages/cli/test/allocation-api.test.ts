@@ -1,5 +1,7 @@
+import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { startAllocationApi, type TestAllocationApi } from '@pool/testing'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type CliOptions, createCliFolder, runPoolctl } from './support/cli.ts'
@@ -28,6 +30,11 @@ afterAll(async () => {
   await api?.stop()
   home[Symbol.dispose]()
 })
+
+const hasTerraform = ['terraform', 'tofu'].some(tool => spawnSync(tool, ['version']).error === undefined)
+const missingTerraform = hasTerraform
+  ? undefined
+  : 'poolctl deployments: missing terraform or tofu (https://developer.hashicorp.com/terraform/install)'
 
 const storedTokens = (): string[] => {
   const folder = join(home.folder, 'state')
@@ -189,7 +196,29 @@ describe('deployments, buckets, credentials', () => {
     })
   })
 
-  test('lists are empty', async () => {
+  test.skipIf(shouldSkip(missingTerraform))('a deployment is created, planned, destroyed and deleted', async () => {
+    const key = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f test'
+    writeFileSync(keyFile, key)
+    const input = `--org-name Umbrella --org-email ops@umbrella.example --pool pool.test --subdomain umbrella --provider local --region local --ssh-public-key ${keyFile}`
+    const created = await poolctl(`deployments create ${input} --follow`)
+    expect(created, created.stderr).toMatchObject({ exitCode: 0 })
+    const [id = ''] = (await poolctl('deployments list -o name')).stdout.split('\n')
+    expect(await poolctl(`deployments get ${id}`)).toMatchObject({
+      exitCode: 0,
+      stdout: expect.stringMatching(/status: +ready/),
+    })
+    expect((await poolctl(`deployments logs ${id}`)).stdout).toContain('The deployment is ready.')
+    expect(await poolctl(`deployments plan ${id}`)).toMatchObject({ exitCode: 0 })
+    expect(await poolctl(`deployments delete ${id} --yes`)).toMatchObject({
+      exitCode: 3,
+      stderr: expect.stringContaining('still-up'),
+    })
+    expect(await poolctl(`deployments cancel ${id} --yes`)).toMatchObject({ exitCode: 2 })
+    expect(await poolctl(`deployments destroy ${id} --yes --follow`)).toMatchObject({ exitCode: 0 })
+    expect(await poolctl(`deployments delete ${id} --yes`)).toMatchObject({ exitCode: 0 })
+  })
+
+  test('there are no bucket claims, and no deployments are left', async () => {
     expect(await poolctl('deployments list')).toMatchObject({ exitCode: 0, stdout: '', stderr: 'No deployments.\n' })
     expect(await poolctl('deployments history')).toMatchObject({ exitCode: 0 })
     expect(await poolctl('buckets list -o json')).toMatchObject({ stdout: '{\n  "buckets": []\n}\n' })

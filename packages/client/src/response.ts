@@ -26,8 +26,9 @@ const STREAMS: readonly string[] = ['text/event-stream', 'application/x-ndjson']
 
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null
 
-/** Whether a documented response is an error. Its schema then is an object with `error`. */
-const isProblem = ({ schema }: ResponseSpec): boolean => schema instanceof z.ZodObject && 'error' in schema.shape
+/** Whether a documented response is an error. Its schema then requires `error`; that of a deployment may have it. */
+const isProblem = ({ schema }: ResponseSpec): boolean =>
+  schema instanceof z.ZodObject && 'error' in schema.shape && !(schema.shape.error instanceof z.ZodOptional)
 
 const parseJson = (text: string): { readonly value: unknown } | null => {
   try {
