@@ -14,6 +14,9 @@ export const trim = (text: string): string => text.trim()
 /** The control characters (Unicode category Cc), for the brackets of a pattern. */
 const CONTROL = '\\x00-\\x1f\\x7f-\\x9f'
 
+/** Text that Postgres can store. */
+export const WITHOUT_NULL = '[^\\x00]*'
+
 /** Text without control characters. */
 export const ONE_LINE = `[^${CONTROL}]*`
 

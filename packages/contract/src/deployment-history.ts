@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { cursor, limit } from './allocation.ts'
 import { rule } from './allocation-problem.ts'
-import { timestamp } from './common.ts'
+import { timestamp, WITHOUT_NULL } from './common.ts'
 import { canonicalName } from './fields.ts'
 
 /**
@@ -48,8 +48,7 @@ export const deploymentHistoryQuery = z.object({
     .meta({ description: 'Only entries of this deployment.' }),
   fqdn: z
     .string()
-    // Postgres has no such text.
-    .refine(name => !name.includes('\0'), {
+    .regex(new RegExp(`^${WITHOUT_NULL}$`), {
       ...rule('invalid-format', 'fqdn must be text without null characters.'),
       abort: true,
     })
