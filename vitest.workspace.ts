@@ -194,8 +194,6 @@ export default defineConfig({
           include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
           exclude: longProofsIn('client'),
           globalSetup: `../../${withPostgres}`,
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
         },
       },
       {
@@ -205,8 +203,6 @@ export default defineConfig({
           root: './packages/cli',
           include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
           exclude: longProofsIn('cli'),
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
         },
       },
       { test: { ...shared, name: 'openapi', root: './packages/openapi', include: ['test/**/*.test.ts'] } },
@@ -217,8 +213,6 @@ export default defineConfig({
           root: './packages/openapi-tests',
           include: ['test/**/*.test.ts'],
           exclude: longProofsIn('openapi-tests'),
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
         },
       },
       {
@@ -283,12 +277,9 @@ export default defineConfig({
           root: './packages/examples-tests',
           include: ['test/**/*.test.ts'],
           exclude: longProofsIn('examples-tests'),
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
         },
       },
       {
-        extends: './examples/ci/vitest.config.ts',
         test: { ...shared, name: 'example-ci', root: './examples/ci', exclude: longProofsIn('ci') },
       },
       {
@@ -298,8 +289,6 @@ export default defineConfig({
           root: './packages/testing',
           include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
           exclude: longProofsIn('testing'),
-          testTimeout: 120_000,
-          hookTimeout: 120_000,
         },
       },
       { test: { ...shared, name: 'test-kit', root: './packages/test-kit', include: ['src/**/*.test.ts'] } },
