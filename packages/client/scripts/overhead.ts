@@ -6,12 +6,14 @@ import { promisify } from 'node:util'
 import { AllocationClient } from '../src/index.ts'
 
 /**
- * Compares the client with bare `fetch`: `node scripts/overhead.ts`. Each measurement is a process of its own, and the
- * two take turns, so that both see the same machine. The server does nothing but respond.
+ * Compares the client with bare `fetch`: `node scripts/overhead.ts`. For time, both take turns in one process, in short
+ * blocks, so that both see the same machine. For memory, each has a process of its own. The server does nothing but respond.
  */
 
-const ROUNDS = 5
-const REQUESTS = 5_000
+const ROUNDS = 3
+const BLOCKS = 20
+const BLOCK_REQUESTS = 200
+const MEMORY_REQUESTS = 3_000
 const CONCURRENCY = 16
 
 const free = JSON.stringify({ available: true, fqdn: 'acme.pool.test' })
@@ -52,34 +54,53 @@ const variants: Readonly<Record<string, (url: string) => Operate>> = {
   },
 }
 
-interface Measurement {
-  readonly perSecond: number
-  /** The largest resident memory of the process, in KB. */
-  readonly maxRss: number
-  readonly cpuMicrosPerRequest: number
-}
-
-const measure = async (operate: Operate): Promise<Measurement> => {
-  let rest = 1_000
+const runRequests = async (operate: Operate, count: number): Promise<void> => {
+  let rest = count
   const work = async (): Promise<void> => {
     while (rest-- > 0) await operate()
   }
-  const runAll = () => Promise.all(Array.from({ length: CONCURRENCY }, work))
-  await runAll()
-  rest = REQUESTS
-  const [startedAt, cpu] = [performance.now(), process.cpuUsage()]
-  await runAll()
-  const seconds = (performance.now() - startedAt) / 1_000
-  const { user, system } = process.cpuUsage(cpu)
-  return {
-    perSecond: REQUESTS / seconds,
-    maxRss: process.resourceUsage().maxRSS,
-    cpuMicrosPerRequest: (user + system) / REQUESTS,
+  await Promise.all(Array.from({ length: CONCURRENCY }, work))
+}
+
+interface Cost {
+  /** Milliseconds on the clock. */
+  elapsed: number
+  /** Microseconds of CPU time. */
+  cpu: number
+}
+
+/** What both cost for the same number of requests. */
+const measureTime = async (bare: Operate, client: Operate): Promise<readonly [Cost, Cost]> => {
+  const both = [bare, client].map(operate => ({ operate, cost: { elapsed: 0, cpu: 0 } }))
+  for (const { operate } of both) await runRequests(operate, 500)
+  for (let block = 0; block < BLOCKS; block += 1) {
+    for (const { operate, cost } of block % 2 === 0 ? both : both.toReversed()) {
+      const [startedAt, cpu] = [performance.now(), process.cpuUsage()]
+      await runRequests(operate, BLOCK_REQUESTS)
+      const { user, system } = process.cpuUsage(cpu)
+      cost.elapsed += performance.now() - startedAt
+      cost.cpu += user + system
+    }
   }
+  const [first, second] = both
+  if (!first || !second) throw new Error('two are compared')
+  return [first.cost, second.cost]
+}
+
+/** The largest resident memory of this process, in KB. */
+const measureMemory = async (operate: Operate): Promise<number> => {
+  await runRequests(operate, MEMORY_REQUESTS)
+  return process.resourceUsage().maxRSS
 }
 
 const median = (values: readonly number[]): number =>
   [...values].sort((a, b) => a - b)[values.length >> 1] ?? Number.NaN
+
+const describe = (name: string, unit: string, bare: readonly number[], client: readonly number[]): string => {
+  const ratios = client.map((value, round) => value / (bare[round] ?? Number.NaN))
+  const range = `${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)}`
+  return `  ${name}: fetch ${median(bare).toFixed(0)} ${unit}, client ${median(client).toFixed(0)} ${unit}, ratio ${median(ratios).toFixed(2)} (${range})\n`
+}
 
 const compare = async (): Promise<void> => {
   const server = createServer((request, response) => {
@@ -90,36 +111,40 @@ const compare = async (): Promise<void> => {
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  const run = async (variant: string): Promise<Measurement> => {
-    const { stdout } = await promisify(execFile)(process.execPath, [fileURLToPath(import.meta.url), variant, url])
+  const run = async (...args: readonly string[]): Promise<unknown> => {
+    const { stdout } = await promisify(execFile)(process.execPath, [fileURLToPath(import.meta.url), url, ...args])
     return JSON.parse(stdout)
   }
   for (const operation of ['check', 'reserve']) {
-    const rounds: { bare: Measurement; client: Measurement }[] = []
+    const times: (readonly [Cost, Cost])[] = []
+    const memory: (readonly [number, number])[] = []
     for (let round = 0; round < ROUNDS; round += 1) {
-      rounds.push({ bare: await run(`${operation}, fetch`), client: await run(`${operation}, client`) })
+      const variants = [`${operation}, fetch`, `${operation}, client`] as const
+      times.push((await run(...variants)) as readonly [Cost, Cost])
+      memory.push([(await run(variants[0])) as number, (await run(variants[1])) as number])
     }
-    const describe = (name: string, unit: string, key: keyof Measurement): string => {
-      const [bare, client] = [
-        median(rounds.map(({ bare }) => bare[key])),
-        median(rounds.map(({ client }) => client[key])),
-      ]
-      const ratios = rounds.map(round => round.client[key] / round.bare[key])
-      const [least, most] = [Math.min(...ratios), Math.max(...ratios)]
-      return `  ${name}: fetch ${bare.toFixed(0)} ${unit}, client ${client.toFixed(0)} ${unit}, ratio ${median(ratios).toFixed(2)} (${least.toFixed(2)} to ${most.toFixed(2)})\n`
-    }
-    process.stdout.write(`${operation}: ${ROUNDS} rounds of ${REQUESTS} requests, ${CONCURRENCY} at a time\n`)
-    process.stdout.write(describe('throughput', 'requests/s', 'perSecond'))
-    process.stdout.write(describe('CPU', 'µs/request', 'cpuMicrosPerRequest'))
-    process.stdout.write(describe('memory', 'KB', 'maxRss'))
+    const requests = BLOCKS * BLOCK_REQUESTS
+    const perSecond = (index: 0 | 1) => times.map(costs => (1_000 * requests) / costs[index].elapsed)
+    const cpu = (index: 0 | 1) => times.map(costs => costs[index].cpu / requests)
+    const rss = (index: 0 | 1) => memory.map(sizes => sizes[index])
+    process.stdout.write(`${operation}: ${ROUNDS} rounds of ${requests} requests, ${CONCURRENCY} at a time\n`)
+    process.stdout.write(describe('throughput', 'requests/s', perSecond(0), perSecond(1)))
+    process.stdout.write(describe('CPU', 'µs/request', cpu(0), cpu(1)))
+    process.stdout.write(describe('memory', 'KB', rss(0), rss(1)))
   }
   server.close()
 }
 
-const [variant, url] = process.argv.slice(2)
-if (variant === undefined || url === undefined) await compare()
-else {
+const createOperate = (variant: string, url: string): Operate => {
   const create = variants[variant]
   if (!create) throw new Error(`no variant ${variant}`)
-  process.stdout.write(JSON.stringify(await measure(create(url))))
+  return create(url)
+}
+
+const [url, first, second] = process.argv.slice(2)
+if (url === undefined || first === undefined) await compare()
+else if (second === undefined) process.stdout.write(JSON.stringify(await measureMemory(createOperate(first, url))))
+else {
+  const costs = await measureTime(createOperate(first, url), createOperate(second, url))
+  process.stdout.write(JSON.stringify(costs))
 }

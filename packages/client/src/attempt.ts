@@ -33,7 +33,7 @@ export interface AttemptRequest {
   readonly signal: AbortSignal | undefined
   /** Milliseconds until the response begins. */
   readonly headersMs: number
-  /** Milliseconds until the response ends. A stream has no such limit. */
+  /** Milliseconds until the response ends, from the start of the request. A stream has no such limit. */
   readonly bodyMs: number
 }
 
@@ -46,18 +46,23 @@ class AttemptLimit {
   readonly #timing: Timing
   readonly #caller: AbortSignal | undefined
   #cancelTimer: () => void = () => undefined
+  readonly #startedAt: number
+  #endsAt: number
   #reject: (reason: unknown) => void = () => undefined
   readonly #onAbort = (): void => this.#abort(this.#caller?.reason)
   /** Rejects when the request has to end, even if `fetch` ignores its signal. */
   readonly end: Promise<never>
 
-  constructor(timing: Timing, caller: AbortSignal | undefined) {
+  constructor(timing: Timing, caller: AbortSignal | undefined, ms: number) {
     this.#timing = timing
     this.#caller = caller
+    this.#startedAt = timing.now()
+    this.#endsAt = this.#startedAt + ms
     caller?.addEventListener('abort', this.#onAbort, { once: true })
     this.end = new Promise((_, reject) => {
       this.#reject = reject
     })
+    this.#schedule(ms)
   }
 
   get signal(): AbortSignal {
@@ -69,9 +74,17 @@ class AttemptLimit {
     this.#reject(reason)
   }
 
-  startTimer(ms: number): void {
-    this.#cancelTimer()
-    this.#cancelTimer = this.#timing.schedule(ms, () => this.#abort(expired))
+  /** The request may take `ms` from its start. The timer stays, since a second one would cost every request more. */
+  extend(ms: number): void {
+    this.#endsAt = this.#startedAt + ms
+  }
+
+  #schedule(ms: number): void {
+    this.#cancelTimer = this.#timing.schedule(ms, () => {
+      const restMs = this.#endsAt - this.#timing.now()
+      if (restMs > 0) this.#schedule(restMs)
+      else this.#abort(expired)
+    })
   }
 
   stopTimer(): void {
@@ -102,9 +115,15 @@ export const createAttempt = (options: ClientOptions, problem: z.ZodType, timing
   return async (request: AttemptRequest): Promise<AttemptOutcome> => {
     const { operation, url, parts, info, signal, headersMs, bodyMs } = request
     signal?.throwIfAborted()
-    const limit = new AttemptLimit(timing, signal)
-    const secrets = [...Object.values(options.headers ?? {}), ...findSecrets(parts.headers), ...findSecrets(parts.body)]
-    const redact = (text: string): string => redactSecrets(text, secrets)
+    const limit = new AttemptLimit(timing, signal, headersMs)
+    let bearer: string | undefined
+    const redact = (text: string): string =>
+      redactSecrets(text, [
+        ...Object.values(options.headers ?? {}),
+        ...findSecrets(parts.headers),
+        ...findSecrets(parts.body),
+        ...(bearer === undefined ? [] : [bearer]),
+      ])
     let isSent = false
     let isStream = false
 
@@ -130,8 +149,7 @@ export const createAttempt = (options: ClientOptions, problem: z.ZodType, timing
     }
 
     const run = async (): Promise<AttemptOutcome> => {
-      const bearer = typeof token === 'function' ? await token() : token
-      if (bearer !== undefined) secrets.push(bearer)
+      bearer = typeof token === 'function' ? await token() : token
       const body = toBody(operation, parts.body)
       const headers = {
         ...notify(hooks.onAttempt, info),
@@ -151,7 +169,7 @@ export const createAttempt = (options: ClientOptions, problem: z.ZodType, timing
       } as const
       isSent = true
       const response = await send(url, init)
-      limit.startTimer(bodyMs)
+      limit.extend(bodyMs)
       const retryAfterMs = parseRetryAfter(response.headers.get('Retry-After'), timing.wallNow())
       const retryAfter = retryAfterMs === undefined ? undefined : retryAfterMs / 1_000
       const reading = await readResponse(response, operation, { problem, retryAfter, redact })
@@ -173,7 +191,6 @@ export const createAttempt = (options: ClientOptions, problem: z.ZodType, timing
     }
 
     try {
-      limit.startTimer(headersMs)
       return await Promise.race([run(), limit.end])
     } catch (thrown) {
       signal?.throwIfAborted()

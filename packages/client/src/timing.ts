@@ -39,6 +39,7 @@ export const pause = (timing: Timing, ms: number, signal: AbortSignal | undefine
   })
 
 const ID_BYTES = 16
+const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
 /** Many ids from one call of the generator, which costs more than the ids. */
 const randomBytes = new Uint8Array(64 * ID_BYTES)
 let usedBytes = randomBytes.length
@@ -50,8 +51,6 @@ export const createRandomId = (): string => {
     usedBytes = 0
   }
   let id = ''
-  for (const end = usedBytes + ID_BYTES; usedBytes < end; usedBytes += 1) {
-    id += (randomBytes[usedBytes] ?? 0).toString(16).padStart(2, '0')
-  }
+  for (const end = usedBytes + ID_BYTES; usedBytes < end; usedBytes += 1) id += HEX[randomBytes[usedBytes] ?? 0]
   return id
 }

@@ -62,7 +62,7 @@ export const createTransport = (options: ClientOptions, problem: z.ZodType): Tra
     const attemptTimeoutMs =
       limits.attemptTimeoutMs ?? rule.attemptTimeoutMs ?? options.attemptTimeoutMs ?? DEFAULT_ATTEMPT_TIMEOUT_MS
     const remaining = (): number => deadlineMs - (timing.now() - startedAt)
-    const isWrite = operation.method !== 'get'
+    const isWrite = operation.method !== 'get' && !rule.isRead
     let attempts = 0
     let isUnknown = false
 
@@ -72,7 +72,7 @@ export const createTransport = (options: ClientOptions, problem: z.ZodType): Tra
       const info: AttemptInfo = { ...call, attempt: attempts, requestId: createRandomId() }
       const sentAt = timing.now()
       const end = (ending: { status?: number; error?: unknown; retryInMs: number | null }): void => {
-        notify(hooks.onAttemptEnd, { ...info, durationMs: timing.now() - sentAt, ...ending })
+        if (hooks.onAttemptEnd) notify(hooks.onAttemptEnd, { ...info, durationMs: timing.now() - sentAt, ...ending })
       }
       const bodyMs = Math.max(0, remaining())
       const headersMs = Math.min(attemptTimeoutMs, bodyMs)

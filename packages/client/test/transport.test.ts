@@ -193,6 +193,22 @@ test('an attempt that takes too long is repeated; the deadline ends the call', a
   expect(timing.pending).toEqual([])
 })
 
+test('a body that does not end is limited by the deadline, not by the time until the response begins', async () => {
+  const silent = new Response(new ReadableStream({ start: () => undefined }), {
+    headers: { 'Content-Type': 'application/json' },
+  })
+  const { timing, check } = setUp([silent], { attemptTimeoutMs: 1_000, deadlineMs: 2_500 })
+  expect(await catchError(check())).toBeInstanceOf(DeadlineError)
+  expect(timing.now()).toBe(2_500)
+  expect(timing.pending).toEqual([])
+})
+
+test('a POST that changes nothing has a known outcome', async () => {
+  const { timing, transport } = setUp([new TypeError('fetch failed')])
+  const call = transport.call(findOperation('validateToken'), { body: {} }, { repeat: 'never', isRead: true })
+  expect(await catchError(timing.settle(call))).toMatchObject({ isOutcomeUnknown: false, attempts: 1 })
+})
+
 test('a pause that would exceed the deadline is not made', async () => {
   const { timing, check } = setUp([unavailable({ 'Retry-After': '60' })])
   expect(await catchError(check())).toMatchObject({ code: 'database-unavailable', retryAfter: 60, attempts: 1 })

@@ -56,8 +56,8 @@ export const callRules: Readonly<Record<AllocationOperationId, CallRule>> = {
   // Its body can be a stream, which can be sent once.
   importInstallation: { repeat: 'never', attemptTimeoutMs: 60 * MINUTE_MS, deadlineMs: 60 * MINUTE_MS },
   createDomainChallenge: underKey,
-  validateObjectStorageKeys: repeatable,
-  validateToken: repeatable,
+  validateObjectStorageKeys: { ...repeatable, isRead: true },
+  validateToken: { ...repeatable, isRead: true },
   getHealth: repeatable,
   getLiveness: repeatable,
   getReadiness: repeatable,
