@@ -280,7 +280,13 @@ export default defineConfig({
         },
       },
       {
-        test: { ...shared, name: 'example-ci', root: './examples/ci', exclude: longProofsIn('ci') },
+        test: {
+          ...shared,
+          name: 'example-ci',
+          root: './examples/ci',
+          include: ['test/**/*.test.ts'],
+          exclude: longProofsIn('ci'),
+        },
       },
       {
         test: {
