@@ -9,6 +9,8 @@ export const invariants = [
   'zone equals the desired records',
   'lease slots are linearizable',
   'one holder per lease generation',
+  'one leader per slot',
+  'no write of a former leader',
   'log lines arrive once, in order',
   'every failed call is attributable to a fault',
   'recovery after every fault',

@@ -34,6 +34,9 @@ const MIN_FAULTS_PER_MINUTE = 3
 /** A deployment of a killed process resumes after half a minute, so a shorter run would only wait for it. */
 const MIN_MINUTES_FOR_DEPLOYMENTS = 0.5
 
+/** A shorter run is a test: it shares the machine with others, and only waits for the recovery. */
+const MIN_MINUTES_FOR_READINESS = 1
+
 const findMissingForDeployments = (minutes: number): string | undefined => {
   if (minutes < MIN_MINUTES_FOR_DEPLOYMENTS)
     return `No deployments: they need a run of at least ${MIN_MINUTES_FOR_DEPLOYMENTS} minutes.`
@@ -71,7 +74,7 @@ export const soak = async ({ options, environment, invariants, scanner }: SoakIn
     const where = `${name} (replica ${replica})`
     const violations = recoveryMs === null ? [`${where}: no recovery within ${MAX_RECOVERY_MS} ms`] : []
     invariants.record('recovery after every fault', 1, violations)
-    if (affectsReplicas(fault)) {
+    if (affectsReplicas(fault) && minutes >= MIN_MINUTES_FOR_READINESS) {
       const late = writableMs > MAX_READINESS_MS ? [`${where}: not ready after ${Math.round(writableMs)} ms`] : []
       invariants.record('ready within 5 s after every fault', 1, late)
     }
@@ -82,9 +85,10 @@ export const soak = async ({ options, environment, invariants, scanner }: SoakIn
     const violations = findUnattributableErrors(failedCalls, injected)
     invariants.record('every failed call is attributable to a fault', failedCalls.length, violations)
   }
+  const reportRequestsInFlight = () =>
+    invariants.reportAnomaly(`clients still had requests in flight after ${MAX_QUIESCE_MS} ms`)
   const quiesce = async () => {
-    if (!(await traffic.quiescer.pause(MAX_QUIESCE_MS)))
-      invariants.reportAnomaly(`clients still had requests in flight after ${MAX_QUIESCE_MS} ms`)
+    if (!(await traffic.quiescer.pause(MAX_QUIESCE_MS))) reportRequestsInFlight()
     await checkAtQuiescence(environment, recorder, injected, invariants)
     traffic.quiescer.resume()
   }
@@ -111,6 +115,8 @@ export const soak = async ({ options, environment, invariants, scanner }: SoakIn
   await Promise.race([runRounds(), traffic.ended])
   traffic.quiescer.end()
   await traffic.ended
+  // A request continues after the client that sent it has ended.
+  if (!(await traffic.quiescer.drain(MAX_QUIESCE_MS))) reportRequestsInFlight()
   checkErrors()
   await checkAtQuiescence(environment, recorder, injected, invariants)
   await sampler.stop()
@@ -120,6 +126,7 @@ export const soak = async ({ options, environment, invariants, scanner }: SoakIn
   const leaks = resources.flatMap(({ violations }) => violations)
   invariants.record('no resource leak', sampleCount, leaks)
   invariants.record('no secret in logs', scanner.lineCount, scanner.findings)
+  const { tenures, rejectedLateWrites } = traffic.leadership
   const requests = [...recorder.counts.values()].reduce((sum, counts) => sum + counts.requests, 0)
   invariants.record('no anomaly in responses or processes', requests, [])
   const minFaults = Math.floor(minutes * MIN_FAULTS_PER_MINUTE)
@@ -128,7 +135,7 @@ export const soak = async ({ options, environment, invariants, scanner }: SoakIn
   return {
     options,
     seconds: (performance.now() - started) / 1_000,
-    notes,
+    notes: [...notes, `Elections: ${tenures} tenures, ${rejectedLateWrites} late writes rejected.`],
     faults: [...recoveries]
       .map(([name, recoveriesMs]) => ({ name, recoveriesMs }))
       .sort((a, b) => (a.name < b.name ? -1 : 1)),

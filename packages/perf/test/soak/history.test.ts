@@ -98,8 +98,8 @@ describe('history replays to the table', () => {
   })
 })
 
-const by = (idempotencyKey: string, attempt = 1) => ({ requestId: `${idempotencyKey}.${attempt}` })
-const releasedBy = (idempotencyKey: string) => row('released', 'active', 'none', by(idempotencyKey))
+const by = (callId: string, attempt = 1) => ({ requestId: `${callId}.${attempt}` })
+const releasedBy = (callId: string) => row('released', 'active', 'none', by(callId))
 
 describe('no acknowledged write is lost', () => {
   it('a request id contains the Idempotency-Key', () => {

@@ -16,9 +16,9 @@ export const at = (seconds: number): number => Date.UTC(2026, 0, 1) + seconds * 
 
 type Times = readonly [start: number, end: number]
 
-const common = ([start, end]: Times, name: string, idempotencyKey: string) => ({
+const common = ([start, end]: Times, name: string, callId: string) => ({
   name,
-  idempotencyKey,
+  callId,
   attempts: 1,
   start: at(start),
   end: at(end),

@@ -45,7 +45,7 @@ const bad: readonly (readonly [what: string, fault: RegExp, operations: Operatio
   [
     'a token that was granted twice',
     /duplicate token/,
-    [grant([0, 1], 'a'), grant([30, 31], 'a', { idempotencyKey: 'other' })],
+    [grant([0, 1], 'a'), grant([30, 31], 'a', { callId: 'other' })],
   ],
   [
     'an owner whose commit was rejected',

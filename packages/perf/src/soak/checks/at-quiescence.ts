@@ -7,8 +7,8 @@ import { readDeletions, readTable, type Snapshot, takeSnapshot } from '../enviro
 import { COOL_OFF_MS, RECORD_TEMPLATE, type SoakEnvironment } from '../environment/environment.ts'
 import { FIXED_RECORDS, ZONE } from '../environment/zone.ts'
 import type { InvariantChecker } from '../invariants.ts'
-import { createApiClient } from '../traffic/api-client.ts'
-import { republishRequest } from '../traffic/operations.ts'
+import { ApiClient } from '../traffic/api-client.ts'
+import { republishZone } from '../traffic/operations.ts'
 import type { Recorder } from '../traffic/recorder.ts'
 import { findWrongAddresses } from './addresses.ts'
 import { findCoolOffViolations } from './cool-off.ts'
@@ -34,10 +34,14 @@ const serialize = (table: readonly object[]): string => JSON.stringify(table.map
 const isDeploymentName = (subdomain: string): boolean => /^d\d/.test(subdomain)
 
 /** The first replica republishes, so that all names have its template, but for those of deployments that start meanwhile. */
-const republish = async ({ replicas, operatorToken }: SoakEnvironment, recorder: Recorder): Promise<void> => {
+const republish = async (
+  { replicas, operatorToken }: SoakEnvironment,
+  recorder: Recorder,
+  invariants: InvariantChecker,
+): Promise<void> => {
+  const first = replicas.slice(0, 1)
   const prng = createPrng(1)
-  const client = createApiClient({ name: 'observer', replicas: replicas.slice(0, 1), operatorToken, prng, recorder })
-  await client.sendUntilAnswered(republishRequest)
+  await republishZone(new ApiClient({ name: 'observer', replicas: first, operatorToken, prng, recorder, invariants }))
 }
 
 /** Waits until the zone equals the desired records and the table did not change while it was read. Returns the differences. */
@@ -90,7 +94,7 @@ export const checkAtQuiescence = async (
   invariants: InvariantChecker,
 ): Promise<void> => {
   const { operations, observations, unavailableWrites, leases, followedLogs } = recorder
-  await republish(environment, recorder)
+  await republish(environment, recorder, invariants)
   invariants.record('zone equals the desired records', 1, await waitForZone(environment))
   const snapshot = await waitForSnapshot(environment)
   const { start, end, table, history } = snapshot

@@ -71,7 +71,7 @@ const rejectedEvents = {
   release: 'released',
 } as const
 
-/** Request ids are `<idempotency key>.<attempt>`. */
+/** Request ids are `<call id>.<attempt>`. */
 export const parseOperationKey = (requestId: string): string => requestId.replace(/\.\d+$/, '')
 
 /** Every acknowledged renewal of a reservation is in the entry that ended it. One without a response may be too. */
@@ -87,13 +87,13 @@ const findLostRenewals = (
   )
   return operations.flatMap(operation => {
     if (operation.kind !== 'grant') return []
-    const { name, token, idempotencyKey } = operation
+    const { name, token, callId } = operation
     const acknowledged = renewals.get(token) ?? []
     const latestExpiry = Math.max(...acknowledged.map(({ expiresAt }) => expiresAt))
     const isComplete = (end: ReplayRow) =>
       (end.renewalCount ?? 0) >= acknowledged.length &&
       (acknowledged.length === 0 || (end.renewedUntil ?? 0) >= latestExpiry)
-    const starts = (rows.get(idempotencyKey) ?? []).filter(row => row.event === 'reserved' && row.subdomain === name)
+    const starts = (rows.get(callId) ?? []).filter(row => row.event === 'reserved' && row.subdomain === name)
     const ends = starts.map(start => rowsByName.get(name)?.find(row => row.id > start.id && row.from === 'reserved'))
     return ends.every(end => end && !isComplete(end)) && ends.length > 0
       ? [
@@ -104,29 +104,29 @@ const findLostRenewals = (
 }
 
 /**
- * Every acknowledged write is in the history exactly once under its idempotency key; a rejected one is absent. A reserve
+ * Every acknowledged write is in the history exactly once under its call id; a rejected one is absent. A reserve
  * can appear more than once, because a retry after the end of the reservation creates a new one. So can the end of a
  * cool-off, which has no idempotency key. Renewals are in the entry that ended the reservation.
  */
 export const findLostWrites = (operations: readonly NameOperation[], history: readonly ReplayRow[]): string[] => {
   const rows = Map.groupBy(history, ({ requestId }) => parseOperationKey(requestId ?? ''))
   const lost = operations.flatMap(operation => {
-    const { kind, name, idempotencyKey } = operation
+    const { kind, name, callId } = operation
     const countRows = (event: string) =>
-      (rows.get(idempotencyKey) ?? []).filter(row => row.event === event && row.subdomain === name).length
+      (rows.get(callId) ?? []).filter(row => row.event === event && row.subdomain === name).length
     if (kind === 'rejection') {
       const { action, status } = operation
       const event = rejectedEvents[action]
       return event !== null && countRows(event) > 0
-        ? [`rejected but applied: ${action} of ${name} (${idempotencyKey}) got ${status}`]
+        ? [`rejected but applied: ${action} of ${name} (${callId}) got ${status}`]
         : []
     }
     if (kind === 'renewal' || kind === 'unanswered-commit') return []
     if ('isAnswered' in operation && !operation.isAnswered) return []
     const count = countRows(events[kind])
-    if (count === 0) return [`lost: ${name} ${events[kind]} for ${idempotencyKey}, but the history has no such event`]
+    if (count === 0) return [`lost: ${name} ${events[kind]} for ${callId}, but the history has no such event`]
     const isIdempotent = kind === 'commitment' || kind === 'update' || kind === 'release'
-    return isIdempotent && count > 1 ? [`applied ${count} times: ${name} ${events[kind]} for ${idempotencyKey}`] : []
+    return isIdempotent && count > 1 ? [`applied ${count} times: ${name} ${events[kind]} for ${callId}`] : []
   })
   return [...lost, ...findLostRenewals(operations, history, rows)]
 }

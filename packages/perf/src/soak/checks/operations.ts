@@ -8,8 +8,8 @@ export interface Span {
 
 interface NameCall extends Span {
   readonly name: string
-  /** The same for all attempts; prefix of their request ids. */
-  readonly idempotencyKey: string
+  /** Unique to the call; prefix of the request ids of its attempts. */
+  readonly callId: string
   readonly attempts: number
 }
 

@@ -94,10 +94,10 @@ const findSharedTokens = (operations: readonly NameOperation[]): string[] => {
   const keys = new Map<string, string>()
   return operations.flatMap(operation => {
     if (operation.kind !== 'grant') return []
-    const { token, idempotencyKey, name } = operation
-    const other = keys.get(token) ?? idempotencyKey
+    const { token, callId, name } = operation
+    const other = keys.get(token) ?? callId
     keys.set(token, other)
-    return other === idempotencyKey ? [] : [`duplicate token: ${other} and ${idempotencyKey} got the same for ${name}`]
+    return other === callId ? [] : [`duplicate token: ${other} and ${callId} got the same for ${name}`]
   })
 }
 

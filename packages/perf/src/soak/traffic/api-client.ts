@@ -1,55 +1,38 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { AllocationClient, ClientError, ProblemError, UnexpectedResponseError } from '@pool/client/allocation'
 import type { Prng } from '@pool/test-kit/prng.ts'
-import * as z from 'zod'
 import type { Replica } from '../environment/replica.ts'
+import type { InvariantChecker } from '../invariants.ts'
 import type { Recorder } from './recorder.ts'
+import { type ApiCall, type CallRecord, RecordingFetch } from './recording-fetch.ts'
 
-export interface ApiRequest {
-  readonly operation: string
-  /** The name that it is about. */
-  readonly name?: string
-  readonly method: string
-  readonly path: string
-  readonly body?: unknown
-  readonly headers?: Readonly<Record<string, string>>
-  /** Sent to the operator listener. */
-  readonly isOperator?: boolean
-  /** Default: REQUEST_TIMEOUT_MS. */
-  readonly timeoutMs?: number
-  /** 503 `dns-unavailable` is no failure: another replica has the lock of the zone. */
-  readonly canBeBusy?: boolean
-}
+/** How a call ended. The client validates both kinds of response against the contract. */
+export type Outcome<Result> =
+  | { readonly kind: 'success'; readonly body: Result }
+  | { readonly kind: 'rejection'; readonly status: number; readonly body: unknown }
 
-export interface ApiResponse {
-  readonly status: number
-  readonly body: unknown
+export interface CallFacts {
+  readonly callId: string
+  readonly attempts: number
   readonly start: number
   readonly end: number
 }
 
-/** The response to a request that was retried with one idempotency key. */
-export interface RetriedResponse extends ApiResponse {
-  readonly idempotencyKey: string
-  readonly attempts: number
+export type ApiResponse<Result> = Outcome<Result> & CallFacts
+
+/** Limits of one call, which take precedence over those of its operation. */
+export interface CallLimits {
+  readonly deadlineMs: number
+  readonly attemptTimeoutMs: number
 }
 
 /** Longer than the timeouts of the service for the database and the provider. */
-export const REQUEST_TIMEOUT_MS = 8_000
-/** A client avoids a replica for this time after an error, as a load balancer does. */
-const EJECTION_MS = 1_000
-const MAX_RETRY_MS = 60_000
-
-export interface ApiClient {
-  /** Sends one request to one replica. Undefined: no response. */
-  readonly send: (replica: Replica, request: ApiRequest, requestId?: string) => Promise<ApiResponse | undefined>
-  /** Sends one request to a random replica. */
-  readonly sendToAny: (request: ApiRequest) => Promise<ApiResponse | undefined>
-  /**
-   * Retries with one Idempotency-Key until a response arrives: a client cannot know whether an attempt without a response
-   * succeeded. Undefined: no response within MAX_RETRY_MS.
-   */
-  readonly sendUntilAnswered: (request: ApiRequest) => Promise<RetriedResponse | undefined>
-}
+const ATTEMPT_TIMEOUT_MS = 8_000
+const MAX_CALL_MS = 60_000
+/** A pause between 100 and 400 ms, without Retry-After. */
+const REPETITION_PAUSE_MS = [100, 300] as const
+/** Effectively unlimited: the deadline ends a call. */
+const MAX_ATTEMPTS = 10_000
 
 export interface ApiClientOptions {
   readonly name: string
@@ -57,70 +40,114 @@ export interface ApiClientOptions {
   readonly operatorToken: string
   readonly prng: Prng
   readonly recorder: Recorder
+  readonly invariants: InvariantChecker
 }
 
-export const createApiClient = ({ name, replicas, operatorToken, prng, recorder }: ApiClientOptions): ApiClient => {
-  const ejectedUntil = new Map<Replica, number>()
-  let requestCount = 0
+type Send<Result> = (client: AllocationClient, limits: CallLimits) => Promise<Result>
 
-  const fetchJson = async (replica: Replica, request: ApiRequest, requestId?: string) => {
-    const { method, path, body, headers, isOperator, timeoutMs = REQUEST_TIMEOUT_MS } = request
-    const response = await fetch((isOperator ? replica.operatorUrl : replica.url) + path, {
-      method,
-      headers: {
-        ...(requestId && { 'X-Request-Id': requestId }),
-        ...(isOperator && { Authorization: `Bearer ${operatorToken}` }),
-        ...headers,
+/** The calls of one client of the soak. Each is sent by an AllocationClient and recorded. */
+export class ApiClient {
+  readonly #options: ApiClientOptions
+  readonly #recording: RecordingFetch
+  readonly #clients: Readonly<Record<'once' | 'repeated', Readonly<Record<'public' | 'operator', AllocationClient>>>>
+  #callCount = 0
+
+  constructor(options: ApiClientOptions) {
+    this.#options = options
+    this.#recording = new RecordingFetch(options)
+    // The host of a load balancer, which the recording fetch replaces.
+    const shared = { baseUrl: 'http://replicas.invalid', fetch: this.#recording.fetch }
+    const operator = { ...shared, token: options.operatorToken }
+    const retry = { maxAttempts: MAX_ATTEMPTS, minBackoffMs: 200, maxBackoffMs: 400 }
+    const once = { maxAttempts: 1 }
+    this.#clients = {
+      once: {
+        public: new AllocationClient({ ...shared, retry: once }),
+        operator: new AllocationClient({ ...operator, retry: once }),
       },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      signal: AbortSignal.timeout(timeoutMs),
-    })
-    const text = await response.text()
-    return { status: response.status, body: text === '' ? undefined : (JSON.parse(text) as unknown) }
-  }
-  const send: ApiClient['send'] = async (replica, request, requestId) => {
-    const start = Date.now()
-    const response = await fetchJson(replica, request, requestId).catch(() => undefined)
-    const end = Date.now()
-    const status = response?.status ?? null
-    recorder.count(request.operation, status)
-    const { error } = z.object({ error: z.string() }).safeParse(response?.body).data ?? {}
-    const isBusy = request.canBeBusy && status === 503 && error === 'dns-unavailable'
-    if (status === 503 && requestId)
-      recorder.unavailableWrites.push({ requestId, name: request.name, error, start, end })
-    if (status === null || (status >= 500 && !isBusy)) {
-      recorder.failedCalls.push({
-        target: replica.number,
-        operation: `${request.operation} (${requestId ?? name})`,
-        ...(request.name && { name: request.name }),
-        status,
-        ...(error && { error }),
-        start,
-        end,
-      })
-      ejectedUntil.set(replica, performance.now() + EJECTION_MS)
+      repeated: {
+        public: new AllocationClient({ ...shared, retry }),
+        operator: new AllocationClient({ ...operator, retry }),
+      },
     }
-    return response && { ...response, start, end }
   }
-  const pickReplica = () => {
-    const now = performance.now()
-    const available = replicas.filter(replica => (ejectedUntil.get(replica) ?? 0) < now)
-    return prng.pick(available.length > 0 ? available : replicas)
+
+  /** Sends one request. Undefined: no response, or a 5xx. */
+  async sendOnce<Result>(call: ApiCall, send: Send<Result>): Promise<ApiResponse<Result> | undefined> {
+    const record = this.#createRecord()
+    const limits = { deadlineMs: ATTEMPT_TIMEOUT_MS, attemptTimeoutMs: ATTEMPT_TIMEOUT_MS }
+    const outcome = await this.#run('once', call, record, limits, send)
+    const { id, attempts, start, end } = record
+    return outcome && { ...outcome, callId: id, attempts, start, end }
   }
-  return {
-    send,
-    sendToAny: request => send(pickReplica(), request),
-    async sendUntilAnswered(request) {
-      requestCount += 1
-      const idempotencyKey = `${name}-${requestCount}`
-      const keyed = { ...request, headers: { 'Idempotency-Key': idempotencyKey, ...request.headers } }
-      const start = Date.now()
-      for (let attempts = 1; Date.now() < start + MAX_RETRY_MS; attempts += 1) {
-        const response = await send(pickReplica(), keyed, `${idempotencyKey}.${attempts}`)
-        if (response && response.status < 500) return { ...response, start, idempotencyKey, attempts }
-        await sleep(100 + prng.below(300))
-      }
+
+  /**
+   * The client repeats the request where that is safe, until a response arrives. Undefined: there was none, so the outcome is
+   * unknown.
+   */
+  async send<Result>(
+    call: ApiCall,
+    send: Send<Result>,
+    attemptTimeoutMs = ATTEMPT_TIMEOUT_MS,
+  ): Promise<ApiResponse<Result> | undefined> {
+    const record = this.#createRecord()
+    const start = Date.now()
+    const outcome = await this.#run('repeated', call, record, { deadlineMs: MAX_CALL_MS, attemptTimeoutMs }, send)
+    const { id, attempts, end } = record
+    return outcome && { ...outcome, callId: id, attempts, start, end }
+  }
+
+  /**
+   * As `send`, for an operation that the client does not repeat because a repetition may do more than the first request. Here,
+   * the caller knows what that can be, and calls again.
+   */
+  async sendAgain<Result>(
+    call: ApiCall,
+    send: Send<Result>,
+    attemptTimeoutMs = ATTEMPT_TIMEOUT_MS,
+  ): Promise<ApiResponse<Result> | undefined> {
+    const record = this.#createRecord()
+    const start = Date.now()
+    const remaining = () => start + MAX_CALL_MS - Date.now()
+    while (remaining() > 0) {
+      const limits = { deadlineMs: remaining(), attemptTimeoutMs }
+      const outcome = await this.#run('repeated', call, record, limits, send)
+      if (outcome) return { ...outcome, callId: record.id, attempts: record.attempts, start, end: record.end }
+      const [min, range] = REPETITION_PAUSE_MS
+      await sleep(min + this.#options.prng.below(range))
+    }
+    return undefined
+  }
+
+  /** Runs a call that is recorded but not judged, such as one whose response is a stream. */
+  run<Result>(call: ApiCall, send: (client: AllocationClient) => Promise<Result>): Promise<Result> {
+    const client = this.#clients.repeated[call.isOperator ? 'operator' : 'public']
+    return this.#recording.run(call, this.#createRecord(), () => send(client))
+  }
+
+  #createRecord(): CallRecord {
+    this.#callCount += 1
+    return { id: `${this.#options.name}-${this.#callCount}`, attempts: 0, start: 0, end: 0 }
+  }
+
+  async #run<Result>(
+    kind: 'once' | 'repeated',
+    call: ApiCall,
+    record: CallRecord,
+    limits: CallLimits,
+    send: Send<Result>,
+  ): Promise<Outcome<Result> | undefined> {
+    const client = this.#clients[kind][call.isOperator ? 'operator' : 'public']
+    try {
+      const body = await this.#recording.run(call, record, () => send(client, limits))
+      return { kind: 'success', body }
+    } catch (error) {
+      if (!(error instanceof ClientError)) throw error
+      if (error instanceof ProblemError && error.status < 500)
+        return { kind: 'rejection', status: error.status, body: error.body }
+      if (error instanceof UnexpectedResponseError)
+        this.#options.invariants.reportAnomaly(`${call.operation} (${record.id}): ${error.message}`)
       return undefined
-    },
+    }
   }
 }

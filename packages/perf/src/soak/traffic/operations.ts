@@ -1,23 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import * as z from 'zod'
-import type { NameOperation, ObservedState, RejectedAction } from '../checks/operations.ts'
+import type { Result } from '@pool/client/allocation'
+import type { NameObservation, NameOperation, ObservedState, RejectedAction } from '../checks/operations.ts'
 import { COVERING_NAME, ZONE, type Zone } from '../environment/zone.ts'
 import type { InvariantChecker } from '../invariants.ts'
-import type { ApiClient, ApiRequest, RetriedResponse } from './api-client.ts'
+import type { ApiClient, ApiResponse, CallFacts } from './api-client.ts'
 import type { Recorder } from './recorder.ts'
 
-const path = `/api/v1/pool/${ZONE}`
+const domain = ZONE
 const QUERY_PAUSE_MS = 20
 /** Of one update. The update itself can take a minute. */
 const MAX_QUERIES = 200
 /** After the response: the records may be published later. */
 const QUERIES_AFTER = 10
 
-const reserveResponse = z.object({
-  reservationToken: z.string(),
-  reservedAt: z.string(),
-  expiresAt: z.string(),
-})
 const rejectionStatuses: Readonly<Record<RejectedAction, readonly number[]>> = {
   'take-back': [409],
   commit: [403, 404, 409, 410],
@@ -25,29 +20,19 @@ const rejectionStatuses: Readonly<Record<RejectedAction, readonly number[]>> = {
   renew: [403, 404, 409, 410],
   release: [403, 404],
 }
-const renewResponse = z.object({ expiresAt: z.string() })
-const allocationResponse = z.object({
-  subdomain: z.string(),
-  state: z.enum(['reserved', 'active']),
-  createdBy: z.string(),
-  loadBalancerIP: z.string().optional(),
-})
-const listResponse = z.object({ allocations: z.array(allocationResponse) })
-const checkResponse = z.object({ available: z.boolean() })
 
-const toObservedState = ({ state, createdBy, loadBalancerIP }: z.infer<typeof allocationResponse>): ObservedState => ({
-  state,
-  owner: createdBy,
-  address: loadBalancerIP ?? null,
+type AllocationResult = Result<'getAllocation'>
+
+const toObservedState = (allocation: AllocationResult): ObservedState => ({
+  state: allocation.state,
+  owner: allocation.createdBy,
+  address: allocation.state === 'active' ? allocation.loadBalancerIP : null,
 })
 
-export const republishRequest: ApiRequest = {
-  operation: 'republish',
-  method: 'POST',
-  path: `${path}/republish`,
-  isOperator: true,
-  canBeBusy: true,
-}
+export const republishZone = (client: ApiClient): Promise<ApiResponse<unknown> | undefined> =>
+  client.send({ operation: 'republish', isOperator: true, canBeBusy: true }, (api, limits) =>
+    api.republishZone({ domain }, limits),
+  )
 
 /** A reservation or an active name of a client. */
 export interface Holding {
@@ -99,36 +84,47 @@ export const createPoolOperations = ({
   let owners = 0
   const reportUnexpected = (what: string, { status, body }: { status: number; body: unknown }) =>
     invariants.reportAnomaly(`${what} got ${status} ${JSON.stringify(body)}`)
-  const common = (name: string, { idempotencyKey, attempts, start, end }: RetriedResponse) => ({
+  const common = (name: string, { callId, attempts, start, end }: CallFacts) => ({ name, callId, attempts, start, end })
+  const unanswered = (name: string, start: number) => ({
     name,
-    idempotencyKey,
-    attempts,
+    callId: '',
+    attempts: 0,
     start,
-    end,
+    end: Number.POSITIVE_INFINITY,
   })
   const addOperation = (operation: NameOperation) => void recorder.operations.push(operation)
-  const addRejection = (action: RejectedAction, name: string, token: string | null, response: RetriedResponse) => {
-    if (!rejectionStatuses[action].includes(response.status)) reportUnexpected(`${action} ${name}`, response)
-    addOperation({ kind: 'rejection', action, token, status: response.status, ...common(name, response) })
+  const addRejection = (
+    action: RejectedAction,
+    name: string,
+    token: string | null,
+    response: CallFacts & { readonly status: number; readonly body: unknown },
+  ) => {
+    const { status } = response
+    if (!rejectionStatuses[action].includes(status)) reportUnexpected(`${action} ${name}`, response)
+    addOperation({ kind: 'rejection', action, token, status, ...common(name, response) })
   }
+  const observe = (
+    source: string,
+    { start, end }: CallFacts,
+    states: NameObservation['states'],
+    isCompleteList = false,
+  ) => void recorder.observations.push({ source, start, end, states, isCompleteList })
 
   const reserve = async (name: string, formerToken: string | null): Promise<Holding | undefined> => {
     owners += 1
     const owner = `${caller}/${owners}`
-    const response = await client.sendUntilAnswered({
-      operation: formerToken === null ? 'reserve' : 'take back',
-      name,
-      method: 'POST',
-      path: `${path}/reserve`,
-      body: { subdomain: name, createdBy: owner, ...(formerToken === null ? {} : { reservationToken: formerToken }) },
-    })
-    if (response?.status !== 201) {
+    const former = formerToken === null ? {} : { reservationToken: formerToken }
+    const response = await client.send(
+      { operation: formerToken === null ? 'reserve' : 'take back', name },
+      (api, limits) => api.reserveName({ domain, subdomain: name, createdBy: owner, ...former }, limits),
+    )
+    if (response?.kind !== 'success') {
       if (response && formerToken !== null) addRejection('take-back', name, formerToken, response)
       else if (response && response.status !== (name === COVERING_NAME ? 422 : 409))
         reportUnexpected(`reserve ${name}`, response)
       return undefined
     }
-    const { reservationToken: token, reservedAt, expiresAt } = reserveResponse.parse(response.body)
+    const { reservationToken: token, reservedAt, expiresAt } = response.body
     onToken(token)
     const times = { reservedAt: Date.parse(reservedAt), expiresAt: Date.parse(expiresAt) }
     addOperation({ kind: 'grant', token, owner, formerToken, ...times, ...common(name, response) })
@@ -154,22 +150,16 @@ export const createPoolOperations = ({
       let isOver = false
       const watching = watchAddress(holding, () => isOver)
       const start = Date.now()
-      const response = await client.sendUntilAnswered({
-        operation: 'update',
-        name,
-        method: 'POST',
-        path: `${path}/update`,
-        body: { subdomain: name, reservationToken: token, loadBalancerIP: address },
-      })
+      const response = await client.send({ operation: 'update', name }, (api, limits) =>
+        api.updateName({ domain, subdomain: name, reservationToken: token, loadBalancerIP: address }, limits),
+      )
       isOver = true
       await watching
       if (!response) {
-        const end = Number.POSITIVE_INFINITY
-        const unanswered = { idempotencyKey: '', attempts: 0, start, end, isAnswered: false }
-        addOperation({ kind: 'update', name, token, address, ...unanswered })
+        addOperation({ kind: 'update', token, address, isAnswered: false, ...unanswered(name, start) })
         return undefined
       }
-      if (response.status !== 200 && response.status !== 202) {
+      if (response.kind === 'rejection') {
         addRejection('update', name, token, response)
         return undefined
       }
@@ -178,26 +168,21 @@ export const createPoolOperations = ({
     },
     async commit({ name, token }, address) {
       const start = Date.now()
-      const response = await client.sendUntilAnswered({
-        operation: 'commit',
-        name,
-        method: 'POST',
-        path: `${path}/commit`,
-        body: { subdomain: name, reservationToken: token, sovereignFQDN: `${name}.${ZONE}`, loadBalancerIP: address },
-      })
+      const commitment = {
+        domain,
+        subdomain: name,
+        reservationToken: token,
+        sovereignFQDN: `${name}.${ZONE}`,
+        loadBalancerIP: address,
+      }
+      const response = await client.send({ operation: 'commit', name }, (api, limits) =>
+        api.commitName(commitment, limits),
+      )
       if (!response) {
-        addOperation({
-          kind: 'unanswered-commit',
-          name,
-          idempotencyKey: '',
-          attempts: 0,
-          token,
-          start,
-          end: Number.POSITIVE_INFINITY,
-        })
+        addOperation({ kind: 'unanswered-commit', token, ...unanswered(name, start) })
         return undefined
       }
-      if (response.status !== 200 && response.status !== 202) {
+      if (response.kind === 'rejection') {
         addRejection('commit', name, token, response)
         return undefined
       }
@@ -206,117 +191,74 @@ export const createPoolOperations = ({
     },
     async renew(holding) {
       const { name, token } = holding
-      const body = { subdomain: name, reservationToken: token }
-      const response = await client.sendUntilAnswered({
-        operation: 'renew',
-        name,
-        method: 'POST',
-        path: `${path}/renew`,
-        body,
-      })
-      if (response?.status !== 200) {
+      const response = await client.send({ operation: 'renew', name }, (api, limits) =>
+        api.renewReservation({ domain, subdomain: name, reservationToken: token }, limits),
+      )
+      if (response?.kind !== 'success') {
         if (response) addRejection('renew', name, token, response)
         return undefined
       }
-      const { expiresAt } = renewResponse.parse(response.body)
-      addOperation({ kind: 'renewal', token, expiresAt: Date.parse(expiresAt), ...common(name, response) })
+      const expiresAt = Date.parse(response.body.expiresAt)
+      addOperation({ kind: 'renewal', token, expiresAt, ...common(name, response) })
       return holding
     },
     async release(name, token) {
       const start = Date.now()
-      const body = { subdomain: name, ...(token === null ? {} : { reservationToken: token }) }
-      const response = await client.sendUntilAnswered({
-        operation: 'release',
-        name,
-        method: 'DELETE',
-        path: `${path}/release`,
-        body,
-      })
-      if (!response) {
-        const end = Number.POSITIVE_INFINITY
-        addOperation({ kind: 'release', name, idempotencyKey: '', attempts: 0, token, start, end, isAnswered: false })
-      } else if (response.status === 200 || response.status === 202)
+      const proof = token === null ? {} : { reservationToken: token }
+      const response = await client.send({ operation: 'release', name }, (api, limits) =>
+        api.releaseName({ domain, subdomain: name, ...proof }, limits),
+      )
+      if (!response) addOperation({ kind: 'release', token, isAnswered: false, ...unanswered(name, start) })
+      else if (response.kind === 'success')
         addOperation({ kind: 'release', token, isAnswered: true, ...common(name, response) })
       else addRejection('release', name, token, response)
     },
     async get(name) {
-      const response = await client.sendToAny({
-        operation: 'get',
-        name,
-        method: 'GET',
-        path: `${path}/allocations/${name}`,
-      })
-      if (response?.status !== 200 && response?.status !== 404) return
-      const states = response.status === 404 ? null : toObservedState(allocationResponse.parse(response.body))
-      const { start, end } = response
-      recorder.observations.push({
-        source: 'get',
-        start,
-        end,
-        states: new Map([[name, states]]),
-        isCompleteList: false,
-      })
+      const response = await client.sendOnce({ operation: 'get', name }, (api, limits) =>
+        api.getAllocation({ domain, subdomain: name }, limits),
+      )
+      if (response?.kind === 'success') observe('get', response, new Map([[name, toObservedState(response.body)]]))
+      else if (response?.status === 404) observe('get', response, new Map([[name, null]]))
+      else if (response) reportUnexpected(`get ${name}`, response)
     },
     async check(name) {
-      const response = await client.sendToAny({
-        operation: 'check',
-        name,
-        method: 'GET',
-        path: `${path}/check?sub=${name}`,
-      })
-      if (response?.status !== 200 || !checkResponse.parse(response.body).available) return
-      const { start, end } = response
-      recorder.observations.push({
-        source: 'check',
-        start,
-        end,
-        states: new Map([[name, null]]),
-        isCompleteList: false,
-      })
+      const response = await client.sendOnce({ operation: 'check', name }, (api, limits) =>
+        api.checkName({ domain, sub: name }, limits),
+      )
+      if (response?.kind === 'success' && response.body.available) observe('check', response, new Map([[name, null]]))
     },
     async list() {
-      const response = await client.sendToAny({
-        operation: 'list',
-        method: 'GET',
-        path: `${path}/list`,
-        isOperator: true,
-      })
-      if (response?.status !== 200) return
-      const { allocations } = listResponse.parse(response.body)
+      const response = await client.sendOnce({ operation: 'list', isOperator: true }, (api, limits) =>
+        api.listAllocations({ domain }, limits),
+      )
+      if (response?.kind !== 'success') return
+      const { allocations } = response.body
       const states = new Map(allocations.map(allocation => [allocation.subdomain, toObservedState(allocation)]))
       if (states.size < allocations.length) invariants.reportAnomaly('list has a name twice')
-      recorder.observations.push({
-        source: 'list',
-        start: response.start,
-        end: response.end,
-        states: states,
-        isCompleteList: true,
-      })
+      observe('list', response, states, true)
     },
     async history(name) {
-      const query = `${path}/history?sub=${name}&limit=20`
-      await client.sendToAny({ operation: 'history', name, method: 'GET', path: query, isOperator: true })
+      await client.sendOnce({ operation: 'history', name, isOperator: true }, (api, limits) =>
+        api.readHistory({ domain, sub: name, limit: 20 }, limits),
+      )
     },
     async liftCoolOff(name) {
       const start = Date.now()
-      const response = await client.sendUntilAnswered({
-        operation: 'lift cool-off',
-        name,
-        method: 'DELETE',
-        path: `${path}/cool-off/${name}`,
-        isOperator: true,
-      })
-      if (response?.status === 204) addOperation({ kind: 'lift', isAnswered: true, ...common(name, response) })
+      const response = await client.sendAgain({ operation: 'lift cool-off', name, isOperator: true }, (api, limits) =>
+        api.liftCoolOff({ domain, subdomain: name }, limits),
+      )
+      if (response?.kind === 'success') addOperation({ kind: 'lift', isAnswered: true, ...common(name, response) })
       else if (!response || response.attempts > 1) {
         // An attempt without a response may have succeeded.
         const end = response?.end ?? Number.POSITIVE_INFINITY
-        addOperation({ kind: 'lift', name, idempotencyKey: '', attempts: 0, start, end, isAnswered: false })
+        addOperation({ kind: 'lift', isAnswered: false, ...unanswered(name, start), end })
       }
-      if (response && ![204, 404].includes(response.status)) reportUnexpected(`lift cool-off of ${name}`, response)
+      if (response?.kind === 'rejection' && response.status !== 404)
+        reportUnexpected(`lift cool-off of ${name}`, response)
     },
     async republish() {
-      const response = await client.sendUntilAnswered(republishRequest)
-      if (response && ![200, 202].includes(response.status)) reportUnexpected('republish', response)
+      const response = await republishZone(client)
+      if (response?.kind === 'rejection') reportUnexpected('republish', response)
     },
   }
 }
