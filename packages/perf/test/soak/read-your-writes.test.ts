@@ -22,6 +22,11 @@ const validObservations: readonly (readonly [what: string, operations: Operation
   ['no owner before the response', [reserved], observation([0.5, 3], null)],
   ['no owner after a possible expiry', [reserved], observation([9, 11], null)],
   ['an active owner', [reserved, committed], observation([4, 5], createActiveState('a'))],
+  [
+    'no owner after the expiry, while a commit that began before it is in progress',
+    [reserved, commitment([10, 12], 'a')],
+    observation([10.8, 11], null),
+  ],
   ['a reservation during the commit', [reserved, committed], observation([2.5, 3.5], createReservedState('a'))],
   [
     'an active name before the response to the commit',
@@ -59,6 +64,18 @@ const staleObservations: readonly (readonly [
   operations: Operations,
   reading: NameObservation,
 ])[] = [
+  [
+    'no owner before the expiry, while a commit is in progress',
+    /returned free/,
+    [reserved, commitment([9, 12], 'a')],
+    observation([9.5, 10], null),
+  ],
+  [
+    'no owner after a late commit',
+    /returned free/,
+    [reserved, commitment([10, 12], 'a')],
+    observation([12.1, 12.2], null),
+  ],
   ['a lost reservation', /get returned free/, [reserved], observation([2, 3], null)],
   ['another owner', /returned reserved by owner of b/, [reserved], observation([2, 3], createReservedState('b'))],
   [

@@ -5,6 +5,8 @@ export interface OwnershipInterval {
   readonly grant: Grant
   readonly from: number
   readonly to: number
+  /** The last expiry of the reservation. A commit that began before it can become visible after it. */
+  readonly expiresAt: number
   /** Absent: no commit was acknowledged. */
   readonly commitment?: Commitment
   readonly updates: readonly Update[]
@@ -21,7 +23,7 @@ const toOwnershipInterval = (grant: Grant, operations: readonly NameOperation[])
   const expiries = own.flatMap(operation =>
     operation.kind === 'grant' || operation.kind === 'renewal' ? [operation.expiresAt] : [],
   )
-  const expiresAt = commitment ? Number.POSITIVE_INFINITY : Math.max(...expiries)
+  const expiresAt = Math.max(...expiries)
   // A release by another token changes nothing. One without a token that ended before the grant released another reservation.
   const releases = operations.flatMap(operation =>
     operation.kind === 'release' &&
@@ -35,7 +37,8 @@ const toOwnershipInterval = (grant: Grant, operations: readonly NameOperation[])
   return {
     grant,
     from: reservedAt,
-    to: Math.min(expiresAt, toEarliest(releases)),
+    to: Math.min(commitment ? Number.POSITIVE_INFINITY : expiresAt, toEarliest(releases)),
+    expiresAt,
     ...(commitment && { commitment }),
     updates: own.filter(operation => operation.kind === 'update'),
     mayBeActiveFrom: toEarliest(commits),
@@ -65,8 +68,10 @@ export const groupOperations = (operations: readonly NameOperation[]): ReadonlyM
 
 const formatTime = (time: number): string => (Number.isFinite(time) ? new Date(time).toISOString() : 'now')
 
-export const describeInterval = ({ grant, from, to }: OwnershipInterval): string =>
-  `${grant.owner} owned ${grant.name} from ${formatTime(from)} to at least ${formatTime(to)}`
+export const describeInterval = ({ grant, from, to, commitment }: OwnershipInterval): string => {
+  const committed = commitment ? `, committed ${formatTime(commitment.start)} to ${formatTime(commitment.end)}` : ''
+  return `${grant.owner} owned ${grant.name} from ${formatTime(from)} to at least ${formatTime(to)}${committed}`
+}
 
 const findOverlaps = (intervals: readonly OwnershipInterval[]): string[] => {
   const violations: string[] = []

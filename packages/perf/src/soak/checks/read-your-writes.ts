@@ -15,10 +15,12 @@ const findStaleRead = (
   { source, start, end }: NameObservation,
   state: ObservedState | null,
 ): string | undefined => {
-  const { grant, commitment, from, to, mayBeActiveFrom } = interval
+  const { grant, commitment, from, to, expiresAt, mayBeActiveFrom } = interval
   const describe = (what: string) =>
     `${source} returned ${what} at ${new Date(end).toISOString()}; ${describeInterval(interval)}`
-  const isDuring = start >= Math.max(from, grant.end) && end < to
+  // The database compares the expiry when a commit begins. Until the commit is visible, an expired reservation reads as free.
+  const isLateCommit = commitment !== undefined && end >= expiresAt && start < commitment.end
+  const isDuring = start >= Math.max(from, grant.end) && end < to && !isLateCommit
   if (isDuring && state?.owner !== grant.owner) return describe(formatState(state))
   if (state?.owner !== grant.owner) return undefined
   if (isDuring && commitment && start >= commitment.end) {
