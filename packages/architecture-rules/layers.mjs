@@ -175,6 +175,15 @@ export const layers = [
   },
   /** The composition roots: of the worker, and of the process on Node. */
   { name: 'lease-main', root: witness, folders: ['index.ts', 'stored-policies.ts', 'node/'], imports: null },
+
+  /** The rules of retries and elections. The rest of the client has one rule: it runs everywhere. */
+  {
+    name: 'client-domain',
+    root: 'packages/client/src/',
+    folders: ['domain/', '**/domain/'],
+    imports: ['contract'],
+    packages: [],
+  },
 ]
 
 const toPattern = text => text.replace('**/', '.+/').replace(/\.ts$/, '\\.ts$')

@@ -65,6 +65,15 @@ addBreach(
   "import '../../contract/test/support.ts'",
 )
 addBreach('worker-is-not-node', `${witness}/object/breach-node.ts`, "import 'node:crypto'")
+addBreach('client-domain', 'packages/client/src/leases/domain/breach-timing.ts', "import '../../sample.ts'")
+files.set('packages/client/src/sample.ts', 'export const x = 1')
+addBreach('client-is-not-node', 'packages/client/src/breach-node.ts', "import 'node:crypto'")
+addBreach('client-is-not-node', 'packages/client/src/breach-package.ts', "import 'hono'")
+addBreach(
+  'client-is-not-node',
+  'packages/client/src/leases/breach-service.ts',
+  `import '../../../../${api}/lib/sample.ts'`,
+)
 addBreach('no-cycle', `${api}/allocation/breach-cycle-1.ts`, "import './breach-cycle-2.ts'")
 files.set(`${api}/lib/first/a.ts`, "import '../second/a.ts'")
 files.set(`${api}/lib/second/b.ts`, "import '../first/b.ts'")

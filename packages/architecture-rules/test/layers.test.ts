@@ -9,9 +9,9 @@ import { type Layer, layers, toPathPatterns } from '../layers.mjs'
 const root = fileURLToPath(new URL('../../..', import.meta.url))
 const PLUGIN = './packages/architecture-rules/no-async-in-domain.grit'
 /** The layers of pure functions. */
-const PURE = ['contract', 'api-domain', 'lease-domain']
+const PURE = ['contract', 'api-domain', 'lease-domain', 'client-domain']
 
-const sources = globSync(['apps/*/src/**/*.ts', 'packages/contract/src/**/*.ts'], { cwd: root }).filter(
+const sources = globSync(['apps/*/src/**/*.ts', 'packages/{contract,client}/src/**/*.ts'], { cwd: root }).filter(
   file => !file.endsWith('.test.ts'),
 )
 const findLayer = (file: string): Layer | undefined =>
@@ -41,7 +41,7 @@ test('a layer imports only layers that exist, and no layer imports itself throug
 })
 
 const toTableRow = ({ name, root, folders, imports, types = [] }: Layer): string => {
-  const shown = root.startsWith('packages/') ? [root] : folders
+  const shown = root.startsWith('packages/') ? folders.map(folder => root + folder) : folders
   const cells = [
     name,
     shown.map(folder => `\`${folder}\``).join(' '),

@@ -1,4 +1,7 @@
+import type { Probe } from '@pool/contract'
 import type {
+  DrainLeasesRequest,
+  DrainLeasesResponse,
   Lease,
   LeaseConflict,
   LeaseHistory,
@@ -59,6 +62,8 @@ const releaseLease = find('releaseLease')
 const renewLeases = find('renewLeases')
 const readLeaseHistory = find('readLeaseHistory')
 const listLeases = find('listLeases')
+const drainLeases = find('drainLeases')
+const getHealth = find('getHealth')
 
 const READ: CallRule = { repeat: 'repeatable' }
 const ONCE: CallRule = { repeat: 'never' }
@@ -185,6 +190,19 @@ export class LeaseClient {
   async readMany(slots: readonly string[], options: CallOptions = {}): Promise<LeaseStatusList> {
     const { body } = await this.#transport.call(listLeases, { query: { slot: slots } }, READ, options)
     return body as LeaseStatusList
+  }
+
+  /**
+   * Brings the copies in Workers KV up to date while the witness drains, a page at a time, or those of `slots` or `objects`.
+   * For operators. Call it again with `nextCursor`, and later for the slots in `pending`.
+   */
+  async drain(request: DrainLeasesRequest = {}, options: CallOptions = {}): Promise<DrainLeasesResponse> {
+    return (await this.#transport.call(drainLeases, { body: request }, READ, options)).body
+  }
+
+  /** Returns whether the witness can respond: `unhealthy` is a result, not an error. */
+  async readHealth(options: CallOptions = {}): Promise<Probe> {
+    return (await this.#transport.call(getHealth, {}, READ, options)).body
   }
 
   #put(kind: 'acquire' | 'renew', slot: string, write: LeaseGrantRequest, options: CallOptions) {

@@ -204,3 +204,20 @@ test('history, and lists', async () => {
   expect(await client.readMany(['a', 'b'])).toEqual(exact)
   expect(summary().slice(2)).toEqual(['GET /leases?prefix=eu%2F&limit=10', 'GET /leases?slot=a&slot=b'])
 })
+
+test('a drain, page by page, and the health', async () => {
+  const page = { drained: 1_000, pending: [], readableAt: '2026-01-01T00:01:00.000Z', nextCursor: 'c2' }
+  const last = { drained: 3, pending: [{ slot: 'a', reason: 'it is written' }], readableAt: '2026-01-01T00:01:00.000Z' }
+  const { client, requests, summary } = createClient(
+    () => json(200, page),
+    () => json(200, last),
+    () => json(409, { error: 'not-draining' }),
+    () => json(503, { status: 'unhealthy' }),
+  )
+  expect(await client.drain()).toEqual(page)
+  expect(await client.drain({ cursor: 'c2' })).toEqual(last)
+  await expect(client.drain({ slots: ['a'] })).rejects.toMatchObject({ status: 409, code: 'not-draining' })
+  expect(await client.readHealth()).toEqual({ status: 'unhealthy' })
+  expect(requests.map(({ body }) => body)).toEqual([{}, { cursor: 'c2' }, { slots: ['a'] }, undefined])
+  expect(summary()).toEqual([...Array(3).fill('POST /leases/drain'), 'GET /healthz'])
+})
