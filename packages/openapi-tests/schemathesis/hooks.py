@@ -1,11 +1,16 @@
 """The rules that JSON Schema cannot express, for Schemathesis.
 
 `before_call` completes requests that are valid by their schema: rules between fields, and values that only the service can
-give. `filter_case` drops requests whose invalid part the service does not read.
+give. `filter_case` drops requests whose invalid part the service does not read. With RESPONSES_FILE, the number of responses
+by operation, phase, validity and status is written to that file as JSON.
 """
 
+import atexit
 import base64
+import collections
 import json
+import os
+import pathlib
 import re
 import uuid
 
@@ -89,6 +94,11 @@ def to_cursor(position):
     return base64.b64encode(position).decode().rstrip("=")
 
 
+def unique_label():
+    """A subdomain that no other request has, so that a sequence of requests has the same result whenever it is sent."""
+    return f"n{uuid.uuid4().hex}"
+
+
 def complete_query(path, query):
     if "cursor" in query:
         query["cursor"] = to_cursor(POSITIONS.get(path, b"1"))
@@ -141,6 +151,14 @@ def complete_body(path, body):
         body["provider"] = "hetzner"
 
 
+def complete_step(path, body):
+    """Names that are free: the steps after a rejected reservation or deployment would be rejected too."""
+    if path.endswith("/reserve"):
+        body["subdomain"] = unique_label()
+    elif path == DEPLOYMENTS and body.get("sovereignDomainMode") == "pool":
+        body["sovereignSubdomain"] = unique_label()
+
+
 @schemathesis.hook
 def before_call(context, case, kwargs):
     if case.meta is None or not case.meta.generation.mode.is_positive:
@@ -154,3 +172,28 @@ def before_call(context, case, kwargs):
         complete_lease_write(case.headers, case.body)
     if isinstance(case.body, dict):
         complete_body(path, case.body)
+        if case.meta.phase.name == "stateful":
+            complete_step(path, case.body)
+
+
+responses = collections.Counter()
+
+
+@schemathesis.hook
+def after_call(context, case, response):
+    if case.meta is None:
+        return
+    responses[
+        case.operation.definition.raw["operationId"],
+        str(case.meta.phase.name),
+        case.meta.generation.mode.is_positive,
+        response.status_code,
+    ] += 1
+
+
+@atexit.register
+def write_responses():
+    if path := os.environ.get("RESPONSES_FILE"):
+        fields = ("operation", "phase", "isPositive", "status", "count")
+        lines = [dict(zip(fields, (*key, count))) for key, count in sorted(responses.items())]
+        pathlib.Path(path).write_text(json.dumps(lines))
