@@ -16,6 +16,11 @@ describe('fitWidths', () => {
     ['a narrow column stays', [3, 50, 40], 60, [3, 27, 26]],
   ])('%s', (_, natural, available, expected) => expect(fitWidths(natural, available)).toEqual(expected))
 
+  test('a firm column keeps its width, and the others give', () => {
+    expect(fitWidths([36, 30, 20], 80, [true, false, false])).toEqual([36, 20, 20])
+    expect(fitWidths([36, 30], 30, [true, false])).toEqual([36, 8])
+  })
+
   test('every row fits every width of a terminal that has room for the smallest columns', () => {
     for (const natural of [
       [5, 5, 5],

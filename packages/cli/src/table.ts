@@ -4,6 +4,8 @@ export interface Column<Row> {
   readonly header: string
   readonly value: (row: Row) => string | number | undefined
   readonly colour?: (row: Row) => Colour | undefined
+  /** Never shortened: an argument for another command. */
+  readonly isFirm?: boolean
 }
 
 const GAP = 2
@@ -20,9 +22,19 @@ const sum = (widths: readonly number[]): number => widths.reduce((total, width) 
 
 /**
  * Makes the widest columns narrower until a row fits. `available` is the width of the terminal; null: no limit. If the
- * smallest widths do not fit either, the rows are wider than the terminal.
+ * smallest widths do not fit either, the rows are wider than the terminal. The widths of `firm` columns stay.
  */
-export const fitWidths = (natural: readonly number[], available: number | null): number[] => {
+export const fitWidths = (
+  natural: readonly number[],
+  available: number | null,
+  firm: readonly boolean[] = [],
+): number[] => {
+  if (available !== null && firm.includes(true)) {
+    const fixed = natural.filter((_, i) => firm[i])
+    const others = natural.filter((_, i) => !firm[i])
+    const fitted = fitWidths(others, available - sum(fixed) - GAP * fixed.length)
+    return natural.map((width, i) => (firm[i] ? width : (fitted.shift() ?? width)))
+  }
   const widths = [...natural]
   if (available === null) return widths
   const space = available - GAP * (widths.length - 1)
@@ -54,7 +66,7 @@ export interface TableOptions {
 
 /**
  * Formats rows in batches, so that a long list does not need the memory of all its rows. The first batch decides the widths;
- * a wider cell of a later batch moves the cells after it, or is shortened on a terminal.
+ * a wider cell of a later batch moves the cells after it, or is shortened on a terminal unless its column is firm.
  */
 export const createTable = <Row>(columns: readonly Column<Row>[], { width, paint }: TableOptions) => {
   let widths: readonly number[] | undefined
@@ -62,7 +74,7 @@ export const createTable = <Row>(columns: readonly Column<Row>[], { width, paint
     cells
       .map((cell, i) => {
         const limit = widths?.[i] ?? 0
-        const text = width === null ? cell : truncate(cell, limit)
+        const text = width === null || columns[i]?.isFirm ? cell : truncate(cell, limit)
         const padding = i === cells.length - 1 ? '' : padEnd('', limit - toWidth(text))
         return paint(text, colours[i]) + padding
       })
@@ -74,6 +86,7 @@ export const createTable = <Row>(columns: readonly Column<Row>[], { width, paint
     widths ??= fitWidths(
       columns.map(({ header }, i) => Math.max(toWidth(header), ...cells.map(row => toWidth(row[i] ?? '')))),
       width,
+      columns.map(({ isFirm }) => isFirm === true),
     )
     const header = format(
       columns.map(({ header }) => header),

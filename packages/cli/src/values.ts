@@ -111,5 +111,6 @@ export const formatDuration = (ms: number): string => {
 export const parseCount = (text: string, flag: string, { min, max }: { min: number; max: number }): number => {
   const value = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN
   if (value >= min && value <= max) return value
-  throw new UsageError(`${flag} must be a whole number from ${min} to ${max}.`)
+  const range = max === Number.MAX_SAFE_INTEGER ? `of at least ${min}` : `from ${min} to ${max}`
+  throw new UsageError(`${flag} must be a whole number ${range}.`)
 }

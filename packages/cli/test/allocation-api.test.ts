@@ -1,10 +1,10 @@
-import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { startAllocationApi, type TestAllocationApi } from '@pool/testing'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type CliOptions, createCliFolder, runPoolctl } from './support/cli.ts'
+import { missingTerraform } from './support/terraform.ts'
 
 let api: TestAllocationApi
 const home = createCliFolder()
@@ -30,11 +30,6 @@ afterAll(async () => {
   await api?.stop()
   home[Symbol.dispose]()
 })
-
-const hasTerraform = ['terraform', 'tofu'].some(tool => spawnSync(tool, ['version']).error === undefined)
-const missingTerraform = hasTerraform
-  ? undefined
-  : 'poolctl deployments: missing terraform or tofu (https://developer.hashicorp.com/terraform/install)'
 
 const storedTokens = (): string[] => {
   const folder = join(home.folder, 'state')
@@ -200,9 +195,37 @@ describe('deployments, buckets, credentials', () => {
     const key = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f test'
     writeFileSync(keyFile, key)
     const input = `--org-name Umbrella --org-email ops@umbrella.example --pool pool.test --subdomain umbrella --provider local --region local --ssh-public-key ${keyFile}`
-    const created = await poolctl(`deployments create ${input} --follow`)
+
+    // Ctrl-C twice while the response is on its way: the same command has the same deployment.
+    const lateResponse = await api.delay(600_000, { method: 'POST', path: '/api/v1/deployments' })
+    const [interrupted, killed] = [new AbortController(), new AbortController()]
+    const signals = { interrupted: interrupted.signal, killed: killed.signal }
+    const cut = poolctl(`deployments create ${input}`, signals)
+    await lateResponse.occurred()
+    interrupted.abort('SIGINT')
+    killed.abort('SIGINT')
+    expect(await cut).toMatchObject({ exitCode: 130 })
+    await lateResponse.cancel()
+    const created = await poolctl(`deployments create ${input}`)
     expect(created, created.stderr).toMatchObject({ exitCode: 0 })
-    const [id = ''] = (await poolctl('deployments list -o name')).stdout.split('\n')
+    const [id = '', ...others] = (await poolctl('deployments list -o name')).stdout.trim().split('\n')
+    expect(others).toEqual([])
+
+    // Ctrl-C ends the log; the deployment continues.
+    const silence = await api.partition({ method: 'GET', path: `/api/v1/deployments/${id}/logs` })
+    const follow = new AbortController()
+    const following = poolctl(`deployments logs -f ${id}`, { interrupted: follow.signal })
+    await silence.occurred()
+    follow.abort('SIGINT')
+    expect(await following).toMatchObject({
+      exitCode: 130,
+      stderr: expect.stringContaining(`the deployment continues. Follow it with: poolctl deployments logs -f ${id}`),
+    })
+    await silence.cancel()
+    expect(await poolctl(`deployments logs -f ${id}`)).toMatchObject({
+      exitCode: 0,
+      stderr: expect.stringContaining(`${id} is ready.`),
+    })
     expect(await poolctl(`deployments get ${id}`)).toMatchObject({
       exitCode: 0,
       stdout: expect.stringMatching(/status: +ready/),
@@ -213,7 +236,10 @@ describe('deployments, buckets, credentials', () => {
       exitCode: 3,
       stderr: expect.stringContaining('still-up'),
     })
-    expect(await poolctl(`deployments cancel ${id} --yes`)).toMatchObject({ exitCode: 2 })
+    expect(await poolctl(`deployments cancel ${id} --yes`)).toMatchObject({
+      exitCode: 3,
+      stderr: expect.stringMatching(/^error: there is no run to cancel: the deployment is ready; .*\n$/),
+    })
     expect(await poolctl(`deployments destroy ${id} --yes --follow`)).toMatchObject({ exitCode: 0 })
     expect(await poolctl(`deployments delete ${id} --yes`)).toMatchObject({ exitCode: 0 })
   })
@@ -286,6 +312,19 @@ describe('doctor, export, import', () => {
 })
 
 describe('unavailable services', () => {
+  test('Ctrl-C ends a wait at once', async () => {
+    await poolctl('names reserve waited.pool.test')
+    await poolctl('names commit waited.pool.test --address 203.0.113.10')
+    const silence = await api.partition({ method: 'GET', path: /waited/ })
+    const interrupted = new AbortController()
+    const waiting = poolctl('names wait waited.pool.test', { interrupted: interrupted.signal })
+    await silence.occurred()
+    interrupted.abort('SIGINT')
+    expect(await waiting).toMatchObject({ exitCode: 130, stdout: '' })
+    await silence.cancel()
+    expect(await poolctl('names wait waited.pool.test')).toMatchObject({ exitCode: 0 })
+  })
+
   test('an address without a service is 4', async () => {
     await poolctl('contexts set nowhere --api http://127.0.0.1:1')
     const result = await poolctl('names get acme.pool.test --context nowhere --timeout 200ms')

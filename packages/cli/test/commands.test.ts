@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import { operations } from '@pool/contract'
 import { leaseOperations } from '@pool/contract/lease-operations'
 import { describe, expect, test } from 'vitest'
@@ -48,6 +50,27 @@ describe('the commands and the operations of the contract', () => {
   test('the commands name operations that exist, and so do the exceptions', () => {
     const ids = new Set<string>(known.map(({ id }) => id))
     expect([...covered, ...Object.keys(WITHOUT_COMMAND)].filter(id => !ids.has(id))).toEqual([])
+  })
+})
+
+describe('the documents', () => {
+  const read = (path: string) => readFileSync(fileURLToPath(new URL(`../../../docs/${path}`, import.meta.url)), 'utf8')
+
+  test('every operation of operators in the OpenAPI document has a command', () => {
+    const { paths } = JSON.parse(read('reference/allocation-api.openapi.json')) as {
+      paths: Record<string, Record<string, { operationId?: string; tags?: string[] }>>
+    }
+    const ids = Object.values(paths)
+      .flatMap(path => Object.values(path))
+      .flatMap(({ operationId, tags }) => (operationId !== undefined && tags?.includes('Operator') ? operationId : []))
+    const covered = all.flatMap(([, spec]) => spec.operations ?? [])
+    expect(ids.filter(id => !covered.includes(id) && !(id in WITHOUT_COMMAND))).toEqual([])
+    expect(ids.length).toBeGreaterThan(12)
+  })
+
+  test.each(all.map(([path]) => path))('the page of the screens shows poolctl %s', path => {
+    const lines = read('clients/poolctl-screens.md').split('\n')
+    expect(lines.filter(line => line === `$ poolctl ${path}` || line.startsWith(`$ poolctl ${path} `))).not.toEqual([])
   })
 })
 

@@ -119,12 +119,17 @@ const elect = (slot: string, flags: readonly string[], command: readonly string[
 
 const short = ['--lease-duration', '6s', '--grace', '1s']
 
-/** Writes its process id, then runs until a signal ends it. `trap` is what it does at SIGTERM. */
+/**
+ * Writes its process id, then the time in milliseconds again and again until a signal ends it. `trap` is what it does at
+ * SIGTERM.
+ */
 const writePid = (file: string, trap = 'exit 0') => [
   'sh',
   '-c',
-  `trap '${trap}' TERM; echo $$ > ${file}; while :; do sleep 0.05; done`,
+  `trap '${trap}' TERM; echo $$ > ${file}; while :; do date +%s%3N >> ${file}.alive; sleep 0.05; done`,
 ]
+
+const readLastTime = (file: string): number => Number(readFileSync(`${file}.alive`, 'utf8').trim().split('\n').at(-1))
 
 const readPid = async (file: string): Promise<number> => {
   await until(`the command wrote ${file}`, () => existsSync(file) && readFileSync(file, 'utf8').endsWith('\n'))
@@ -199,25 +204,35 @@ describe.concurrent('elect', () => {
     expect(await readLease('killed')).toMatchObject({ state: 'held' })
   })
 
-  test('if poolctl is frozen, the command ends before the lease does', async () => {
-    const file = join(home.folder, 'frozen')
-    const election = elect('frozen', ['--lease-duration', '12s', '--grace', '5s'], writePid(file))
+  test.each([
+    ['ends at SIGTERM', 'exit 0'],
+    ['ignores SIGTERM', ':'],
+  ])('if poolctl is frozen for longer than the lease, a command that %s ends before the lease', async (_, trap) => {
+    const slot = `frozen-${trap.length}`
+    const file = join(home.folder, slot)
+    const election = elect(slot, ['--lease-duration', '12s', '--grace', '4s'], writePid(file, trap))
     const pid = await readPid(file)
     election.child.kill('SIGSTOP')
-    await until('the lease has expired', async () => (await readLease('frozen')).state === 'expired')
+    await until('the lease has expired', async () => (await readLease(slot)).state === 'expired')
     expect(isRunning(pid)).toBe(false)
+    expect(readLastTime(file)).toBeLessThan(Date.parse((await readLease(slot)).expiresAt))
     election.child.kill('SIGCONT')
     expect(await election.exitCode).toBe(124)
   })
 
-  test('if the witness cannot be reached, the command is stopped, and the exit code is 124', async () => {
-    const file = join(home.folder, 'partition')
-    const election = elect('partition', short, writePid(file))
+  test.each([
+    ['ends at SIGTERM', 'exit 0'],
+    ['ignores SIGTERM', ':'],
+  ])('if the witness cannot be reached, a command that %s ends before the lease', async (_, trap) => {
+    const slot = `partition-${trap.length}`
+    const file = join(home.folder, slot)
+    const election = elect(slot, ['--lease-duration', '8s', '--grace', '2s'], writePid(file, trap))
     const pid = await readPid(file)
-    const fault = await witness.partition({ path: '/lease/partition' })
+    const fault = await witness.partition({ path: `/lease/${slot}` })
     expect(await election.exitCode).toBe(124)
     expect(isRunning(pid)).toBe(false)
     await fault.cancel()
+    expect(readLastTime(file)).toBeLessThan(Date.parse((await readLease(slot)).expiresAt))
   })
 
   test('what the command started ends with it', async () => {

@@ -7,7 +7,7 @@ import { limitFlag, take, yesFlag } from './flags.ts'
 import { LIST_LIMITS } from './names.ts'
 
 const columns: readonly Column<BucketClaim>[] = [
-  { header: 'BUCKET', value: ({ bucket }) => bucket },
+  { header: 'BUCKET', value: ({ bucket }) => bucket, isFirm: true },
   { header: 'FQDN', value: ({ sovereignFQDN }) => sovereignFQDN },
   { header: 'PERMANENT', value: ({ isPermanent }) => (isPermanent ? 'yes' : 'no') },
   { header: 'DEPLOYMENT', value: ({ deploymentId }) => deploymentId },

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import type { CommandSpec, GroupSpec } from '../command.ts'
 import {
   type Context,
@@ -52,7 +53,8 @@ const toTokenSource = (flags: TextFlags, service: 'api' | 'witness'): TokenSourc
   }
   if (typeof file === 'string') {
     if (file === '') throw new UsageError(`--${service}-token-file must be a path.`)
-    return { file }
+    // The command is also used in other folders.
+    return { file: resolve(file) }
   }
   if (typeof command !== 'string') return undefined
   if (command.trim() === '') throw new UsageError(`--${service}-token-command must be a command.`)

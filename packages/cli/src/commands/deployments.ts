@@ -1,7 +1,7 @@
 import type { Params } from '@pool/client'
 import { type Deployment, type DeploymentEvent, type DeploymentHistoryEntry, deploymentStatuses } from '@pool/contract'
 import type { ArgumentSpec, Arguments, CommandSpec, FlagSpec, Flags, GroupSpec } from '../command.ts'
-import { EXIT, InterruptedError, UsageError } from '../exit-codes.ts'
+import { CommandError, EXIT, InterruptedError, UsageError } from '../exit-codes.ts'
 import { hadNoEffect } from '../failures.ts'
 import type { Session } from '../session.ts'
 import type { Column, Field } from '../table.ts'
@@ -170,7 +170,7 @@ const list: CommandSpec = {
     const limit = flags.limit === undefined ? undefined : parseCount(String(flags.limit), '--limit', LIST_LIMITS)
     const status = flags.status as Deployment['status'] | undefined
     const columns: readonly Column<Deployment>[] = [
-      { header: 'ID', value: ({ id }) => id },
+      { header: 'ID', value: ({ id }) => id, isFirm: true },
       { header: 'STATUS', value: item => item.status, colour: item => toStateColour(item.status) },
       { header: 'FQDN', value: ({ sovereignFQDN }) => sovereignFQDN },
       { header: 'TENANT', value: ({ orgName }) => orgName },
@@ -325,7 +325,7 @@ const remove = async (session: Session, id: string, flags: Flags, { question, re
   const tokens = await session.tokens()
   const deployment = await api.getDeployment({ id }, session.reading)
   const rejection = reject(deployment)
-  if (rejection !== undefined) throw new UsageError(rejection)
+  if (rejection !== undefined) throw new CommandError(rejection, EXIT.rejected)
   const { sovereignFQDN } = deployment
   await session.confirm(question(sovereignFQDN), sovereignFQDN, flags.yes === true)
   const deploymentToken = await tokens.read(toSubject(id))
@@ -349,7 +349,10 @@ const cancel: CommandSpec = {
   async run(session, { args, flags }) {
     await remove(session, toId(args), flags, {
       question: fqdn => `Cancel the run of ${fqdn}?`,
-      reject: ({ status }) => (RUNNING.has(status) ? undefined : `no run to cancel: the deployment is ${status}.`),
+      reject: ({ status }) =>
+        RUNNING.has(status)
+          ? undefined
+          : `there is no run to cancel: the deployment is ${status}; to delete it, run: poolctl deployments delete`,
     })
     return undefined
   },
@@ -406,7 +409,7 @@ const unlock: CommandSpec = {
     await session.confirm(`Lift the state lock of ${id}? No Terraform of it may be running.`, id, flags.yes === true)
     const api = await session.api()
     const result = await session.write(options => api.unlockDeployment({ id }, options))
-    await session.output.done(result, result.unlocked ? `${id} is unlocked.` : `${id} was not locked any more.`, id)
+    await session.output.done(result, result.unlocked ? `${id} is unlocked.` : `${id} had no lock.`, id)
     return undefined
   },
 }
@@ -415,7 +418,7 @@ const historyColumns: readonly Column<DeploymentHistoryEntry>[] = [
   { header: 'AT', value: ({ at }) => at },
   { header: 'EVENT', value: ({ event }) => event, colour: ({ event }) => toStateColour(event) },
   { header: 'FQDN', value: ({ sovereignFQDN }) => sovereignFQDN },
-  { header: 'DEPLOYMENT', value: ({ deploymentId }) => deploymentId },
+  { header: 'DEPLOYMENT', value: ({ deploymentId }) => deploymentId, isFirm: true },
   { header: 'ACTOR', value: ({ actor }) => actor },
   { header: 'DETAIL', value: ({ detail }) => detail },
 ]

@@ -306,7 +306,7 @@ const get: CommandSpec = {
 }
 
 const listColumns: readonly Column<Allocation>[] = [
-  { header: 'NAME', value: ({ subdomain }) => subdomain },
+  { header: 'NAME', value: ({ subdomain }) => subdomain, isFirm: true },
   { header: 'STATE', value: ({ state }) => state, colour: ({ state }) => toStateColour(state) },
   { header: 'ADDRESS', value: item => (item.state === 'active' ? item.loadBalancerIP : undefined) },
   {
@@ -345,7 +345,7 @@ const list: CommandSpec = {
 
 const historyColumns: readonly Column<HistoryEntry>[] = [
   { header: 'AT', value: ({ at }) => at },
-  { header: 'NAME', value: ({ subdomain }) => subdomain },
+  { header: 'NAME', value: ({ subdomain }) => subdomain, isFirm: true },
   { header: 'EVENT', value: ({ event }) => event, colour: ({ event }) => (event === 'failing' ? 'red' : undefined) },
   { header: 'ACTOR', value: ({ actor }) => actor },
   { header: 'CREATED BY', value: ({ createdBy }) => createdBy },

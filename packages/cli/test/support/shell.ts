@@ -1,0 +1,110 @@
+import { execFile, spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { until } from '@pool/test-kit/poll.ts'
+import { isRunning } from '@pool/test-kit/processes.ts'
+import { ENTRY } from './cli.ts'
+
+const isMissing = spawnSync('tmux', ['-V']).error !== undefined
+export const missingTmux = isMissing ? 'poolctl in a shell: apt-get install tmux' : undefined
+
+const PROMPT = '$ '
+const HISTORY_LINES = 20_000
+
+/** How each shell starts without the files of the user, and records the exit code of each command in the file `codes`. */
+const SHELLS = {
+  bash: { command: 'exec bash --noprofile --norc -i', setup: `PS1='${PROMPT}'; PROMPT_COMMAND='echo $? >> codes'` },
+  zsh: {
+    command: 'exec zsh -f -i',
+    setup: `unsetopt prompt_sp zle_bracketed_paste; PROMPT='${PROMPT}'; precmd() { echo $? >> codes }`,
+  },
+  fish: {
+    command: 'exec fish --no-config --interactive',
+    setup: `set -g fish_greeting; function fish_prompt; echo $status >> codes; echo -n '${PROMPT}'; end`,
+  },
+} as const
+export type ShellName = keyof typeof SHELLS
+
+export interface ShellOptions {
+  readonly shell: ShellName
+  /** The working directory, with the program `poolctl` in the folder `bin`. */
+  readonly folder: string
+  readonly env: NodeJS.ProcessEnv
+  readonly columns: number
+}
+
+export interface Shell extends AsyncDisposable {
+  /** Types a line, and waits for its end. `answers` are typed when the screen shows the text before them. */
+  run(
+    line: string,
+    answers?: Readonly<Record<string, string>>,
+  ): Promise<{ readonly screen: string; readonly exitCode: number }>
+  /** Types on the keyboard; a key of tmux such as `Tab` or `C-c` is one argument. */
+  press(...keys: readonly string[]): Promise<void>
+  type(text: string): Promise<void>
+  /** The text of the screen and of its history. Lines that the terminal wrapped are joined. */
+  read(): Promise<string>
+}
+
+/** Opens an interactive shell in a terminal of tmux, with a server of its own. */
+export const openShell = async ({ shell, folder, env, columns }: ShellOptions): Promise<Shell> => {
+  const { command, setup } = SHELLS[shell]
+  const bin = join(folder, 'bin')
+  mkdirSync(bin, { recursive: true })
+  writeFileSync(join(bin, 'poolctl'), `#!/bin/sh\nexec '${process.execPath}' '${ENTRY}' "$@"\n`, { mode: 0o755 })
+  const codesFile = join(folder, 'codes')
+  const tmux = async (...args: readonly string[]): Promise<string> => {
+    const { stdout } = await promisify(execFile)('tmux', ['-S', join(folder, 'tmux'), '-f', '/dev/null', ...args], {
+      cwd: folder,
+      env: { ...env, PATH: `${bin}:${process.env.PATH}`, LANG: 'C.UTF-8', TERM: 'xterm-256color', SHELL: '/bin/sh' },
+    })
+    return stdout
+  }
+  const read = async () =>
+    (await tmux('capture-pane', '-p', '-J', '-S', '-'))
+      .split('\n')
+      .map(line => line.trimEnd())
+      .join('\n')
+      .trimEnd()
+  const press = async (...keys: readonly string[]) => void (await tmux('send-keys', ...keys))
+  const type = async (text: string) => void (await tmux('send-keys', '-l', text))
+  const readCodes = () => (existsSync(codesFile) ? readFileSync(codesFile, 'utf8').trim().split('\n') : [])
+
+  const size = ['-x', String(columns), '-y', '50']
+  await tmux('set-option', '-g', 'history-limit', String(HISTORY_LINES), ';', 'new-session', '-d', ...size, command)
+  const pid = Number(await tmux('display-message', '-p', '#{pane_pid}'))
+  await type(setup)
+  await press('Enter')
+  await until(`${shell} shows its prompt`, () => readCodes().length > 0)
+
+  return {
+    read,
+    press,
+    type,
+    async run(line, answers = {}) {
+      await tmux('send-keys', '-R', ';', 'clear-history')
+      const before = readCodes().length
+      await type(line)
+      await press('Enter')
+      for (const [question, answer] of Object.entries(answers)) {
+        await until(`the screen shows ${question}`, async () => (await read()).includes(question))
+        await type(answer)
+        await press('Enter')
+      }
+      const code = await until(`${line} has ended`, () => readCodes()[before])
+      // The shell writes its prompt after the code.
+      const screen = await until('the screen has the prompt', async () => {
+        const text = await read()
+        return text.endsWith(`\n${PROMPT.trim()}`) && text
+      })
+      // The typed line has no prompt, because the screen was cleared.
+      return { screen: screen.split('\n').slice(1, -1).join('\n').trimEnd(), exitCode: Number(code) }
+    },
+    async [Symbol.asyncDispose]() {
+      await tmux('kill-server').catch(() => undefined)
+      // A shell writes its history when it ends.
+      await until(`${shell} has ended`, () => !isRunning(pid))
+    },
+  }
+}
