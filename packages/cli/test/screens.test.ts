@@ -10,7 +10,7 @@ const page = fileURLToPath(new URL('../../../docs/clients/poolctl-screens.md', i
 
 test.skipIf(shouldSkip(missingTmux ?? missingTerraform))(
   'the screens of the documentation are those of the commands',
-  { timeout: 600_000 },
+  { timeout: 900_000 },
   async () => {
     const screens = await takeScreens()
     expect(maskScreens(screens), 'run: node packages/cli/scripts/write-screens.ts').toBe(

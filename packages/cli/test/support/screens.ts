@@ -152,7 +152,7 @@ export const maskScreens = (page: string): string =>
     .split('\n')
     .filter(line => !/^\S+Z (?:init|apply|destroy) /.test(line))
     .join('\n')
-    .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '<time>')
+    .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+[Z…]/g, '<time>')
     .replaceAll(/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, '<id>')
     .replaceAll(/\b\d+(?:\.\d+)?m?s\b/g, '<duration>')
     .replaceAll(/(?<=sha256:|under request )[0-9a-f]+/g, '<digits>')
