@@ -10,9 +10,12 @@ import { startTcpProxy, type TcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { describe, expect, test } from 'vitest'
 import { type CandidateProcess, startCandidate } from './support/candidates.ts'
 import { countStarts, summarizeTenures, type TenureSummary } from './support/tenure-log.ts'
-import { startWitness } from './support/witness.ts'
+import { startPostgresWitness, startWitness } from './support/witness.ts'
 
-const TENURES = proofSize(10_000, 300)
+const HOSTS = [
+  { on: 'workerd', start: startWitness, tenures: proofSize(10_000, 300) },
+  { on: 'Postgres', start: startPostgresWitness, tenures: proofSize(2_000, 100) },
+] as const
 const DURATIONS = { leaseDuration: 1_500, renewDeadline: 1_000, retryPeriod: 300 } as const
 const CANDIDATES = 6
 const SLOTS = Array.from({ length: 90 }, (_, index) => `slot-${index}`)
@@ -60,109 +63,113 @@ const countByFault = (summary: TenureSummary, faults: readonly InjectedFault[]):
 }
 
 describe.skipIf(shouldSkip(missingProcessClock))('tenures of real processes under faults', () => {
-  test('no overlap while the processes run, no report of leadership after the deadline, no late write', {
-    timeout: 60_000 + 400 * TENURES,
-  }, async () => {
-    const seed = Date.now() % 2 ** 31
-    const random = createPrng(seed)
-    const folder = mkdtempSync(join(tmpdir(), 'tenures-'))
-    const events = join(folder, 'events')
-    writeFileSync(events, '')
-    const faults: InjectedFault[] = []
-    /** The candidates with a fault now. */
-    const faulty = new Set<string>()
-    const stop = new AbortController()
-    const pause = (ms: number) => sleep(ms, undefined, { signal: stop.signal }).catch(() => {})
+  test.each(HOSTS)(
+    'no overlap while the processes run, no report of leadership after the deadline, no late write: witness on $on',
+    {
+      timeout: 120_000 + 400 * Math.max(...HOSTS.map(({ tenures }) => tenures)),
+    },
+    async ({ on, start, tenures }) => {
+      const seed = Date.now() % 2 ** 31
+      const random = createPrng(seed)
+      const folder = mkdtempSync(join(tmpdir(), 'tenures-'))
+      const events = join(folder, 'events')
+      writeFileSync(events, '')
+      const faults: InjectedFault[] = []
+      /** The candidates with a fault now. */
+      const faulty = new Set<string>()
+      const stop = new AbortController()
+      const pause = (ms: number) => sleep(ms, undefined, { signal: stop.signal }).catch(() => {})
 
-    const inject = async (
-      candidate: CandidateProcess,
-      proxy: TcpProxy,
-      setClock: (aheadMs: number) => void,
-    ): Promise<void> => {
-      const kind = random.pickWeighted(FAULTS)
-      const shortMs = random.below(3 * DURATIONS.leaseDuration)
-      const ms = kind === 'freeze' && random.chance(0.1) ? random.below(MAX_FREEZE_MS) : shortMs
-      const fault: InjectedFault = { candidate: candidate.name, kind, from: now(), to: Number.POSITIVE_INFINITY }
-      faults.push(fault)
-      faulty.add(candidate.name)
-      if (kind === 'freeze') candidate.signal('SIGSTOP')
-      else if (kind === 'clock step') setClock(random.pick([1, -1]) * random.below(random.pick([2_000, HOUR_MS])))
-      else if (kind === 'partition') proxy.freeze()
-      else if (kind === 'dropped responses') proxy.dropResponses(true)
-      else if (kind === 'slow witness') proxy.delay(random.below(DURATIONS.leaseDuration))
-      else if (kind === 'reset connections') proxy.resetAll()
-      else candidate.send(`block ${ms}`)
-      if (kind !== 'clock step' && kind !== 'reset connections') await pause(ms)
-      if (kind === 'freeze') candidate.signal('SIGCONT')
-      proxy.thaw()
-      proxy.dropResponses(false)
-      proxy.delay(0)
-      fault.to = now()
-      faulty.delete(candidate.name)
-    }
-
-    await using cleanup = new AsyncDisposableStack()
-    cleanup.defer(() => rmSync(folder, { recursive: true, force: true }))
-    const { port, token } = cleanup.use(await startWitness())
-    const candidates = await Promise.all(
-      Array.from({ length: CANDIDATES }, async (_, index) => {
-        const proxy = await startTcpProxy(port)
-        cleanup.defer(() => proxy.close())
-        const clock = cleanup.use(createProcessClock())
-        const process = await startCandidate({
-          name: `candidate-${index}`,
-          url: `http://127.0.0.1:${proxy.port}`,
-          token,
-          slots: SLOTS,
-          events,
-          durations: DURATIONS,
-          isBatched: index % 2 === 0,
-          env: clock.env,
-        })
-        cleanup.use(process)
-        return { process, proxy, clock }
-      }),
-    )
-
-    const faultLoops = candidates.map(async ({ process, proxy, clock }) => {
-      while (!stop.signal.aborted && !process.hasExited) {
-        await pause(random.below(MAX_CALM_MS))
-        await inject(process, proxy, clock.setAhead)
+      const inject = async (
+        candidate: CandidateProcess,
+        proxy: TcpProxy,
+        setClock: (aheadMs: number) => void,
+      ): Promise<void> => {
+        const kind = random.pickWeighted(FAULTS)
+        const shortMs = random.below(3 * DURATIONS.leaseDuration)
+        const ms = kind === 'freeze' && random.chance(0.1) ? random.below(MAX_FREEZE_MS) : shortMs
+        const fault: InjectedFault = { candidate: candidate.name, kind, from: now(), to: Number.POSITIVE_INFINITY }
+        faults.push(fault)
+        faulty.add(candidate.name)
+        if (kind === 'freeze') candidate.signal('SIGSTOP')
+        else if (kind === 'clock step') setClock(random.pick([1, -1]) * random.below(random.pick([2_000, HOUR_MS])))
+        else if (kind === 'partition') proxy.freeze()
+        else if (kind === 'dropped responses') proxy.dropResponses(true)
+        else if (kind === 'slow witness') proxy.delay(random.below(DURATIONS.leaseDuration))
+        else if (kind === 'reset connections') proxy.resetAll()
+        else candidate.send(`block ${ms}`)
+        if (kind !== 'clock step' && kind !== 'reset connections') await pause(ms)
+        if (kind === 'freeze') candidate.signal('SIGCONT')
+        proxy.thaw()
+        proxy.dropResponses(false)
+        proxy.delay(0)
+        fault.to = now()
+        faulty.delete(candidate.name)
       }
-    })
-    const handovers = async () => {
-      while (!stop.signal.aborted) {
-        await pause(random.below(2 * MEAN_HANDOVER_MS))
-        const running = candidates.filter(({ process }) => !faulty.has(process.name))
-        if (running.length > 0) random.pick(running).process.send('hand-over')
-      }
-    }
-    const handoverLoop = handovers()
-    while (countStarts(readFileSync(events, 'utf8')) < TENURES) {
-      const exited = candidates.find(({ process }) => process.hasExited)
-      if (exited) throw new Error(`${exited.process.name} exited:\n${exited.process.errors()}`)
-      await sleep(500)
-    }
-    stop.abort()
-    await Promise.all([...faultLoops, handoverLoop])
-    await Promise.all(candidates.map(({ process }) => process.stop()))
 
-    const summary = summarizeTenures(readFileSync(events, 'utf8'))
-    const figures = [
-      `${summary.tenures} tenures, seed ${seed}, ${faults.length} faults`,
-      `stops ${JSON.stringify(summary.reasons)}`,
-      `by fault ${JSON.stringify(countByFault(summary, faults))}`,
-      `${summary.endedInPause} deadlines in a pause of the process`,
-      `${summary.overlaps.length} overlaps`,
-      `${summary.reports} reports of leadership, ${summary.violations.length} violations`,
-      `${summary.writes} writes, ${summary.rejectedLateWrites} late ones rejected, ${summary.acceptedLateWrites} accepted`,
-    ]
-    reportProof(`tenures: ${figures.join('; ')}`)
-    expect(summary.overlaps, `seed ${seed}`).toEqual([])
-    expect(summary.violations, `seed ${seed}`).toEqual([])
-    expect(summary.acceptedLateWrites).toBe(0)
-    expect(summary.tenures).toBeGreaterThanOrEqual(TENURES)
-    expect(summary.rejectedLateWrites).toBeGreaterThan(0)
-    expect(summary.endedInPause).toBeGreaterThan(0)
-  })
+      await using cleanup = new AsyncDisposableStack()
+      cleanup.defer(() => rmSync(folder, { recursive: true, force: true }))
+      const { port, token } = cleanup.use(await start())
+      const candidates = await Promise.all(
+        Array.from({ length: CANDIDATES }, async (_, index) => {
+          const proxy = await startTcpProxy(port)
+          cleanup.defer(() => proxy.close())
+          const clock = cleanup.use(createProcessClock())
+          const process = await startCandidate({
+            name: `candidate-${index}`,
+            url: `http://127.0.0.1:${proxy.port}`,
+            token,
+            slots: SLOTS,
+            events,
+            durations: DURATIONS,
+            isBatched: index % 2 === 0,
+            env: clock.env,
+          })
+          cleanup.use(process)
+          return { process, proxy, clock }
+        }),
+      )
+
+      const faultLoops = candidates.map(async ({ process, proxy, clock }) => {
+        while (!stop.signal.aborted && !process.hasExited) {
+          await pause(random.below(MAX_CALM_MS))
+          await inject(process, proxy, clock.setAhead)
+        }
+      })
+      const handovers = async () => {
+        while (!stop.signal.aborted) {
+          await pause(random.below(2 * MEAN_HANDOVER_MS))
+          const running = candidates.filter(({ process }) => !faulty.has(process.name))
+          if (running.length > 0) random.pick(running).process.send('hand-over')
+        }
+      }
+      const handoverLoop = handovers()
+      while (countStarts(readFileSync(events, 'utf8')) < tenures) {
+        const exited = candidates.find(({ process }) => process.hasExited)
+        if (exited) throw new Error(`${exited.process.name} exited:\n${exited.process.errors()}`)
+        await sleep(500)
+      }
+      stop.abort()
+      await Promise.all([...faultLoops, handoverLoop])
+      await Promise.all(candidates.map(({ process }) => process.stop()))
+
+      const summary = summarizeTenures(readFileSync(events, 'utf8'))
+      const figures = [
+        `${summary.tenures} tenures, seed ${seed}, ${faults.length} faults`,
+        `stops ${JSON.stringify(summary.reasons)}`,
+        `by fault ${JSON.stringify(countByFault(summary, faults))}`,
+        `${summary.endedInPause} deadlines in a pause of the process`,
+        `${summary.overlaps.length} overlaps`,
+        `${summary.reports} reports of leadership, ${summary.violations.length} violations`,
+        `${summary.writes} writes, ${summary.rejectedLateWrites} late ones rejected, ${summary.acceptedLateWrites} accepted`,
+      ]
+      reportProof(`tenures, witness on ${on}: ${figures.join('; ')}`)
+      expect(summary.overlaps, `seed ${seed}`).toEqual([])
+      expect(summary.violations, `seed ${seed}`).toEqual([])
+      expect(summary.acceptedLateWrites).toBe(0)
+      expect(summary.tenures).toBeGreaterThanOrEqual(tenures)
+      expect(summary.rejectedLateWrites).toBeGreaterThan(0)
+      expect(summary.endedInPause).toBeGreaterThan(0)
+    },
+  )
 })

@@ -1,7 +1,7 @@
 import type { Prng } from '@pool/test-kit/prng.ts'
 import { LeaseElector } from '../../../src/leases/elector.ts'
 import type { CallResult, LeaseCalls } from '../../../src/leases/lease-calls.ts'
-import type { LeadershipContext } from '../../../src/leases/tenure-context.ts'
+import { type LeadershipContext, LeadershipLostError } from '../../../src/leases/tenure-context.ts'
 import type { Timing } from '../../../src/timing.ts'
 import { ModelWitness } from './model-witness.ts'
 
@@ -318,7 +318,9 @@ export class Simulation {
   #check(): void {
     const { now } = this.#world
     for (const { identity, elector, tenure, isFrozen } of this.#candidates) {
-      if (isFrozen || !elector.isLeader()) continue
+      if (isFrozen) continue
+      this.#checkGuard(identity, tenure)
+      if (!elector.isLeader()) continue
       this.positives += 1
       if (this.#witness.holder !== identity || now >= this.#witness.expiresAt)
         this.#report(`${identity} reports leadership without the lease`)
@@ -326,6 +328,19 @@ export class Simulation {
       if (!tenure || tenure.isStopped) this.#report(`${identity} reports leadership outside of a tenure`)
       if (tenure?.context.signal.aborted) this.#report(`the signal of ${identity} is aborted while it leads`)
     }
+  }
+
+  /** A guarded call is sent only before the deadline. */
+  #checkGuard(identity: string, tenure: Tenure | undefined): void {
+    let isSent = false
+    try {
+      tenure?.context.guard({ write: () => (isSent = true) }).write()
+    } catch (error) {
+      if (!(error instanceof LeadershipLostError)) throw error
+    }
+    const isLate = this.#witness.holder !== identity || this.#world.now > this.#witness.expiresAt - MARGIN_MS
+    if (isSent && (tenure?.isStopped || isLate))
+      this.#report(`a guarded call of ${identity} is sent after the deadline`)
   }
 
   #report(what: string): void {

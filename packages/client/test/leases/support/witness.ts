@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { startNode } from '@pool/dev-server/process'
+import { startWitness as startTestWitness } from '@pool/testing'
 
 export interface RunningWitness extends AsyncDisposable {
   readonly port: number
@@ -36,5 +37,16 @@ export const startWitness = async (): Promise<RunningWitness> => {
       await process.stop()
       rmSync(folder, { recursive: true, force: true })
     },
+  }
+}
+
+/** The lease witness as a process on a Postgres of its own. */
+export const startPostgresWitness = async (): Promise<RunningWitness> => {
+  const env = { MAX_REQUESTS_PER_MINUTE: '0', LOG_LEVEL: 'error' }
+  const witness = await startTestWitness({ on: 'postgres', env })
+  return {
+    port: Number(new URL(witness.url).port),
+    token: witness.token,
+    [Symbol.asyncDispose]: () => witness[Symbol.asyncDispose](),
   }
 }

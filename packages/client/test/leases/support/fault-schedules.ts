@@ -1,0 +1,35 @@
+import fc from 'fast-check'
+import { DURATIONS, type Fault, MAX_FREEZE_MS } from './simulation.ts'
+
+export const CANDIDATES = 3
+export const DURATION_MS = 90_000
+
+const base = { candidate: fc.nat(CANDIDATES - 1), at: fc.nat(DURATION_MS) }
+/** Nine in ten are shorter than three leases. */
+const pauseMs = fc.oneof(
+  { weight: 9, arbitrary: fc.nat(3 * DURATIONS.leaseDuration) },
+  { weight: 1, arbitrary: fc.nat(MAX_FREEZE_MS) },
+)
+const fault: fc.Arbitrary<Fault> = fc.oneof(
+  fc.record({ ...base, kind: fc.constantFrom('freeze' as const, 'suspend' as const), ms: pauseMs }),
+  fc.record({
+    ...base,
+    kind: fc.constant('step-clock' as const),
+    byMs: fc.integer({ min: -3_600_000, max: 3_600_000 }),
+  }),
+  fc.record({
+    ...base,
+    kind: fc.constant('drop' as const),
+    ms: fc.nat(2 * DURATIONS.leaseDuration),
+    lost: fc.constantFrom('requests' as const, 'responses' as const, 'both' as const),
+  }),
+  fc.record({
+    ...base,
+    kind: fc.constant('slow' as const),
+    ms: fc.nat(2 * DURATIONS.leaseDuration),
+    byMs: fc.nat(2 * DURATIONS.leaseDuration),
+  }),
+  fc.record({ ...base, kind: fc.constant('hand-over' as const) }),
+)
+
+export const faultSchedule: fc.Arbitrary<readonly Fault[]> = fc.array(fault, { maxLength: 12 })
