@@ -42,8 +42,7 @@ export const startWitness = async (): Promise<RunningWitness> => {
 
 /** The lease witness as a process on a Postgres of its own. */
 export const startPostgresWitness = async (): Promise<RunningWitness> => {
-  const env = { MAX_REQUESTS_PER_MINUTE: '0', LOG_LEVEL: 'error' }
-  const witness = await startTestWitness({ on: 'postgres', env })
+  const witness = await startTestWitness({ on: 'postgres', env: { MAX_REQUESTS_PER_MINUTE: '0' } })
   return {
     port: Number(new URL(witness.url).port),
     token: witness.token,
