@@ -168,8 +168,12 @@ def before_call(context, case, kwargs):
         case.headers["Idempotency-Key"] = str(uuid.uuid4())
     if case.query:
         complete_query(path, case.query)
-    if path == "/lease/{slot}" and case.method == "PUT" and case.headers is not None:
-        complete_lease_write(case.headers, case.body)
+    if path == "/lease/{slot}" and case.headers is not None:
+        if case.method == "PUT":
+            complete_lease_write(case.headers, case.body)
+        elif case.method == "DELETE":
+            # The link of a vacant lease has no holder.
+            case.headers["X-Holder"] = case.headers.get("X-Holder") or HOLDER
     if isinstance(case.body, dict):
         complete_body(path, case.body)
         if case.meta.phase.name == "stateful":
