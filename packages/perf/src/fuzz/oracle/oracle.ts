@@ -80,6 +80,13 @@ const compareWith = (
     : `a code that is not documented here: ${code}`
 }
 
+/** RFC 9110, sections 11.6.1 and 10.2.1. */
+const checkRequiredHeader = ({ status, headers }: HttpResponse): string | null => {
+  if (status === 405 && !headers.has('allow')) return 'a 405 without Allow'
+  if (status === 401 && !headers.has('www-authenticate')) return 'a 401 without WWW-Authenticate'
+  return null
+}
+
 const checkSchema = ({ document }: Rules, request: FuzzRequest, response: HttpResponse): string | null => {
   const body = parseJson(response.body)
   const candidates = findReached(document, request).flatMap(operation => operation.responses.get(response.status) ?? [])
@@ -90,8 +97,6 @@ const checkSchema = ({ document }: Rules, request: FuzzRequest, response: HttpRe
     if (!document.isProblem(body)) return 'an error outside the common shape'
     if (response.headers.get('content-type')?.split(';')[0] !== 'application/json')
       return 'an error whose Content-Type is not JSON'
-    if (response.status === 405 && !response.headers.has('allow')) return 'a 405 without Allow'
-    if (response.status === 401 && !response.headers.has('www-authenticate')) return 'a 401 without WWW-Authenticate'
     return null
   }
   return differences[0] ?? 'a status that is not documented'
@@ -134,7 +139,9 @@ const checkResponse = (rules: Rules, request: FuzzRequest, response: HttpRespons
   }
   if (!REQUEST_ID.test(response.headers.get('x-request-id') ?? '')) violations.push('no X-Request-Id')
   if ([...response.headers.keys()].some(name => name.startsWith('access-control-'))) violations.push('a CORS header')
-  const difference = isHead ? checkHead(rules, request, response) : checkSchema(rules, request, response)
+  const difference =
+    checkRequiredHeader(response) ??
+    (isHead ? checkHead(rules, request, response) : checkSchema(rules, request, response))
   if (difference !== null) violations.push(`${response.status}: ${difference}`)
   return [...violations, ...checkPage(rules, request, response)]
 }
