@@ -17,13 +17,18 @@ export interface NodeOptions {
   readonly env: NodeJS.ProcessEnv
   /** Called for every line of stdout and stderr. */
   readonly onLine?: (line: string) => void
-  /** Applied to each JSON object on stdout. Default: `msg` is "ready". */
+  /**
+   * Where the object comes from that says that the process is ready: a line on stdout (default), or a message over IPC, which a
+   * service sends at every log level. A message can arrive before lines that were written earlier.
+   */
+  readonly readyFrom?: 'stdout' | 'ipc'
+  /** Applied to each JSON object from there. Default: `msg` is "ready". */
   readonly isReady?: (line: LogLine) => boolean
 }
 
 export interface NodeProcess {
   readonly pid: number
-  /** The line for which `isReady` returned true. Rejects with the last lines of output if the process exits first. */
+  /** The line or message for which `isReady` returned true. Rejects with the last lines of output if the process exits first. */
   readonly ready: Promise<LogLine>
   readonly exited: Promise<Exit>
   /** The last lines of the output, oldest first. */
@@ -55,6 +60,7 @@ export function startNode({
   args = [],
   env,
   onLine,
+  readyFrom = 'stdout',
   isReady = line => line.msg === 'ready',
 }: NodeOptions): NodeProcess {
   const child = spawn(process.execPath, [...SERVICE_FLAGS, entry, ...args], {
@@ -78,8 +84,13 @@ export function startNode({
     if (child.stdout) {
       createInterface(child.stdout).on('line', line => {
         keep(line)
-        const parsed = parseLogLine(line)
+        const parsed = readyFrom === 'stdout' ? parseLogLine(line) : undefined
         if (parsed !== undefined && isReady(parsed)) resolve(parsed)
+      })
+    }
+    if (readyFrom === 'ipc') {
+      child.on('message', message => {
+        if (isLogLine(message) && isReady(message)) resolve(message)
       })
     }
     if (child.stderr) createInterface(child.stderr).on('line', keep)
@@ -103,6 +114,8 @@ export function startNode({
   }
   return { pid: child.pid ?? 0, ready, exited, lastLines: () => [...lastLines], stop, kill }
 }
+
+const isLogLine = (value: unknown): value is LogLine => typeof value === 'object' && value !== null
 
 function parseLogLine(line: string): LogLine | undefined {
   if (!line.startsWith('{')) return undefined

@@ -22,12 +22,15 @@ export const exitWithConfigIssues = (issues: readonly ConfigIssue[]): never => {
 }
 
 export interface RunningService {
-  /** For the line that says that the service is ready. */
+  /** For the line and the message that say that the service is ready. */
   readonly address: object
   stop(): Promise<void>
 }
 
-/** Starts a service, and stops it at a signal or when the parent that spawned it is gone. Writes one line per step. */
+/**
+ * Starts a service, and stops it at a signal or when the parent that spawned it is gone. Writes one line per step. A parent
+ * with an IPC channel also gets the message `{ msg: 'ready', ...address }`, because a log level can hide the line.
+ */
 export const runService = async (
   start: () => Promise<RunningService>,
   report: (step: string, fields: object) => void,
@@ -60,6 +63,8 @@ export const runService = async (
   process.removeListener('disconnect', abandonStart)
   if (process.channel) process.on('disconnect', () => stop('parent gone'))
 
-  // Last, because a parent may send a signal as soon as it reads this line.
+  // Last, because a parent may send a signal as soon as it reads one of these.
   report('ready', service.address)
+  // The parent can have exited.
+  process.send?.({ msg: 'ready', ...service.address }, undefined, undefined, () => {})
 }

@@ -89,6 +89,12 @@ describe.each(hosts)('a witness on %s', on => {
     expect(Date.parse(lease.acquiredAt)).toBeGreaterThanOrEqual(before.getTime())
   })
 
+  test.runIf(on === 'postgres')('it starts and restarts at the log level error', async () => {
+    await using quiet = await startWitness({ on, env: { LOG_LEVEL: 'error' } })
+    await quiet.kill()
+    expect((await fetch(`${quiet.url}/healthz`)).status).toBe(200)
+  })
+
   test('its log is readable', async () => {
     await send('GET', 'log')
     await expect.poll(() => witness.readLog()).toContainEqual(expect.stringContaining('"slot":"log"'))

@@ -6,9 +6,9 @@ import { setDatabaseClock } from './database-clock.ts'
 import type { HostContext, HostedService } from './hosted-service.ts'
 import { readPort, ServiceProcess } from './service-process.ts'
 
-/** The port of the DNS server in a ready line. */
-const readDnsPort = (line: Readonly<Record<string, unknown>>): number => {
-  const { dns } = line
+/** The port of the DNS server in the message of an API that is ready. */
+const readDnsPort = (ready: Readonly<Record<string, unknown>>): number => {
+  const { dns } = ready
   if (typeof dns !== 'object' || dns === null || !('dnsPort' in dns)) throw new Error('the API has no DNS server')
   return Number(dns.dnsPort)
 }

@@ -20,13 +20,15 @@ export class ServiceProcess {
     this.#options = options
   }
 
-  /** Resolves with the line that says that the service is ready. Rejects with its output if it does not start. */
+  /** Resolves with the message that says that the service is ready. Rejects with its output if it does not start. */
   async start(): Promise<LogLine> {
     const { kind, env, log } = this.#options
     this.#process = startNode({
       entry: artifacts.entries[kind],
       env: { HOME: process.env.HOME, TMPDIR: process.env.TMPDIR, ...env(this.#ready) },
       onLine: log.add,
+      // The test chooses the log level.
+      readyFrom: 'ipc',
     })
     this.#ready = await this.#process.ready
     return this.#ready
@@ -42,9 +44,9 @@ export class ServiceProcess {
   }
 }
 
-/** A port in a ready line of a service. */
-export const readPort = (line: LogLine, field: string): number => {
-  const value = line[field]
-  if (typeof value !== 'number') throw new Error(`the ready line of the service has no ${field}`)
+/** A port in the message of a service that is ready. */
+export const readPort = (ready: LogLine, field: string): number => {
+  const value = ready[field]
+  if (typeof value !== 'number') throw new Error(`the service is ready without ${field}`)
   return value
 }
