@@ -1,10 +1,7 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { until } from '@pool/test-kit/poll.ts'
 import { proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type CandidateProcess, startCandidate } from './support/candidates.ts'
+import { type CandidateProcess, type Observer, startCandidate, startObserver } from './support/candidates.ts'
 import { type RunningWitness, startWitness } from './support/witness.ts'
 
 const DURATIONS = { leaseDuration: 6_000, renewDeadline: 4_000, retryPeriod: 1_000 } as const
@@ -21,22 +18,23 @@ interface Leader {
 
 interface Failover {
   readonly slot: string
-  /** When the process was killed, or the callback of the former leader was called. */
+  /** When the process was killed, or the observer saw the callback of the former leader. */
   readonly from: number
   readonly to: number
 }
 
 /** Each line of the log as its fields. */
-const parseLog = (path: string) =>
-  readFileSync(path, 'utf8')
+const parseLog = (observer: Observer) =>
+  observer
+    .readLog()
     .split('\n')
     .filter(Boolean)
     .map(line => line.split(' '))
 
 /** The current leader of each slot. */
-const findLeaders = (path: string): Map<string, Leader> => {
+const findLeaders = (observer: Observer): Map<string, Leader> => {
   const leaders = new Map<string, Leader>()
-  for (const [at, identity = '', event, slot = ''] of parseLog(path)) {
+  for (const [at, identity = '', event, slot = ''] of parseLog(observer)) {
     if (event === 'start') leaders.set(slot, { identity, since: Number(at) })
     if (event === 'stop' && leaders.get(slot)?.identity === identity) leaders.delete(slot)
   }
@@ -50,11 +48,10 @@ const percentile = (values: readonly number[], part: number): number => {
   return sorted[Math.min(sorted.length - 1, Math.floor(part * sorted.length))] ?? Number.NaN
 }
 
-/** CLOCK_MONOTONIC, as in the events of the candidates. */
+/** CLOCK_MONOTONIC, as in the observer. */
 const now = () => Number(process.hrtime.bigint()) / 1e6
 
 describe('failover', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'failover-'))
   let witness: RunningWitness
 
   beforeAll(async () => {
@@ -62,7 +59,6 @@ describe('failover', () => {
   })
   afterAll(async () => {
     await witness?.[Symbol.asyncDispose]()
-    rmSync(folder, { recursive: true, force: true })
   })
 
   test.each([
@@ -73,10 +69,9 @@ describe('failover', () => {
   ])('$candidates candidates, $ending', { timeout: 120_000 + 10_000 * SAMPLES }, async row => {
     const { candidates, processes, ending } = row
     const run = `${candidates}-${ending.replaceAll(' ', '-')}`
-    const events = join(folder, run)
-    writeFileSync(events, '')
     const slots = Array.from({ length: row.slots }, (_, index) => `${run}/${index}`)
     await using running = new AsyncDisposableStack()
+    const observer = running.use(await startObserver())
     let starts = 0
     const start = async (): Promise<CandidateProcess> => {
       starts += 1
@@ -86,7 +81,7 @@ describe('failover', () => {
           url: `http://127.0.0.1:${witness.port}`,
           token: witness.token,
           slots,
-          events,
+          pipe: observer.pipe,
           durations: DURATIONS,
           candidatesPerSlot: candidates / processes,
         }),
@@ -98,7 +93,7 @@ describe('failover', () => {
       const leaders = await until(
         'every slot has a leader',
         () => {
-          const found = findLeaders(events)
+          const found = findLeaders(observer)
           return found.size === slots.length && found
         },
         TIMEOUT_MS,
@@ -116,12 +111,12 @@ describe('failover', () => {
         const to = await until(
           `${slot} has a new leader`,
           () => {
-            const leader = findLeaders(events).get(slot)
+            const leader = findLeaders(observer).get(slot)
             return leader !== undefined && leader.since > endedAt && leader.since
           },
           TIMEOUT_MS,
         )
-        const stopped = parseLog(events).findLast(
+        const stopped = parseLog(observer).findLast(
           ([at, identity = '', event, name]) =>
             event === 'stop' && name === slot && toProcessName(identity) === victim.name && Number(at) >= endedAt,
         )

@@ -1,6 +1,3 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { createPrng } from '@pool/test-kit/prng.ts'
@@ -8,8 +5,8 @@ import { createProcessClock, missingProcessClock } from '@pool/test-kit/process-
 import { proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
 import { startTcpProxy, type TcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { describe, expect, test } from 'vitest'
-import { type CandidateProcess, startCandidate } from './support/candidates.ts'
-import { countStarts, summarizeTenures, type TenureSummary } from './support/tenure-log.ts'
+import { type CandidateProcess, startCandidate, startObserver } from './support/candidates.ts'
+import type { TenureSummary } from './support/tenure-judge.ts'
 import { startPostgresWitness, startWitness } from './support/witness.ts'
 
 const HOSTS = [
@@ -44,7 +41,7 @@ interface InjectedFault {
   to: number
 }
 
-/** CLOCK_MONOTONIC, as in the events of the candidates. */
+/** CLOCK_MONOTONIC, as in the observer. */
 const now = () => Number(process.hrtime.bigint()) / 1e6
 
 /** A tenure that ends this long after the end of a fault is counted as ended by the fault. */
@@ -52,7 +49,7 @@ const AFTERMATH_MS = DURATIONS.leaseDuration
 
 const countByFault = (summary: TenureSummary, faults: readonly InjectedFault[]): Record<string, number> => {
   const counts: Record<string, number> = {}
-  for (const { candidate, at, reason } of summary.tenuresEndedAt) {
+  for (const { candidate, at, reason } of summary.ends) {
     const fault = faults.findLast(
       ({ candidate: name, from, to }) => name === candidate && at >= from && at <= to + AFTERMATH_MS,
     )
@@ -64,16 +61,13 @@ const countByFault = (summary: TenureSummary, faults: readonly InjectedFault[]):
 
 describe.skipIf(shouldSkip(missingProcessClock))('tenures of real processes under faults', () => {
   test.each(HOSTS)(
-    'no overlap while the processes run, no report of leadership after the deadline, no late write: witness on $on',
+    'no overlap while the processes run, no report of leadership after the deadline, no late write, as an outside observer sees it: witness on $on',
     {
       timeout: 120_000 + 400 * Math.max(...HOSTS.map(({ tenures }) => tenures)),
     },
     async ({ on, start, slots, tenures }) => {
       const seed = Date.now() % 2 ** 31
       const random = createPrng(seed)
-      const folder = mkdtempSync(join(tmpdir(), 'tenures-'))
-      const events = join(folder, 'events')
-      writeFileSync(events, '')
       const faults: InjectedFault[] = []
       /** The candidates with a fault now. */
       const faulty = new Set<string>()
@@ -108,8 +102,8 @@ describe.skipIf(shouldSkip(missingProcessClock))('tenures of real processes unde
       }
 
       await using cleanup = new AsyncDisposableStack()
-      cleanup.defer(() => rmSync(folder, { recursive: true, force: true }))
       const { port, token } = cleanup.use(await start())
+      const observer = cleanup.use(await startObserver())
       const candidates = await Promise.all(
         Array.from({ length: CANDIDATES }, async (_, index) => {
           const proxy = await startTcpProxy(port)
@@ -120,7 +114,7 @@ describe.skipIf(shouldSkip(missingProcessClock))('tenures of real processes unde
             url: `http://127.0.0.1:${proxy.port}`,
             token,
             slots: Array.from({ length: slots }, (_, index) => `slot-${index}`),
-            events,
+            pipe: observer.pipe,
             durations: DURATIONS,
             isBatched: index % 2 === 0,
             env: clock.env,
@@ -144,7 +138,8 @@ describe.skipIf(shouldSkip(missingProcessClock))('tenures of real processes unde
         }
       }
       const handoverLoop = handovers()
-      while (countStarts(readFileSync(events, 'utf8')) < tenures) {
+      while (observer.readLog().split(' start ').length <= tenures) {
+        if (observer.hasExited) throw new Error(`the observer exited:\n${observer.errors()}`)
         const exited = candidates.find(({ process }) => process.hasExited)
         if (exited) throw new Error(`${exited.process.name} exited:\n${exited.process.errors()}`)
         await sleep(500)
@@ -153,7 +148,7 @@ describe.skipIf(shouldSkip(missingProcessClock))('tenures of real processes unde
       await Promise.all([...faultLoops, handoverLoop])
       await Promise.all(candidates.map(({ process }) => process.stop()))
 
-      const summary = summarizeTenures(readFileSync(events, 'utf8'))
+      const summary = await observer.summarize()
       const figures = [
         `${summary.tenures} tenures, seed ${seed}, ${faults.length} faults`,
         `stops ${JSON.stringify(summary.reasons)}`,
@@ -162,6 +157,7 @@ describe.skipIf(shouldSkip(missingProcessClock))('tenures of real processes unde
         `${summary.overlaps.length} overlaps`,
         `${summary.reports} reports of leadership, ${summary.violations.length} violations`,
         `${summary.writes} writes, ${summary.rejectedLateWrites} late ones rejected, ${summary.acceptedLateWrites} accepted`,
+        `each event observed within ${summary.maxUncertaintyMs.toFixed(0)} ms`,
       ]
       reportProof(`tenures, witness on ${on}: ${figures.join('; ')}`)
       expect(summary.overlaps, `seed ${seed}`).toEqual([])

@@ -7,18 +7,21 @@ import { RenewalBatch } from '../../../src/leases/renewal-batch.ts'
 import { type LeadershipContext, LeadershipLostError } from '../../../src/leases/tenure-context.ts'
 
 /**
- * A process with an elector for each slot, or several. It appends what happens to a file, one line for each event, which the kernel puts
- * into one order with the lines of the other candidates: `<ms> <name> <event> <slot> <data>`. The times are those of
- * CLOCK_MONOTONIC, which all processes of the machine share and no test sets.
+ * A process with an elector for each slot, or several. It writes what happens to the pipe of the observer, immediately and
+ * with one call for each line, so the pipe has the lines of all candidates in the order in which they were written. A line has
+ * no time: that is for the clock of the observer. `<name> <event> <slot> <data>`:
  *
- * - `start <slot> <token>`, `stop <slot> <reason> <deadline>`: the callbacks.
+ * - `start <slot> <token>`, `stop <slot> <reason>`: the callbacks.
+ * - `sent - <request>`, `held - <request> <slot>=<ms>,…`: a request, and its response. The process may lead each slot until
+ *   that many milliseconds after the request.
+ * - `beat - `: the event loop runs. Then each elector is asked whether it leads. `question - `: the same in a blocked event loop.
+ * - `leads - <slot>,…`: the slots that were reported in reply.
  * - `write <slot> <token>`: a write to the protected resource, with the check of the tenure.
  * - `late <slot> <token>`: a write of an earlier tenure without the check, as if it had been in flight.
- * - `gap - <from> <to>`: the event loop did not run.
- * - `violation <slot> <text>`, `reports - <count>`: calls of `isLeader`.
+ * - `violation <slot> <text>`: what only the process itself can see, by its own clock.
  */
 
-const { URL: url = '', TOKEN: token = '', NAME: name = '', SLOTS = '', EVENTS = '', DURATIONS = '{}' } = process.env
+const { URL: url = '', TOKEN: token = '', NAME: name = '', SLOTS = '', PIPE = '', DURATIONS = '{}' } = process.env
 const isBatched = process.env.BATCH === '1'
 const identities = Array.from({ length: Number(process.env.CANDIDATES) }, (_, index) =>
   index === 0 ? name : `${name}.${index}`,
@@ -26,14 +29,13 @@ const identities = Array.from({ length: Number(process.env.CANDIDATES) }, (_, in
 const durations: { leaseDuration: number; renewDeadline: number; retryPeriod: number } = JSON.parse(DURATIONS)
 const MARGIN_MS = durations.leaseDuration - durations.renewDeadline
 const HEARTBEAT_MS = 10
-const MIN_GAP_MS = 50
 const LATE_WRITE_MS = 2 * durations.leaseDuration
 const WRITE_CHANCE = 0.01
 
 const now = () => Number(process.hrtime.bigint()) / 1e6
-const events = openSync(EVENTS, 'a')
+const pipe = openSync(PIPE, 'a')
 const reportAs = (identity: string, event: string, slot: string, ...data: (string | number)[]) =>
-  writeSync(events, `${now().toFixed(3)} ${identity} ${event} ${slot} ${data.join(' ')}\n`)
+  writeSync(pipe, `${identity} ${event} ${slot} ${data.join(' ')}\n`)
 const report = (event: string, slot: string, ...data: (string | number)[]) => reportAs(name, event, slot, ...data)
 
 /**
@@ -41,26 +43,38 @@ const report = (event: string, slot: string, ...data: (string | number)[]) => re
  * an earlier write without a response has renewed.
  */
 const deadlines = new Map<string, number>()
-const extend = (slot: string, lease: Lease, remainingMs: number, sentAt: number) => {
-  const deadline = sentAt + Math.min(remainingMs, durations.leaseDuration) - MARGIN_MS
+/** Returns how long after the request the holder may lead. */
+const extend = (slot: string, lease: Lease, remainingMs: number, sentAt: number): number => {
+  const ms = Math.min(remainingMs, durations.leaseDuration) - MARGIN_MS
   const key = `${lease.holder} ${slot}`
-  deadlines.set(key, Math.max(deadlines.get(key) ?? 0, deadline))
+  deadlines.set(key, Math.max(deadlines.get(key) ?? 0, sentAt + ms))
+  return ms
 }
 
+let requests = 0
 const recordingFetch: typeof fetch = async (input, init) => {
+  requests += 1
+  const request = requests
   const sentAt = now()
+  report('sent', '-', request)
   const response = await fetch(input, init)
   const text = await response.text()
   const { pathname } = new URL(String(input))
+  const held: string[] = []
+  const record = (slot: string, lease: Lease, remainingMs: number) => {
+    const ms = extend(slot, lease, remainingMs, sentAt)
+    if (lease.holder === name) held.push(`${slot}=${ms}`)
+  }
   if (response.status === 200 && pathname === '/leases/renew') {
     const { results }: RenewLeasesResponse = JSON.parse(text)
     for (const result of results) {
-      if ('lease' in result) extend(result.slot, result.lease, result.remainingMs ?? 0, sentAt)
+      if ('lease' in result) record(result.slot, result.lease, result.remainingMs ?? 0)
     }
   } else if (response.status === 200 || response.status === 412) {
     const remainingMs = Number(response.headers.get('Lease-Remaining-Ms') ?? 0)
-    extend(decodeURIComponent(pathname.slice('/lease/'.length)), JSON.parse(text), remainingMs, sentAt)
+    record(decodeURIComponent(pathname.slice('/lease/'.length)), JSON.parse(text), remainingMs)
   }
+  report('held', '-', request, held.join(','))
   return new Response(text === '' ? null : text, { status: response.status, headers: response.headers })
 }
 
@@ -95,7 +109,7 @@ const createCandidacy = (slot: string, identity: string): Candidacy => {
           guardFor(candidacy)?.write()
         },
         onStoppedLeading: reason => {
-          reportAs(identity, 'stop', slot, reason, (deadlines.get(`${identity} ${slot}`) ?? 0).toFixed(3))
+          reportAs(identity, 'stop', slot, reason)
           const lateToken = candidacy.context?.fencingToken ?? 0
           setTimeout(() => reportAs(identity, 'late', slot, lateToken), LATE_WRITE_MS).unref()
         },
@@ -106,15 +120,16 @@ const createCandidacy = (slot: string, identity: string): Candidacy => {
 }
 const candidacies = SLOTS.split(',').flatMap(slot => identities.map(identity => createCandidacy(slot, identity)))
 
-let reports = 0
 /** Calls `isLeader` for every slot. */
-const sample = () => {
+const sample = (question: 'beat' | 'question') => {
+  report(question, '-')
+  const led: string[] = []
   for (const candidacy of candidacies) {
     const { identity, slot, elector, context } = candidacy
     const calledAt = now()
     const deadline = deadlines.get(`${identity} ${slot}`) ?? 0
     if (!elector.isLeader()) continue
-    reports += 1
+    led.push(slot)
     if (calledAt > deadline)
       report('violation', slot, `leads ${(calledAt - deadline).toFixed(3)} ms after its deadline`)
     if (!context?.isLeader()) continue
@@ -126,21 +141,15 @@ const sample = () => {
       if (!(error instanceof LeadershipLostError)) throw error
     }
   }
+  if (led.length > 0) report('leads', '-', led.join(','))
 }
-
-let lastBeat = now()
-setInterval(() => {
-  const beat = now()
-  if (beat - lastBeat > MIN_GAP_MS) report('gap', '-', lastBeat.toFixed(3), beat.toFixed(3))
-  lastBeat = beat
-  sample()
-}, HEARTBEAT_MS)
+setInterval(() => sample('beat'), HEARTBEAT_MS)
 
 const flag = new Int32Array(new SharedArrayBuffer(4))
 const block = (ms: number) => {
   for (const end = now() + ms; now() < end; ) {
     Atomics.wait(flag, 0, 0, HEARTBEAT_MS)
-    sample()
+    sample('question')
   }
 }
 
@@ -157,5 +166,4 @@ createInterface(process.stdin)
 
 process.stdout.write('ready\n')
 await Promise.all(candidacies.map(({ elector }) => elector.run(stop.signal)))
-report('reports', '-', reports)
 process.exit()

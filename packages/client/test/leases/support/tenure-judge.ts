@@ -1,26 +1,20 @@
 import { guard, StaleFencingTokenError } from '../../../src/leases/guard.ts'
 
-export interface ProcessPause {
-  readonly from: number
-  readonly to: number
+/**
+ * When an event happened, by the clock of the observer: after it found the pipe empty for the last time, and before it read the
+ * event. Both are milliseconds.
+ */
+export interface Moment {
+  readonly after: number
+  readonly at: number
 }
 
-interface Event {
-  readonly at: number
+/** A line of a candidate: see candidate.ts. */
+export interface Observation extends Moment {
   readonly candidate: string
   readonly kind: string
   readonly slot: string
   readonly data: readonly string[]
-}
-
-interface LoggedTenure {
-  readonly candidate: string
-  readonly slot: string
-  readonly startedAt: number
-  readonly token: number
-  /** When it ended: its callback, or its deadline if the process did not run then. Infinity: it has not ended. */
-  endedAt: number
-  reason: string
 }
 
 export interface TenureSummary {
@@ -34,125 +28,201 @@ export interface TenureSummary {
   readonly writes: number
   readonly rejectedLateWrites: number
   readonly acceptedLateWrites: number
-  /** How long after its deadline the callback of a running process came, at most. */
-  readonly maxStopDelayMs: number
-  readonly tenuresEndedAt: readonly { readonly candidate: string; readonly at: number; readonly reason: string }[]
+  /** The longest time between the two bounds of a moment. */
+  readonly maxUncertaintyMs: number
+  readonly ends: readonly { readonly candidate: string; readonly at: number; readonly reason: string }[]
 }
 
+interface OpenTenure {
+  readonly start: Moment
+  readonly token: number
+  /** The position of the start of the next tenure of another candidate. */
+  supersededAt: number
+}
+
+interface Candidate {
+  readonly requests: Map<string, Moment>
+  /** When each slot must be given up, from the requests and responses. */
+  readonly deadlines: Map<string, Moment>
+  readonly pauses: { readonly from: number; readonly to: number }[]
+  lastBeat: Moment
+  lastQuestion: { readonly after: number; readonly position: number }
+}
+
+/** A process that runs sends a beat every 10 ms. */
+const MAX_BEAT_GAP_MS = 50
 /** A timer is this late in a process that runs. */
 const TIMER_GRACE_MS = 25
 
-const parseEvents = (text: string): Event[] =>
-  text
-    .split('\n')
-    .filter(Boolean)
-    .map(line => {
-      const [at, candidate = '', kind = '', slot = '', ...data] = line.split(' ')
-      return { at: Number(at), candidate, kind, slot, data }
-    })
-
-export const countStarts = (text: string): number => text.split(' start ').length - 1
-
-/** Judges the events of all candidates, in the order in which they happened. */
-export const summarizeTenures = (text: string): TenureSummary => {
-  const events = parseEvents(text)
-  const pauses = Map.groupBy(
-    events.filter(({ kind }) => kind === 'gap'),
-    ({ candidate }) => candidate,
-  )
-  const wasPaused = (candidate: string, at: number): boolean =>
-    (pauses.get(candidate) ?? []).some(
-      ({ data: [from, to] }) => at >= Number(from) - TIMER_GRACE_MS && at <= Number(to),
-    )
-  const open = new Map<string, LoggedTenure>()
-  const tenures: LoggedTenure[] = []
-  const reasons: Record<string, number> = {}
-  const violations: string[] = []
-  let endedInPause = 0
-  let maxStopDelayMs = 0
-  let reports = 0
-  for (const { at, candidate, kind, slot, data } of events) {
-    const key = `${candidate} ${slot}`
-    if (kind === 'start') {
-      if (open.has(key)) violations.push(`${key}: started twice`)
-      const tenure = {
-        candidate,
-        slot,
-        startedAt: at,
-        token: Number(data[0]),
-        endedAt: Number.POSITIVE_INFINITY,
-        reason: '',
-      }
-      open.set(key, tenure)
-      tenures.push(tenure)
-    } else if (kind === 'stop') {
-      const tenure = open.get(key)
-      open.delete(key)
-      const [reason = '', deadlineText] = data
-      reasons[reason] = (reasons[reason] ?? 0) + 1
-      if (!tenure) {
-        violations.push(`${key}: stopped without a start`)
-        continue
-      }
-      const deadline = Number(deadlineText)
-      const isPaused = deadline < at && wasPaused(candidate, deadline)
-      if (isPaused) endedInPause += 1
-      else maxStopDelayMs = Math.max(maxStopDelayMs, at - deadline)
-      tenure.endedAt = isPaused ? Math.max(deadline, tenure.startedAt) : at
-      tenure.reason = reason
-    } else if (kind === 'violation') violations.push(`${key}: ${data.join(' ')}`)
-    else if (kind === 'reports') reports += Number(data[0])
-  }
-  const overlaps = [...Map.groupBy(tenures, ({ slot }) => slot).values()].flatMap(slotTenures =>
-    slotTenures.flatMap((tenure, index) => {
-      const later = slotTenures[index + 1]
-      if (!later) return []
-      if (later.token <= tenure.token) violations.push(`${later.slot}: token ${later.token} after ${tenure.token}`)
-      if (later.startedAt >= tenure.endedAt) return []
-      return [
-        `${tenure.slot}: ${later.candidate} started at ${later.startedAt}, ${tenure.candidate} ended at ${tenure.endedAt}`,
-      ]
-    }),
-  )
-  return {
-    tenures: tenures.length,
-    reasons,
-    endedInPause,
-    overlaps,
-    violations,
-    reports,
-    maxStopDelayMs,
-    tenuresEndedAt: tenures.map(({ candidate, endedAt, reason }) => ({ candidate, at: endedAt, reason })),
-    ...applyWrites(events),
-  }
+/** The tenures of a slot, and the resource that it protects. */
+class Slot {
+  readonly open = new Map<string, OpenTenure>()
+  /** The position of each start, by fencing token. */
+  readonly starts = new Map<number, number>()
+  readonly resource = guard({ write: () => {} })
+  newestToken = 0
+  /** The position of the start of the newest tenure that has written. */
+  newestWriter = 0
 }
 
-/** Sends the writes to a fenced resource for each slot. A write is late if a tenure that started later has written before. */
-const applyWrites = (events: readonly Event[]) => {
-  const resources = new Map<string, { readonly write: (token: number) => void }>()
-  /** The position of each tenure in the order of the starts. */
-  const starts = new Map<string, number>()
-  const newest = new Map<string, number>()
-  let writes = 0
-  let rejectedLateWrites = 0
-  let acceptedLateWrites = 0
-  for (const [position, { kind, slot, data }] of events.entries()) {
-    if (kind === 'start') starts.set(`${slot} ${data[0]}`, position)
-    if (kind !== 'write' && kind !== 'late') continue
-    const token = Number(data[0])
-    const resource = resources.get(slot) ?? guard({ write: () => {} })
-    resources.set(slot, resource)
-    const start = starts.get(`${slot} ${token}`) ?? 0
-    const isLate = start < (newest.get(slot) ?? 0)
-    writes += 1
-    try {
-      resource.write(token)
-      if (isLate) acceptedLateWrites += 1
-      else newest.set(slot, start)
-    } catch (error) {
-      if (!(error instanceof StaleFencingTokenError)) throw error
-      rejectedLateWrites += 1
+/**
+ * Judges the observations of all candidates, in the order in which the pipe received them. The order is exact. Where a time
+ * decides, a moment counts as wrong only if both of its bounds are.
+ */
+export class TenureJudge {
+  readonly #candidates = new Map<string, Candidate>()
+  readonly #slots = new Map<string, Slot>()
+  readonly #reasons: Record<string, number> = {}
+  readonly #overlaps: string[] = []
+  readonly #violations: string[] = []
+  readonly #ends: TenureSummary['ends'][number][] = []
+  readonly #counts = {
+    tenures: 0,
+    endedInPause: 0,
+    reports: 0,
+    writes: 0,
+    rejectedLateWrites: 0,
+    acceptedLateWrites: 0,
+    maxUncertaintyMs: 0,
+  }
+  #position = 0
+
+  observe(observation: Observation): void {
+    const { kind, data, after, at } = observation
+    this.#position += 1
+    this.#counts.maxUncertaintyMs = Math.max(this.#counts.maxUncertaintyMs, at - after)
+    const candidate = this.#findCandidate(observation)
+    const [text = ''] = data
+    if (kind === 'beat') this.#beat(candidate, observation)
+    if (kind === 'beat' || kind === 'question') candidate.lastQuestion = { after, position: this.#position }
+    else if (kind === 'leads') for (const slot of text.split(',')) this.#report(candidate, observation, slot)
+    else if (kind === 'sent') candidate.requests.set(text, { after, at })
+    else if (kind === 'held') this.#extend(candidate, observation)
+    else if (kind === 'start') this.#start(observation, Number(text))
+    else if (kind === 'stop') this.#stop(candidate, observation, text)
+    else if (kind === 'write' || kind === 'late') this.#write(observation, Number(text))
+    else this.#violations.push(`${observation.candidate} ${observation.slot}: ${[kind, ...data].join(' ')}`)
+  }
+
+  summarize(): TenureSummary {
+    return {
+      ...this.#counts,
+      reasons: this.#reasons,
+      overlaps: this.#overlaps,
+      violations: this.#violations,
+      ends: this.#ends,
     }
   }
-  return { writes, rejectedLateWrites, acceptedLateWrites }
+
+  #findCandidate({ candidate: name, after, at }: Observation): Candidate {
+    const known = this.#candidates.get(name)
+    if (known) return known
+    const candidate: Candidate = {
+      requests: new Map(),
+      deadlines: new Map(),
+      pauses: [],
+      lastBeat: { after, at },
+      lastQuestion: { after, position: this.#position },
+    }
+    this.#candidates.set(name, candidate)
+    return candidate
+  }
+
+  #findSlot(name: string): Slot {
+    const slot = this.#slots.get(name) ?? new Slot()
+    this.#slots.set(name, slot)
+    return slot
+  }
+
+  #beat(candidate: Candidate, { after, at }: Moment): void {
+    const from = candidate.lastBeat.after
+    if (at - from > MAX_BEAT_GAP_MS) candidate.pauses.push({ from: from - TIMER_GRACE_MS, to: at })
+    candidate.lastBeat = { after, at }
+  }
+
+  /** `held <request> <slot>=<ms>,…`: the lease of a slot, counted from the request. */
+  #extend({ requests, deadlines }: Candidate, { data: [request = '', held = ''] }: Observation): void {
+    const sent = requests.get(request)
+    requests.delete(request)
+    if (!sent || held === '') return
+    for (const [slot = '', ms] of held.split(',').map(entry => entry.split('='))) {
+      const deadline = { after: sent.after + Number(ms), at: sent.at + Number(ms) }
+      if (deadline.at > (deadlines.get(slot)?.at ?? 0)) deadlines.set(slot, deadline)
+    }
+  }
+
+  /** Whether the deadline of a tenure passed before `now`, while its process did not run. */
+  #hasEndedInPause(candidate: Candidate, slot: string, now: Moment): boolean {
+    const deadline = candidate.deadlines.get(slot)
+    if (!deadline || deadline.after > now.at) return false
+    const silence = { from: candidate.lastBeat.after, to: now.at }
+    const pauses =
+      silence.to - silence.from > MAX_BEAT_GAP_MS
+        ? [...candidate.pauses, { from: silence.from - TIMER_GRACE_MS, to: silence.to }]
+        : candidate.pauses
+    return pauses.some(({ from, to }) => deadline.at >= from && deadline.after <= to)
+  }
+
+  #start(observation: Observation, token: number): void {
+    const { candidate: name, slot: slotName, at } = observation
+    const slot = this.#findSlot(slotName)
+    if (slot.open.has(name)) this.#violations.push(`${name} ${slotName}: started twice`)
+    if (token <= slot.newestToken)
+      this.#violations.push(`${name} ${slotName}: token ${token} after ${slot.newestToken}`)
+    for (const [otherName, other] of slot.open) {
+      if (otherName === name || other.supersededAt !== Number.POSITIVE_INFINITY) continue
+      other.supersededAt = this.#position
+      const otherCandidate = this.#candidates.get(otherName)
+      if (otherCandidate && this.#hasEndedInPause(otherCandidate, slotName, observation)) continue
+      this.#overlaps.push(`${slotName}: ${name} started at ${at}, ${otherName} has led since ${other.start.at}`)
+    }
+    slot.open.set(name, { start: observation, token, supersededAt: Number.POSITIVE_INFINITY })
+    slot.starts.set(token, this.#position)
+    slot.newestToken = token
+    this.#counts.tenures += 1
+  }
+
+  #stop(candidate: Candidate, observation: Observation, reason: string): void {
+    const { candidate: name, slot: slotName, at } = observation
+    const { open } = this.#findSlot(slotName)
+    const tenure = open.get(name)
+    open.delete(name)
+    this.#reasons[reason] = (this.#reasons[reason] ?? 0) + 1
+    if (!tenure) {
+      this.#violations.push(`${name} ${slotName}: stopped without a start`)
+      return
+    }
+    const isInPause = this.#hasEndedInPause(candidate, slotName, observation)
+    if (isInPause) this.#counts.endedInPause += 1
+    const deadline = candidate.deadlines.get(slotName)?.at ?? at
+    this.#ends.push({ candidate: name, at: isInPause ? deadline : at, reason })
+  }
+
+  /** The candidate was asked after its last question or beat was written, and reports that it leads the slot. */
+  #report({ lastQuestion, deadlines }: Candidate, { candidate: name }: Observation, slotName: string): void {
+    this.#counts.reports += 1
+    const tenure = this.#findSlot(slotName).open.get(name)
+    const deadline = deadlines.get(slotName)?.at ?? 0
+    if (!tenure) this.#violations.push(`${name} ${slotName}: leads without a tenure`)
+    else if (lastQuestion.position > tenure.supersededAt)
+      this.#violations.push(`${name} ${slotName}: leads after the start of another`)
+    else if (lastQuestion.after > deadline)
+      this.#violations.push(`${name} ${slotName}: leads ${lastQuestion.after - deadline} ms after its deadline`)
+  }
+
+  /** Sends a write to the resource. It is late if a tenure that started later has written before. */
+  #write({ slot: slotName }: Observation, token: number): void {
+    const slot = this.#findSlot(slotName)
+    const start = slot.starts.get(token) ?? 0
+    const isLate = start < slot.newestWriter
+    this.#counts.writes += 1
+    try {
+      slot.resource.write(token)
+      if (isLate) this.#counts.acceptedLateWrites += 1
+      else slot.newestWriter = start
+    } catch (error) {
+      if (!(error instanceof StaleFencingTokenError)) throw error
+      this.#counts.rejectedLateWrites += 1
+    }
+  }
 }
