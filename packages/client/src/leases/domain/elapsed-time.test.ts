@@ -14,7 +14,9 @@ test.each<[string, ClockReading[], number[]]>([
   ['both clocks advance', [reading(5, 100), reading(15, 110), reading(25, 120)], [10, 20]],
   ['the machine is suspended for 50', [reading(5, 100), reading(6, 151), reading(7, 152)], [51, 52]],
   ['the wall clock is set back', [reading(5, 100), reading(15, 40), reading(25, 50)], [10, 20]],
-  ['suspended, and then set back', [reading(5, 100), reading(6, 151), reading(7, 102), reading(8, 103)], [51, 51, 52]],
+  ['suspended, and then set back', [reading(5, 100), reading(6, 151), reading(7, 102), reading(8, 103)], [51, 52, 53]],
+  ['suspended, and set back by as much long after', [reading(0, 0), reading(10, 182), reading(510, 510)], [182, 682]],
+  ['a wall clock that is rounded', [reading(0.5, 0), reading(0.9, 1), reading(1.4, 1), reading(2.1, 2)], [1, 1, 2]],
   ['the wall clock is set forward', [reading(5, 100), reading(6, 9_100)], [9_000]],
   ['clocks that do not move', [reading(5, 100), reading(5, 100)], [0]],
 ])('the elapsed time is never too short: %s', (_, readings, expected) => {

@@ -9,7 +9,7 @@ export interface ClockReading {
   readonly wallMs: number
 }
 
-/** A point in time of this process. `wallMs` is the sum of all forward movements of the wall clock: it never goes back. */
+/** A point in time of this process, by each of the two clocks. Neither goes back. */
 export type Instant = ClockReading
 
 /** A duration that began at an instant. */
@@ -18,13 +18,28 @@ export interface Timeout {
   readonly ms: number
 }
 
-/** The instant of a reading. A wall clock that was set back since the last reading counts as standing still in between. */
-export const advance = (last: { reading: ClockReading; instant: Instant }, reading: ClockReading): Instant => ({
-  monotonicMs: last.instant.monotonicMs + Math.max(0, reading.monotonicMs - last.reading.monotonicMs),
-  wallMs: last.instant.wallMs + Math.max(0, reading.wallMs - last.reading.wallMs),
-})
+/** The wall clock has whole milliseconds, so a smaller difference between the clocks is its rounding. */
+const MIN_STEP_MS = 1
 
-/** Milliseconds between two instants by the clock that advanced more. Never less than the true time if either clock is right. */
+/**
+ * The instant of a reading. If the clocks disagree about the time since the last one, the machine was suspended or the wall
+ * clock was set, and both instants advance by the longer time: otherwise a later step back would hide a suspension.
+ */
+export const advance = (last: { reading: ClockReading; instant: Instant }, reading: ClockReading): Instant => {
+  const monotonicMs = Math.max(0, reading.monotonicMs - last.reading.monotonicMs)
+  const wallMs = Math.max(0, reading.wallMs - last.reading.wallMs)
+  const longerMs = Math.max(monotonicMs, wallMs)
+  const isStep = Math.abs(reading.wallMs - last.reading.wallMs - monotonicMs) >= MIN_STEP_MS
+  return {
+    monotonicMs: last.instant.monotonicMs + (isStep ? longerMs : monotonicMs),
+    wallMs: last.instant.wallMs + (isStep ? longerMs : wallMs),
+  }
+}
+
+/**
+ * Milliseconds between two instants by the clock that advanced more. Never less than the true time, to the millisecond, if one
+ * of the clocks was right between every two readings.
+ */
 export const elapsedMs = (since: Instant, now: Instant): number =>
   Math.max(0, now.monotonicMs - since.monotonicMs, now.wallMs - since.wallMs)
 

@@ -92,6 +92,15 @@ interface Candidacy {
 const guardFor = ({ identity, slot, context }: Candidacy) =>
   context?.guard({ write: (fencingToken: number) => reportAs(identity, 'write', slot, fencingToken) })
 
+/** A process that was frozen in between has lost the lease. */
+const writeAsLeader = (candidacy: Candidacy): void => {
+  try {
+    guardFor(candidacy)?.write()
+  } catch (error) {
+    if (!(error instanceof LeadershipLostError)) throw error
+  }
+}
+
 const createCandidacy = (slot: string, identity: string): Candidacy => {
   const candidacy: Candidacy = {
     identity,
@@ -106,7 +115,7 @@ const createCandidacy = (slot: string, identity: string): Candidacy => {
         onStartedLeading: context => {
           reportAs(identity, 'start', slot, context.fencingToken)
           candidacy.context = context
-          guardFor(candidacy)?.write()
+          writeAsLeader(candidacy)
         },
         onStoppedLeading: reason => {
           reportAs(identity, 'stop', slot, reason)
@@ -135,11 +144,7 @@ const sample = (question: 'beat' | 'question') => {
     if (!context?.isLeader()) continue
     if (context.signal.aborted) report('violation', slot, 'the signal is aborted while it leads')
     if (Math.random() > WRITE_CHANCE) continue
-    try {
-      guardFor(candidacy)?.write()
-    } catch (error) {
-      if (!(error instanceof LeadershipLostError)) throw error
-    }
+    writeAsLeader(candidacy)
   }
   if (led.length > 0) report('leads', '-', led.join(','))
 }
