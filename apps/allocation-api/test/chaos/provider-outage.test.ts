@@ -34,9 +34,9 @@ const expectPending = ({ status, body }: ApiResponse) => {
   expect(body).toMatchObject({ warning: 'dns-pending', detail: expect.stringMatching(/as soon as it can/) })
 }
 
-/** From the arrival of the last of so many calls, before its response, to the arrival of the next one. */
-const measurePause = ({ arrivals }: DynadotFixture['double'], calls: number): number =>
-  (arrivals[calls] ?? Number.NaN) - (arrivals[calls - 1] ?? Number.NaN)
+/** From the arrival of the first of so many rejected calls, before its response, to that of the next call after them. */
+const measurePause = ({ arrivals }: DynadotFixture['double'], rejectedCalls: number): number =>
+  (arrivals[rejectedCalls] ?? Number.NaN) - (arrivals[0] ?? Number.NaN)
 
 const activate = async (api: Api, subdomain: string, address = BEFORE) => {
   expect((await commit(api, subdomain, await reserveToken(api, subdomain), address)).status).toBe(200)
@@ -198,7 +198,8 @@ describe.concurrent('a provider outage', () => {
     { processes: 2, callMs: 50 },
     async fixture => {
       const { api, apis, double } = fixture
-      // Retry-After applies to the account, not to one name. Each process learns it from its own call.
+      // Retry-After applies to the account, not to one name. Each process learns it from its own call, so the pause of the
+      // first one may end before that of the other.
       const cases = [
         { other: api, names: ['acme', 'other'], rejectedCalls: 1 },
         { other: apis[1] ?? api, names: ['acme-2', 'other-2'], rejectedCalls: 2 },
