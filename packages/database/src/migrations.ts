@@ -31,6 +31,13 @@ const PAUSE_FACTOR = 400
 const hasCode = (error: unknown, ...codes: string[]): error is postgres.PostgresError =>
   error instanceof postgres.PostgresError && codes.includes(error.code)
 
+/**
+ * The statements do not fit the tables (classes 22, 23 and 42), which a repetition does not change. A missing privilege has an
+ * explanation of its own.
+ */
+const isMisfit = (error: unknown): error is postgres.PostgresError =>
+  error instanceof postgres.PostgresError && /^(?:22|23|42)/.test(error.code) && error.code !== '42501'
+
 const rejectUnversioned = async (sql: Sql, { versionTable, migrations }: Schema): Promise<void> => {
   const created = migrations.flatMap(({ script }) => Array.from(script.matchAll(/^create table (\w+)/gm), m => m[1]))
   // `to_regclass` sees a version table that another replica has just created with the tables.
@@ -94,6 +101,11 @@ export const migrate = async (sql: Sql, schema: Schema, options: MigrateOptions 
     } catch (error) {
       // Another replica has applied it.
       if (hasCode(error, '23505') && error.table_name === versionTable) continue
+      if (isMisfit(error)) {
+        const failure = `migration ${version} ("${name}") failed and was rolled back (${error.code})`
+        const advice = 'the log of the database has the statement; run the previous build, and report it'
+        throw new SchemaVersionError(`${failure}: ${advice}`)
+      }
       if (!hasCode(error, '55P03', '40P01')) throw error
       options.onLocked?.(next)
       await sleep(lockTimeoutMs * (options.pauseFactor ?? PAUSE_FACTOR))
