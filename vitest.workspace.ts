@@ -20,8 +20,16 @@ const shared = {
 
 /** The test files of more than 5 s, longest first. */
 const slowFiles = [
+  'leases/tenures',
+  'cli/test/screens',
+  'testing/test/installed',
+  'leases/failover',
   'chaos/locked-rows-under-load',
   'chaos/upgrade',
+  'openapi-tests/test/schemathesis',
+  'service-build/test/image',
+  'openapi-tests/test/clients',
+  'controller-election',
   'deployments/two-tenants',
   'terraform/locks',
   'chart-tests/test/api-server',
@@ -85,7 +93,6 @@ const slowFiles = [
   'deployments/domain-proof',
   'integration/zone-marker',
   'terraform/termination',
-  'testing/test/installed',
   'testing/test/witness',
   'testing/test/allocation-api',
 ]

@@ -5,8 +5,8 @@ import { type CandidateProcess, type Observer, startCandidate, startObserver } f
 import { type RunningWitness, startWitness } from './support/witness.ts'
 
 const DURATIONS = { leaseDuration: 6_000, renewDeadline: 4_000, retryPeriod: 1_000 } as const
-/** Failovers for each row of the table. */
-const SAMPLES = proofSize(200, 10)
+/** Failovers for each row of the table. Each takes six seconds, whatever the machine does. */
+const SAMPLES = proofSize(40, 10)
 
 /** Far more than a busy machine needs. */
 const TIMEOUT_MS = 120_000
