@@ -59,16 +59,17 @@ export class MarkerChecker {
 
   async #checkDueZones(): Promise<void> {
     const { withZoneLock, now, random, onError } = this.#options
-    for (let zone = this.#findDueZone(); zone !== null && !this.#isStopping; zone = this.#findDueZone()) {
-      const checked = zone
-      this.#retryAt.set(checked, now() + RETRY_MS * (0.8 + 0.4 * random()))
+    while (!this.#isStopping) {
+      const zone = this.#findDueZone()
+      if (zone === null) return
+      this.#retryAt.set(zone, now() + RETRY_MS * (0.8 + 0.4 * random()))
       try {
-        const isDone = await withZoneLock(checked, lock => holdDuring(lock, () => this.#check(checked, lock)))
+        const isDone = await withZoneLock(zone, lock => holdDuring(lock, () => this.#check(zone, lock)))
         // Another replica has the lock: the next call of `startDueChecks` tries again.
         if (isDone === null) return
-        if (isDone) this.#checked.add(checked)
+        if (isDone) this.#checked.add(zone)
       } catch (error) {
-        onError(checked, error)
+        onError(zone, error)
         return
       }
     }

@@ -48,7 +48,8 @@ const BATCH_SIZE = 500
 /** A token that no client has. */
 export const unknownToken = (sql: Sql) => sql`sha256(convert_to(gen_random_uuid()::text, 'UTF8'))`
 
-const now = (sql: Sql) => sql`date_trunc('milliseconds', statement_timestamp())`
+/** The time of the statement, with the precision of the API. */
+export const statementTime = (sql: Sql) => sql`date_trunc('milliseconds', statement_timestamp())`
 
 /**
  * Makes the names of `rows` (subdomain, address) active, which ends a reservation or a cool-off of the name. Returns the
@@ -58,7 +59,7 @@ const now = (sql: Sql) => sql`date_trunc('milliseconds', statement_timestamp())`
 export const adoptNames = (sql: Sql, zone: string, rows: Fragment) => sql`
   insert into pool_allocations as a
     (pool_domain, subdomain, state, reserved_at, committed_at, token_hash, created_by, sovereign_fqdn, load_balancer_ip)
-  select ${zone}, subdomain, 'active', ${now(sql)}, ${now(sql)}, ${unknownToken(sql)}, 'operator', subdomain || '.' || ${zone},
+  select ${zone}, subdomain, 'active', ${statementTime(sql)}, ${statementTime(sql)}, ${unknownToken(sql)}, 'operator', subdomain || '.' || ${zone},
     address::inet
   from (select * from ${rows}) item order by subdomain collate "C"
   on conflict (pool_domain, subdomain) do update set
@@ -74,7 +75,7 @@ export const adoptNames = (sql: Sql, zone: string, rows: Fragment) => sql`
  * locked rows before it. Of a reservation that was made after the start of the statement, the client is not known.
  */
 export const endedReservations = (sql: Sql, adopted: Fragment, former: Fragment) => sql`
-  select subdomain, case when expires_at <= ${now(sql)} then 'expired' else 'released' end as event,
+  select subdomain, case when expires_at <= ${statementTime(sql)} then 'expired' else 'released' end as event,
     'reserved' as from_state, 'none' as to_state, coalesce(created_by, '') as created_by,
     nullif(renewal_count, 0) as renewal_count, case when renewal_count > 0 then expires_at end as renewed_until
   from (select subdomain, replaced_state from ${adopted}) adopted

@@ -11,7 +11,14 @@ import { OrphanCandidate } from './domain/orphan.ts'
 import { indexRecords, type PlanOptions, planName } from './domain/plan.ts'
 import { decideAction, type ResumeAction, type Trust, type ZoneDifference } from './domain/resume.ts'
 import { findStopCause, maxSerial, parseMarkers, type StopCause, toMarkerName } from './domain/zone-marker.ts'
-import { adoptNames, endedReservations, findOrphans, type OrphanContext, unknownToken } from './orphans.ts'
+import {
+  adoptNames,
+  endedReservations,
+  findOrphans,
+  type OrphanContext,
+  statementTime,
+  unknownToken,
+} from './orphans.ts'
 import type { ProviderClient } from './provider-client.ts'
 import type { ReconcilerRepository } from './repository.ts'
 import { toPlanOptions } from './sync-zone.ts'
@@ -67,7 +74,7 @@ export const createResumeRepository = (sql: Sql, { timeoutMs }: { timeoutMs: num
       address: zoneAddress,
     }))
     const newToken = unknownToken(sql)
-    const now = sql`date_trunc('milliseconds', statement_timestamp())`
+    const now = statementTime(sql)
     const rows = await withTimeout(
       sql<{ subdomain: string }[]>`
         with item as (
