@@ -7,7 +7,7 @@ export type Shell = (typeof shells)[number]
 /** The hidden command that the scripts call with the words of the line, the last one incomplete. */
 export const COMPLETE_ARGUMENT = '__complete'
 
-/** A line of `__complete` that tells the shell to suggest files. */
+/** A line of `__complete` that asks the shell to suggest files. */
 const FILES_DIRECTIVE = ':files'
 
 const BASH = `# bash completion of poolctl. Load it with: source <(poolctl completion bash)

@@ -17,7 +17,7 @@ test('every operation has a method and a rule', () => {
   expect(ids.filter(id => typeof (client as unknown as Record<string, unknown>)[id] !== 'function')).toEqual([])
 })
 
-// The client tells the parts of a request apart by the names of their fields.
+// The client finds the part of a request to which a field belongs by the name of the field.
 test.each(all)('no two parts of $id have a field of the same name', ({ pathParams, query, body }) => {
   const names = [pathParams, query, body?.schema].flatMap(toNames)
   expect(names).toEqual([...new Set(names)])

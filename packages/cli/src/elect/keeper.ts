@@ -87,7 +87,7 @@ const keep = (start: KeeperStart, report: (message: KeeperReport) => void) => {
   })
   return {
     extend(later: Moment) {
-      // A command that was told to stop has no further use for a lease.
+      // A command that got SIGTERM has no further use for a lease.
       if (!isTerminated) end = later
       check()
     },

@@ -42,7 +42,7 @@ interface OpenTenure {
 
 interface Candidate {
   readonly requests: Map<string, Moment>
-  /** When each slot must be given up, from the requests and responses. */
+  /** When the tenure of each slot must end, from the requests and responses. */
   readonly deadlines: Map<string, Moment>
   readonly pauses: { readonly from: number; readonly to: number }[]
   lastBeat: Moment

@@ -12,7 +12,7 @@ export interface ApiCall {
   readonly name?: string
   /** Sent to the operator listener. */
   readonly isOperator?: boolean
-  /** 503 `dns-unavailable` is no failure: another replica has the lock of the zone. */
+  /** 503 `dns-unavailable` is not a failure: another replica has the lock of the zone. */
   readonly canBeBusy?: boolean
   /** The response is a stream, which may end at any time. */
   readonly isStream?: boolean
