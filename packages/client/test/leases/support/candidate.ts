@@ -141,9 +141,13 @@ const sample = (question: 'beat' | 'question') => {
     led.push(slot)
     if (calledAt > deadline)
       report('violation', slot, `leads ${(calledAt - deadline).toFixed(3)} ms after its deadline`)
-    if (!context?.isLeader()) continue
-    if (context.signal.aborted) report('violation', slot, 'the signal is aborted while it leads')
-    if (Math.random() > WRITE_CHANCE) continue
+    if (context === undefined) continue
+    // The deadline can pass between two reads, so the order matters: neither may contradict the one before it.
+    const { aborted } = context.signal
+    const leads = context.isLeader()
+    if (leads && aborted) report('violation', slot, 'leads after its signal was aborted')
+    if (!leads && !context.signal.aborted) report('violation', slot, 'does not lead, and its signal is not aborted')
+    if (!leads || Math.random() > WRITE_CHANCE) continue
     writeAsLeader(candidacy)
   }
   if (led.length > 0) report('leads', '-', led.join(','))
