@@ -51,6 +51,8 @@ export const errorCodes = [
   'too-many-readers',
   'invalid-import',
   'not-empty',
+  'lease-changed',
+  'witness-unavailable',
 ] as const
 
 export type ErrorCode = (typeof errorCodes)[number]

@@ -192,7 +192,7 @@ export const listResponse = z
   .meta({ id: 'ListResponse' })
 
 /** An RRset (RFC 2181 section 5). */
-const recordSet = z
+export const recordSet = z
   .object({
     name: z.string().meta({ description: 'The owner name, absolute, without the trailing dot.' }),
     type: z.string(),
@@ -282,7 +282,7 @@ export const convergeQuery = z.object({
 export const republishQuery = convergeQuery
 
 /** An RRset (RFC 2181 section 5) to write or delete at the DNS provider. */
-const plannedChange = z
+export const plannedChange = z
   .object({
     subdomain: z.string(),
     action: z.enum(['upsert', 'delete']),
@@ -317,7 +317,7 @@ export type Orphan = z.infer<typeof orphan>
 const orphans = z.array(orphan).meta({ description: 'By name; the first 1000.' })
 
 /** Why nothing is written to a zone until an operator resumes it. */
-const stopCause = z.enum(['database-older', 'other-installation', 'imported']).meta({
+export const stopCause = z.enum(['database-older', 'other-installation', 'imported']).meta({
   id: 'StopCause',
   description:
     '`database-older`: the database is older than the last write to the zone; `other-installation`: another database wrote it last; `imported`: the database was imported.',

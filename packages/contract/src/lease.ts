@@ -31,10 +31,12 @@ const holderRule = leaseRule(
   'holder must be 1 to 253 printable ASCII characters without a leading or trailing space.',
 )
 
+export const HOLDER = /^[!-~](?:[ -~]{0,251}[!-~])?$/
+
 /** The holder of a lease: 1 to 253 printable ASCII characters without a leading or trailing space. */
 export const holder = z
   .string(holderRule)
-  .regex(/^[!-~](?:[ -~]{0,251}[!-~])?$/, holderRule)
+  .regex(HOLDER, holderRule)
   .meta({ description: 'The holder of the lease; unique to one controller.', example: 'region-a/controller-0' })
 
 /** A holder, or empty for none. */

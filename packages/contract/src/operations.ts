@@ -1,43 +1,30 @@
 import * as z from 'zod'
 import * as a from './allocation.ts'
-import { deploymentProblem, problem } from './allocation-problem.ts'
+import { deploymentProblem } from './allocation-problem.ts'
 import * as b from './bucket-claim.ts'
+import {
+  commonErrors,
+  databaseUnavailable,
+  error,
+  fromOtherPage,
+  invalidJson,
+  listsOnly,
+  listUnavailable,
+  operatorOnly,
+  pool,
+  tooLarge,
+  type ValidationErrorResponse,
+} from './common-responses.ts'
 import { validateKeysRequest, validateTokenRequest, validationProblem, validationResult } from './credentials.ts'
 import * as d from './deployment.ts'
 import * as dh from './deployment-history.ts'
 import * as dc from './domain-challenge.ts'
-import { idempotencyKey, poolDomain, subdomain } from './fields.ts'
+import { idempotencyKey, subdomain } from './fields.ts'
 import { health, probe } from './health.ts'
-import type { Operation, ResponseSpec } from './operation.ts'
+import type { Operation } from './operation.ts'
+import { operatorOperations } from './operator-operations.ts'
 import { exportLine, importQuery, importResponse } from './transfer.ts'
 
-// Named types: a declaration that spells out every error code at every response has 800 KB.
-interface ErrorResponse extends ResponseSpec {
-  readonly schema: typeof problem
-}
-interface ValidationErrorResponse extends ResponseSpec {
-  readonly schema: typeof validationProblem
-}
-
-const error = (description: string): ErrorResponse => ({ description, schema: problem })
-const fromOtherPage = '`forbidden`: a web page of another origin sent the request.'
-/** Of every operation. */
-const commonErrors = {
-  401: error('`unauthorized`: the operator listener requires an operator token.'),
-  403: error(fromOtherPage),
-  500: error('`internal-error`: a bug; the log has details under `requestId`.'),
-} as const
-const operatorOnly = error('`not-found`: only the operator listener has this path.')
-const listsOnly = error('`not-found`: with `PDM_OPERATOR_ONLY_LIST`, only the operator listener has this path.')
-const databaseUnavailable = error(
-  '`database-unavailable`: the database did not respond; the detail says whether a write had no effect, or whether that is unknown. `database-read-only`: it accepts no writes; the write had no effect.',
-)
-const listUnavailable = error(
-  '`too-many-readers`: too many lists are being read; retry after `Retry-After` seconds; or `database-unavailable`.',
-)
-const invalidJson = error('`invalid-json`: the body is not JSON; or `invalid-idempotency-key`.')
-const tooLarge = error('`body-too-large`: the body is larger than 64 KiB.')
-const pool = z.object({ domain: poolDomain })
 const idempotencyHeader = z.object({
   'Idempotency-Key': idempotencyKey.optional().meta({
     description:
@@ -773,6 +760,7 @@ export const operations = [
       503: databaseUnavailable,
     },
   },
+  ...operatorOperations,
   {
     id: 'createDomainChallenge',
     method: 'post',

@@ -37,6 +37,7 @@ const STATUS_BY_CODE: Readonly<Record<ErrorCode, ContentfulStatusCode>> = {
   'not-active': 409,
   'reservation-expired': 410,
   'not-empty': 409,
+  'lease-changed': 409,
   'body-too-large': 413,
   'invalid-import': 422,
   'invalid-format': 422,
@@ -60,6 +61,7 @@ const STATUS_BY_CODE: Readonly<Record<ErrorCode, ContentfulStatusCode>> = {
   'object-storage-unavailable': 503,
   'provider-unavailable': 503,
   'too-many-readers': 503,
+  'witness-unavailable': 503,
 }
 
 /** Texts for errors that come without one. Validation errors and naming errors bring their own. */

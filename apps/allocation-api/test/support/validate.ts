@@ -51,6 +51,7 @@ export const statusByErrorCode: Readonly<Record<ErrorCode, number>> = {
   'not-active': 409,
   'reservation-expired': 410,
   'not-empty': 409,
+  'lease-changed': 409,
   'body-too-large': 413,
   'invalid-format': 422,
   'invalid-state': 422,
@@ -73,6 +74,7 @@ export const statusByErrorCode: Readonly<Record<ErrorCode, number>> = {
   'object-storage-unavailable': 503,
   'provider-unavailable': 503,
   'too-many-readers': 503,
+  'witness-unavailable': 503,
   'invalid-import': 422,
 }
 

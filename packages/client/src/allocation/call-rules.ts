@@ -55,6 +55,22 @@ export const callRules: Readonly<Record<AllocationOperationId, CallRule>> = {
   exportInstallation: repeatable,
   // Its body can be a stream, which can be sent once.
   importInstallation: { repeat: 'never', attemptTimeoutMs: 60 * MINUTE_MS, deadlineMs: 60 * MINUTE_MS },
+  startSession: once,
+  getSession: repeatable,
+  endSession: repeatable,
+  getSettings: repeatable,
+  searchNames: repeatable,
+  describeName: repeatable,
+  // They read the zone.
+  compareNameRecords: { ...repeatable, attemptTimeoutMs: 30 * SECOND_MS },
+  planNameAction: { ...repeatable, attemptTimeoutMs: 30 * SECOND_MS },
+  listZones: repeatable,
+  readOverview: repeatable,
+  followChanges: repeatable,
+  listWitnessLeases: repeatable,
+  readWitnessHistory: repeatable,
+  // After a success, a repetition is 409 lease-changed.
+  releaseWitnessLease: once,
   createDomainChallenge: underKey,
   validateObjectStorageKeys: { ...repeatable, isRead: true },
   validateToken: { ...repeatable, isRead: true },

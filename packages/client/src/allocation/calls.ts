@@ -210,6 +210,76 @@ export class AllocationCalls implements Readonly<Record<AllocationOperationId, C
     return this.request('importInstallation', params, options)
   }
 
+  /** Exchanges an operator token for the session cookie of a browser. Operator listener. */
+  startSession(params: Params<'startSession'>, options?: CallOptions): Promise<Result<'startSession'>> {
+    return this.request('startSession', params, options)
+  }
+
+  /** Returns the session of the request's cookie. Operator listener. */
+  getSession(options?: CallOptions): Promise<Result<'getSession'>> {
+    return this.request('getSession', {}, options)
+  }
+
+  /** Ends the session of the request's cookie. Operator listener. */
+  endSession(options?: CallOptions): Promise<Result<'endSession'>> {
+    return this.request('endSession', {}, options)
+  }
+
+  /** Returns what a client needs to know of the configuration. Operator listener. */
+  getSettings(options?: CallOptions): Promise<Result<'getSettings'>> {
+    return this.request('getSettings', {}, options)
+  }
+
+  /** Searches the names that are not free, in all pools. A page can be short although others follow. See `names`. Operator listener. */
+  searchNames(params: Params<'searchNames'> = {}, options?: CallOptions): Promise<Result<'searchNames'>> {
+    return this.request('searchNames', params, options)
+  }
+
+  /** Returns a name with its desired records and its deployment, even if it is free. Operator listener. */
+  describeName(params: Params<'describeName'>, options?: CallOptions): Promise<Result<'describeName'>> {
+    return this.request('describeName', params, options)
+  }
+
+  /** Reads the records of a name from the zone and compares them with the desired ones. Operator listener. */
+  compareNameRecords(params: Params<'compareNameRecords'>, options?: CallOptions): Promise<Result<'compareNameRecords'>> {
+    return this.request('compareNameRecords', params, options)
+  }
+
+  /** Returns what a release, an update or the lift of a cool-off would do. Operator listener. */
+  planNameAction(params: Params<'planNameAction'>, options?: CallOptions): Promise<Result<'planNameAction'>> {
+    return this.request('planNameAction', params, options)
+  }
+
+  /** Lists the zones with their health. Operator listener. */
+  listZones(options?: CallOptions): Promise<Result<'listZones'>> {
+    return this.request('listZones', {}, options)
+  }
+
+  /** Returns series of the last week at most, for small plots. Operator listener. */
+  readOverview(params: Params<'readOverview'> = {}, options?: CallOptions): Promise<Result<'readOverview'>> {
+    return this.request('readOverview', params, options)
+  }
+
+  /** Returns the bytes of the server-sent events that name what has changed. See `changes`. Operator listener. */
+  followChanges(params: Params<'followChanges'> = {}, options?: CallOptions): Promise<Result<'followChanges'>> {
+    return this.request('followChanges', params, options)
+  }
+
+  /** Lists leases of the witness that the service is configured with, or reads those of named slots. Operator listener. */
+  listWitnessLeases(params: Params<'listWitnessLeases'> = {}, options?: CallOptions): Promise<Result<'listWitnessLeases'>> {
+    return this.request('listWitnessLeases', params, options)
+  }
+
+  /** Lists the last changes of the holder of a slot, newest first. Operator listener. */
+  readWitnessHistory(params: Params<'readWitnessHistory'>, options?: CallOptions): Promise<Result<'readWitnessHistory'>> {
+    return this.request('readWitnessHistory', params, options)
+  }
+
+  /** Releases the lease of a dead holder, if it still has this holder and this generation. Operator listener. */
+  releaseWitnessLease(params: Params<'releaseWitnessLease'>, options?: CallOptions): Promise<Result<'releaseWitnessLease'>> {
+    return this.request('releaseWitnessLease', params, options)
+  }
+
   /** Returns the TXT record that proves the control of a domain, for a deployment in mode `byo`. */
   createDomainChallenge(
     params: Params<'createDomainChallenge'>,
