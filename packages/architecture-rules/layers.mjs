@@ -87,6 +87,13 @@ export const layers = [
     packages: [database, 'postgres', 'zod', NODE],
   },
   {
+    name: 'api-operator',
+    root: api,
+    folders: ['operator/'],
+    imports: ['api-domain', 'api-lib', 'contract'],
+    packages: [database, 'zod', NODE],
+  },
+  {
     name: 'api-observability',
     root: api,
     folders: ['observability/'],
@@ -98,7 +105,7 @@ export const layers = [
     root: api,
     folders: ['http/'],
     imports: ['api-domain', 'api-lib', 'contract'],
-    types: ['api-allocation', 'api-credentials', 'api-deployments', 'api-reconciler', 'api-transfer'],
+    types: ['api-allocation', 'api-credentials', 'api-deployments', 'api-operator', 'api-reconciler', 'api-transfer'],
     packages: [
       'packages/openapi/src/',
       'hono',

@@ -12,12 +12,14 @@ afterAll(() => rmSync(folder, { recursive: true }))
 const values: Record<(typeof SECRET_VARIABLES)[number], string> = {
   PDM_DATABASE_URL: 'postgres://u:mark@h/d',
   PDM_OPERATOR_TOKENS: 'mark-a,mark-b',
+  PDM_WITNESS_TOKEN: 'mark-w',
   DNSPROVIDER_POWERDNS_API_KEY: 'mark-key',
   DNSPROVIDER_CLOUDFLARE_API_TOKEN: 'mark-token',
   DNSPROVIDER_DYNADOT_API_KEY: 'mark-key',
   DNSPROVIDER_RFC2136_TSIG_SECRET: 'bWFyaw==',
 }
 const providerOf: Readonly<Record<string, Record<string, string>>> = {
+  PDM_WITNESS_TOKEN: { PDM_WITNESS_URL: 'http://witness.test' },
   DNSPROVIDER_POWERDNS_API_KEY: { DNSPROVIDER_KIND: 'powerdns', DNSPROVIDER_POWERDNS_URL: 'http://dns.test' },
   DNSPROVIDER_CLOUDFLARE_API_TOKEN: { DNSPROVIDER_KIND: 'cloudflare' },
   DNSPROVIDER_DYNADOT_API_KEY: { DNSPROVIDER_KIND: 'dynadot' },

@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { objectStorageRegions, type ServiceSettings } from '@pool/contract'
 import { createDatabaseClient, type DatabaseClientOptions } from '@pool/database/client'
 import { countConnections } from '@pool/database/connections'
 import { createWriteCheck, createWriteProbe, DURABILITIES } from '@pool/database/durability'
@@ -16,6 +18,8 @@ import { type HttpServer, listen } from '@pool/node-service/http-server'
 import { toListenError } from '@pool/node-service/listen-error'
 import { createMetricsRegistry } from '@pool/node-service/metrics-registry'
 import { runPeriodically } from '@pool/node-service/run-periodically'
+import { createNameReader } from './allocation/name-details.ts'
+import { createNameSearch } from './allocation/name-search.ts'
 import { type CoveredPool, createPoolRegistry } from './allocation/pool-registry.ts'
 import { createAllocationReader } from './allocation/reader.ts'
 import { createAllocationRepository } from './allocation/repository.ts'
@@ -37,6 +41,8 @@ import { createClientAddress } from './http/client-address.ts'
 import { createStartingApp } from './http/starting-app.ts'
 import { createStreamLimiter } from './http/streams.ts'
 import { createIdempotency } from './idempotency/idempotency.ts'
+import { abortable } from './lib/abortable.ts'
+import { deleteInBatches } from './lib/delete-in-batches.ts'
 import { readFreeBytes } from './lib/free-space.ts'
 import { createRateLimiter } from './lib/rate-limiter.ts'
 import { toBucketName } from './naming/naming.ts'
@@ -45,6 +51,11 @@ import { traceStatements } from './observability/domain/tracer.ts'
 import type { Logger } from './observability/log.ts'
 import { createMetrics } from './observability/metrics.ts'
 import { createObserver } from './observability/observer.ts'
+import { createChangeReader } from './operator/changes.ts'
+import { SAMPLE_INTERVAL_S } from './operator/domain/series.ts'
+import { createSamples, type ReplicaSample } from './operator/samples.ts'
+import { createOperatorSessions } from './operator/sessions.ts'
+import { createWitness } from './operator/witness.ts'
 import { createReconciler } from './reconciler/reconciler.ts'
 import { createZoneLocks } from './reconciler/zone-lock.ts'
 import { createZoneWritesRepository } from './reconciler/zone-writes.ts'
@@ -93,9 +104,17 @@ const TERRAFORM_GRACE_MS = 7_000
 /** How long a request waits for the TXT record that proves a domain. */
 const TXT_LOOKUP_TIMEOUT_MS = 5_000
 const REQUEST_GRACE_MS = 8_000
+/** Of one request to the lease witness. */
+const WITNESS_TIMEOUT_MS = 5_000
 /** Of one client address, in one process. */
 const CHALLENGES_PER_MINUTE = 60
 const MAX_CHALLENGE_CLIENTS = 10_000
+
+const sumValues = (counts: Readonly<Partial<Record<string, number>>>): number =>
+  Object.values(counts).reduce<number>((sum, count) => sum + (count ?? 0), 0)
+
+/** Resolves after `ms`, or when the signal aborts. */
+const waitFor = (ms: number, signal: AbortSignal): Promise<void> => sleep(ms, undefined, { signal }).catch(() => {})
 
 const toConfigIssue =
   (env: Env) =>
@@ -277,10 +296,11 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
   })
 
   const idempotency = createIdempotency(readSql, { timeoutMs, keyTtlMs: config.idempotencyTtlMs })
+  const { countByState } = createAllocationReader(countSql, { timeoutMs: COUNT_TIMEOUT_MS })
   const allocations = createAllocationService({
     repository,
     reader: traceStatements(tracer, 'reader', createAllocationReader(readSql, { timeoutMs })),
-    countByState: createAllocationReader(countSql, { timeoutMs: COUNT_TIMEOUT_MS }).countByState,
+    countByState,
     idempotency,
     waitUntilApplied: reconciler.waitUntilApplied,
     pools,
@@ -296,7 +316,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     ...config.retention,
     timeoutMs,
     now: () => performance.now(),
-    sleep: (ms, signal) => sleep(ms, undefined, { signal }).catch(() => {}),
+    sleep: waitFor,
     onDeleted: observer.onOldRowsDeleted,
   })
 
@@ -342,6 +362,35 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     },
   })
 
+  const operatorSessions = createOperatorSessions(readSql, { timeoutMs, tokens: config.operator?.tokens ?? [] })
+  const limitSessions = createRateLimiter({
+    perMinute: config.credentials.attemptsPerMinute,
+    maxCallers: MAX_CHALLENGE_CLIENTS,
+  })
+  const samples = createSamples(sql, { replica: { id: randomUUID(), version: VERSION, nodeVersion }, timeoutMs })
+  const readSettings = (): ServiceSettings => ({
+    version: VERSION,
+    managedDomains: [...pools().managed],
+    drainingDomains: [...pools().draining],
+    dnsProvider: dnsProvider.kind,
+    writesZones: config.dns.writesZones,
+    acceptsLoopback,
+    recordNames: [...recordTemplate.names],
+    recordTtlSeconds: recordTemplate.ttl,
+    reservationTtlSeconds: reservation.ttlMs / 1_000,
+    coolOffSeconds: config.nameCoolOffMs / 1_000,
+    bucketPrefix: objectStorage.platformPrefix,
+    objectStorage: {
+      provider: objectStorage.provider,
+      domain: objectStorage.domain,
+      regions: [...objectStorageRegions],
+    },
+    tokenProviders: [...config.credentials.tokenUrls.keys()],
+    deploymentProviders: [...config.deployments.knownProviders],
+    requiresDomainProof: config.domainProof.isRequired,
+    hasWitness: config.witness !== null,
+  })
+
   metrics.addGauges(
     {
       countAllocations: allocations.count,
@@ -379,7 +428,33 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
       pools,
       recordTemplate,
     }),
-    streams: { logs: createStreamLimiter({ stopping: stopping.signal }), lists: createStreamLimiter() },
+    sessions: {
+      ...operatorSessions,
+      limitAttempts: address => limitSessions(toRateLimitKey(address), performance.now()),
+    },
+    names: {
+      search: createNameSearch(readSql, { timeoutMs, listPools: () => pools().known }),
+      read: createNameReader(readSql, { timeoutMs }),
+      reconciler,
+      pools,
+      coolOffMs: config.nameCoolOffMs,
+      acceptsLoopback,
+    },
+    operatorView: {
+      settings: readSettings,
+      pools,
+      reconciler,
+      readOverview: samples.readOverview,
+      readChanges: createChangeReader(readSql, { timeoutMs, now: () => performance.now() }),
+      witness: config.witness && createWitness({ ...config.witness, timeoutMs: WITNESS_TIMEOUT_MS }),
+      sleep: waitFor,
+    },
+    consoleFolder: config.consoleFolder ?? join(import.meta.dirname, 'console'),
+    streams: {
+      logs: createStreamLimiter({ stopping: stopping.signal }),
+      lists: createStreamLimiter(),
+      changes: createStreamLimiter({ stopping: stopping.signal }),
+    },
     providers: { objectStorage: objectStorage.provider, token: [...config.credentials.tokenUrls.keys()] },
     health: {
       isDatabaseUp: createHealthCheck(() => healthCheckSql`select 1`, {
@@ -413,7 +488,40 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     await reconciler.syncDueZones()
     observer.onDatabaseReached()
   }
+  const readSample = async (): Promise<ReplicaSample> => {
+    const zones = await reconciler.listZoneLag()
+    return {
+      ...metrics.totals(),
+      eventLoopMs: performance.eventLoopUtilization().active,
+      isReady: phase === 'ready' && (await acceptsRequests()),
+      circuitOpen: reconciler.isCircuitOpen(),
+      activeRuns: deployments.activeCount,
+      pendingNames: zones.reduce((sum, zone) => sum + zone.pendingNames, 0),
+      failingNames: zones.reduce((sum, zone) => sum + sumValues(zone.failing), 0),
+    }
+  }
+  const storeSamples = async (signal: AbortSignal) => {
+    const storing = readSample().then(samples.add)
+    const counting = storing.then(() => samples.addPools(countByState))
+    // Nothing waits for a sample. A count of millions of rows takes seconds.
+    await abortable(counting, signal).catch((error: unknown) => {
+      if (!signal.aborted) throw error
+    })
+  }
+  const deleteOldOperatorRows = async (signal: AbortSignal) => {
+    const times = { now: () => performance.now(), sleep: waitFor }
+    await deleteInBatches({ ...times, deleteBatch: samples.deleteOld }, signal)
+    await deleteInBatches({ ...times, deleteBatch: operatorSessions.deleteEnded }, signal)
+  }
   const jobs = [
+    runPeriodically(storeSamples, {
+      intervalMs: SAMPLE_INTERVAL_S * 1_000,
+      onError: error => observer.onError('storing a sample failed', error),
+    }),
+    runPeriodically(deleteOldOperatorRows, {
+      intervalMs: RETENTION_INTERVAL_MS,
+      onError: error => observer.onError('deletion of old rows failed', error),
+    }),
     runPeriodically(sweep, {
       intervalMs: config.sweeperIntervalMs,
       onError: error => observer.onError('sweep failed', error),

@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { cursor, dnsState, limit, plannedChange, recordSet } from './allocation.ts'
 import { rule } from './allocation-problem.ts'
-import { maxCharacters, ONE_LINE, timestamp, WITHOUT_NULL } from './common.ts'
+import { maxCharacters, ONE_LINE, timestamp } from './common.ts'
 import { canonicalName, createLoadBalancerIP } from './fields.ts'
 
 /**
@@ -17,8 +17,11 @@ const availableAt = timestamp.meta({ description: 'With `cooling-off`: when any 
 const nameFields = {
   poolDomain: z.string(),
   subdomain: z.string(),
-  reservedAt: timestamp,
-  createdBy: z.string(),
+  state: z.enum(['free', ...nameStates]).meta({
+    description: '`free`: the name has no holder. In a list, only if its records are not withdrawn yet.',
+  }),
+  reservedAt: timestamp.optional().meta({ description: 'Absent if the name is free.' }),
+  createdBy: z.string().optional().meta({ description: 'Absent if the name is free.' }),
   expiresAt: timestamp.optional().meta({ description: 'With `reserved`.' }),
   availableAt: availableAt.optional(),
   loadBalancerIP: z.ipv4().optional().meta({ description: 'With `active`.' }),
@@ -28,8 +31,8 @@ const nameFields = {
   }),
 }
 
-/** A name that is not free, with the status of its records. */
-export const listedName = z.object({ ...nameFields, state: z.enum(nameStates) }).meta({ id: 'ListedName' })
+/** A name of a list, with the status of its records. */
+export const listedName = z.object(nameFields).meta({ id: 'ListedName' })
 export type ListedName = z.infer<typeof listedName>
 
 const textRule = (field: string) =>
@@ -70,7 +73,7 @@ export const namesQuery = z.object({
     .optional()
     .meta({ description: 'Only names whose records have this status.' }),
   limit: limit.optional().meta({ description: 'Maximum number of names; 100 by default, and never more than 1000.' }),
-  cursor: cursor(new RegExp(`^${WITHOUT_NULL}$`)).optional(),
+  cursor: cursor(/^[\w%.!~*'()-]{1,4000}$/).optional(),
 })
 export type NamesQuery = z.infer<typeof namesQuery>
 
@@ -81,18 +84,11 @@ export const namesResponse = z.object({ names: z.array(listedName), nextCursor: 
 })
 export type NamesResponse = z.infer<typeof namesResponse>
 
-const describedState = z
-  .enum(['free', ...nameStates])
-  .meta({ description: '`free`: the name has no holder. Its history and the records that remain are still shown.' })
-
 /** A name, whether or not it is free. */
 export const nameDetails = z
   .object({
     ...nameFields,
     fqdn: z.string(),
-    state: describedState,
-    reservedAt: timestamp.optional(),
-    createdBy: z.string().optional(),
     renewalCount: z.int().optional().meta({ description: 'How often the current reservation was renewed.' }),
     desired: z.array(recordSet).meta({ description: 'The records that the zone must have.' }),
     nextAttemptAt: timestamp.optional().meta({ description: 'With `failing`: when the records are tried again.' }),
@@ -135,7 +131,7 @@ export const namePlan = z
     subdomain: z.string(),
     action: z.enum(nameActions),
     from: z.enum(nameStates),
-    to: describedState.meta({ description: 'The state of the name after the action.' }),
+    to: z.enum(['free', ...nameStates]).meta({ description: 'The state of the name after the action.' }),
     coolOffSeconds: z.int().optional().meta({
       description: 'With `to: cooling-off`: how long only the former client can reserve the name.',
     }),

@@ -65,7 +65,6 @@ export const zoneStatus = z
     syncedAt: timestamp.optional().meta({ description: 'When the zone last had all desired records.' }),
     driftCheckedAt: timestamp.optional(),
     nextDriftCheckAt: timestamp.optional(),
-    repairedAt: timestamp.optional().meta({ description: 'When drift was last repaired, in the last seven days.' }),
   })
   .meta({ id: 'ZoneStatus' })
 export type ZoneStatus = z.infer<typeof zoneStatus>

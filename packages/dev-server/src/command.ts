@@ -11,7 +11,11 @@ export async function startCommand(projectRoot: string, entries: Entries): Promi
   process.stderr.on('error', () => {})
   try {
     process.exitCode = await runStack(readStartSettings(process.env, projectRoot), {
-      entries: { api: resolve(projectRoot, entries.api), witness: resolve(projectRoot, entries.witness) },
+      entries: {
+        api: resolve(projectRoot, entries.api),
+        witness: resolve(projectRoot, entries.witness),
+        console: resolve(projectRoot, entries.console),
+      },
       signals: watchShutdownSignals(),
       print: text => process.stdout.write(text),
     })

@@ -12,6 +12,8 @@ export interface QuickstartValues {
   readonly witnessLog: string
   readonly witnessTokenFile: string
   /** Absent if PDM_OPERATOR_TOKENS is set. */
+  readonly operatorToken?: string
+  /** As above. */
   readonly operatorTokenFile?: string
   /** Absent if BEARER_TOKENS_CSV is set. */
   readonly witnessToken?: string
@@ -25,6 +27,8 @@ export function renderQuickstart(at: QuickstartValues): string {
   const pool = `http://127.0.0.1:${at.apiPort}/api/v1/pool/${at.pool}`
   const name = `acme.${at.pool}`
   const token = at.operatorTokenFile ? `token in ${at.operatorTokenFile}` : 'a token from PDM_OPERATOR_TOKENS'
+  // A browser does not send the fragment of a URL to any server.
+  const signIn = at.operatorToken ? `#token=${at.operatorToken}` : ''
   const lease = `http://127.0.0.1:${at.witnessPort}/lease/$SLOT`
   const witnessToken = at.witnessToken ? `token ${at.witnessToken}` : 'a token from BEARER_TOKENS_CSV'
   const bearer = at.witnessToken ? `$(cat '${at.witnessTokenFile}')` : '<a token from BEARER_TOKENS_CSV>'
@@ -50,6 +54,7 @@ Everything is running.
 
   API        http://127.0.0.1:${at.apiPort}
   operator   http://127.0.0.1:${at.operatorPort}   (${token})
+  console    http://127.0.0.1:${at.operatorPort}/console${signIn}
   witness    http://127.0.0.1:${at.witnessPort}   (${witnessToken})
   DNS        127.0.0.1:${at.dnsPort}, UDP and TCP
   Postgres   127.0.0.1:${at.postgresPort}, database pdm, user postgres   (password in ${at.postgresPassword})

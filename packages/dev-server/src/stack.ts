@@ -12,6 +12,8 @@ import type { ShutdownSignals } from './signals.ts'
 export interface Entries {
   readonly api: string
   readonly witness: string
+  /** The folder of the console's build; it need not exist. */
+  readonly console: string
 }
 
 export interface StackContext {
@@ -65,7 +67,7 @@ async function runServices(
   const witnessToken = env.BEARER_TOKENS_CSV?.trim() ? undefined : loadOrCreateToken(data.witnessToken)
   const databaseUrl = await ensureDatabase(postgres.url, 'pdm')
   const services = [
-    apiService(settings, entries.api, data, databaseUrl, operatorToken),
+    apiService(settings, entries, data, databaseUrl, { operatorToken, witnessToken }),
     witnessService(settings, entries.witness, data, witnessToken),
   ].map(service => ({ ...service, running: startService(service) }))
   const forEachService = (stopOne: (running: RunningService) => Promise<void>) =>
@@ -84,7 +86,7 @@ async function runServices(
     const postgresValues = { postgresPort: postgres.port, postgresPassword: password, postgresLog: data.postgresLog }
     const witnessValues = { witnessTokenFile: data.witnessToken, witnessLog: data.witnessLog }
     const tokens = {
-      ...(operatorToken ? { operatorTokenFile: data.operatorToken } : {}),
+      ...(operatorToken ? { operatorToken, operatorTokenFile: data.operatorToken } : {}),
       ...(witnessToken ? { witnessToken } : {}),
     }
     print(
@@ -105,17 +107,20 @@ async function runServices(
 }
 
 function apiService(
-  { env, apiPort, operatorPort, dnsPort }: StartSettings,
-  entry: string,
+  { env, apiPort, operatorPort, dnsPort, witnessPort }: StartSettings,
+  entries: Entries,
   data: DataDir,
   databaseUrl: string,
-  operatorToken: string | undefined,
+  {
+    operatorToken,
+    witnessToken,
+  }: { readonly operatorToken: string | undefined; readonly witnessToken: string | undefined },
 ): Service {
   // `start` has a database of its own.
   const { BEARER_TOKENS_CSV: _, PDM_DATABASE_URL_FILE: __, ...apiEnv } = env
   return {
     name: 'API',
-    entry,
+    entry: entries.api,
     log: data.apiLog,
     probe: `http://127.0.0.1:${apiPort}/readyz`,
     adviseOnExit: tail => {
@@ -128,6 +133,10 @@ function apiService(
       PDM_DATABASE_URL: databaseUrl,
       PDM_OPERATOR_PORT: String(operatorPort),
       ...(operatorToken ? { PDM_OPERATOR_TOKENS: operatorToken } : {}),
+      PDM_CONSOLE_DIR: env.PDM_CONSOLE_DIR?.trim() || entries.console,
+      ...(witnessToken && !env.PDM_WITNESS_URL?.trim()
+        ? { PDM_WITNESS_URL: `http://127.0.0.1:${witnessPort}`, PDM_WITNESS_TOKEN: witnessToken }
+        : {}),
       PDM_LISTEN_ADDRESS: env.PDM_LISTEN_ADDRESS?.trim() || '127.0.0.1',
       PDM_LOOPBACK_HOSTS_ONLY: env.PDM_LOOPBACK_HOSTS_ONLY?.trim() || 'true',
       DNSPROVIDER_KIND: 'local',

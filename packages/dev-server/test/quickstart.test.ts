@@ -16,6 +16,7 @@ const text = renderQuickstart({
   apiLog: '/data/allocation-api.log',
   postgresLog: '/data/postgres.log',
   postgresPassword: '/data/postgres/password',
+  operatorToken: 'o-1',
   operatorTokenFile: '/data/operator-token',
   witnessPort: 18_787,
   witnessLog: '/data/lease-witness.log',
@@ -85,6 +86,7 @@ test('prints all addresses and files', () => {
   for (const value of [
     '18080',
     '18081',
+    'http://127.0.0.1:18081/console#token=o-1',
     '15300',
     '15432',
     '18787',

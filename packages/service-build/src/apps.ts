@@ -5,6 +5,7 @@ import type { BundleOptions } from './bundle.ts'
 const toPath = (path: string): string => fileURLToPath(new URL(`../../../${path}`, import.meta.url))
 const api = toPath('apps/allocation-api')
 const witness = toPath('apps/lease-witness')
+const consoleBuild = toPath('apps/console/dist')
 const cli = toPath('packages/cli')
 
 /** The services that run on a machine, by the name of their package. */
@@ -16,6 +17,7 @@ export const apps: Readonly<Record<string, BundleOptions>> = {
     packageFiles: ['LICENSE', 'package.json', 'swagger-ui-bundle.js', 'swagger-ui.css'].map(
       file => `swagger-ui-dist/${file}`,
     ),
+    folders: { console: consoleBuild },
   },
   'lease-witness': {
     app: witness,

@@ -24,6 +24,8 @@ test('only the database URL has no default', () => {
     trustedProxies: [],
     logLevel: 'info',
     tracing: null,
+    witness: null,
+    consoleFolder: null,
     drainMs: 0,
     managedDomains: ['pool.test'],
     database: { url, usesTls: false, poolSize: 10, timeoutMs: 5_000 },
@@ -387,3 +389,32 @@ test.each(['*', 'null', 'console.example', 'https://console.example/', 'https://
     ])
   },
 )
+
+describe('the lease witness', () => {
+  const PDM_WITNESS_URL = 'https://witness.example/'
+  const PDM_WITNESS_TOKEN = 'mark-token'
+
+  test('has a URL without the slash at its end, and a token', () => {
+    expect(parseValid({ PDM_WITNESS_URL, PDM_WITNESS_TOKEN }).witness).toEqual({
+      url: 'https://witness.example',
+      token: 'mark-token',
+    })
+    expect(parseValid({ PDM_WITNESS_URL: 'http://[::1]:8787/a/', PDM_WITNESS_TOKEN }).witness?.url).toBe(
+      'http://[::1]:8787/a',
+    )
+  })
+
+  test.each([
+    [{ PDM_WITNESS_URL }, ['PDM_WITNESS_TOKEN']],
+    [{ PDM_WITNESS_TOKEN }, ['PDM_WITNESS_URL']],
+    [{ PDM_WITNESS_URL: 'witness.example', PDM_WITNESS_TOKEN }, ['PDM_WITNESS_URL']],
+    [{ PDM_WITNESS_URL: 'ftp://witness.example', PDM_WITNESS_TOKEN }, ['PDM_WITNESS_URL']],
+    [{ PDM_WITNESS_URL: 'https://mark@witness.example', PDM_WITNESS_TOKEN }, ['PDM_WITNESS_URL']],
+    [{ PDM_WITNESS_URL: 'https://witness.example?mark', PDM_WITNESS_TOKEN }, ['PDM_WITNESS_URL']],
+    [{ PDM_WITNESS_URL, PDM_WITNESS_TOKEN: 'mark token' }, ['PDM_WITNESS_TOKEN']],
+  ])('%j is invalid, and no issue quotes a value', (env, variables) => {
+    const issues = getIssues(env)
+    expect(issues.map(({ variable }) => variable)).toEqual(variables)
+    expect(JSON.stringify(issues)).not.toContain('mark')
+  })
+})

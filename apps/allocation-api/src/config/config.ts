@@ -8,6 +8,7 @@ import { type Network, parseNetwork } from './ip-address.ts'
 import { type ObjectStorageSettings, readObjectStorage } from './object-storage.ts'
 import { readTerraform, type TerraformSettings } from './terraform.ts'
 import { readTracing, type TracingSettings } from './tracing.ts'
+import { readWitness, type WitnessSettings } from './witness.ts'
 
 export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 export type LogLevel = (typeof logLevels)[number]
@@ -32,6 +33,10 @@ export interface Config {
   readonly logLevel: LogLevel
   /** Null: no traces. */
   readonly tracing: TracingSettings | null
+  /** Null: operators see no leases. */
+  readonly witness: WitnessSettings | null
+  /** The folder of the console's build; null: `console` beside the program. */
+  readonly consoleFolder: string | null
   readonly drainMs: number
   readonly managedDomains: readonly string[]
   readonly database: {
@@ -209,6 +214,8 @@ export const readConfig = (variables: Env): { config: Config } | { issues: reado
     trustedProxies: readTrustedProxies(env),
     logLevel: env.oneOf('PDM_LOG_LEVEL', logLevels, 'info'),
     tracing: readTracing(env),
+    witness: readWitness(env),
+    consoleFolder: env.text('PDM_CONSOLE_DIR') || null,
     drainMs: env.durationMs('PDM_DRAIN_DELAY', '0s', { min: '0s', max: '10s' }),
     managedDomains: readManagedDomains(env, recordNames),
     database: readDatabase(env),

@@ -5,6 +5,7 @@ import type { KnownVariables } from '@pool/node-service/unknown-variables'
 export const SECRET_VARIABLES = [
   'PDM_DATABASE_URL',
   'PDM_OPERATOR_TOKENS',
+  'PDM_WITNESS_TOKEN',
   'DNSPROVIDER_POWERDNS_API_KEY',
   'DNSPROVIDER_CLOUDFLARE_API_TOKEN',
   'DNSPROVIDER_DYNADOT_API_KEY',
@@ -17,6 +18,8 @@ export const VARIABLES: readonly string[] = [
   'PORT',
   'PDM_OPERATOR_PORT',
   'PDM_OPERATOR_ONLY_LIST',
+  'PDM_CONSOLE_DIR',
+  'PDM_WITNESS_URL',
   'PDM_LISTEN_ADDRESS',
   'PDM_ALLOWED_ORIGINS',
   'PDM_LOOPBACK_HOSTS_ONLY',

@@ -15,6 +15,7 @@ import { checkDatabase } from './database.ts'
 import { bad, countProblems, type Finding, good, notChecked, toJson, toText } from './domain/report.ts'
 import { checkDeployments } from './machine.ts'
 import { findUnreachableStorage } from './storage.ts'
+import { checkWitness } from './witness.ts'
 import { checkZones } from './zones.ts'
 
 interface Limits {
@@ -107,6 +108,7 @@ const findAll = async (config: ServiceConfig, dependencies: Required<Dependencie
     ),
     runGroup('dns', () => checkDns(config, callMs)),
     runGroup('object storage', () => checkStorage(config, dependencies)),
+    runGroup('lease witness', () => checkWitness(config.witness, callMs)),
     runGroup('deployments', () => checkDeployments(deployments, createPrerequisites({ ...deployments, env }), env)),
   ])
   return groups.flat()

@@ -12,10 +12,11 @@ import { PROBE_ROUTES, toDeploymentId } from '../observability/domain/request-lo
 import type { Tracer } from '../observability/domain/tracer.ts'
 import type { Reconciler } from '../reconciler/reconciler.ts'
 import type { Transfer } from '../transfer/transfer.ts'
-import { requireOperatorToken } from './bearer-auth.ts'
 import { type BrowserPolicy, rejectForeignPages } from './browser-requests.ts'
 import type { ClientAddress } from './client-address.ts'
+import { serveConsole } from './console-files.ts'
 import { RETRY_AFTER_S, sendError } from './errors.ts'
+import { requireOperator, SESSION_PATH } from './operator-auth.ts'
 import { allocationListRoutes } from './routes/allocation-lists.ts'
 import { allocationRoutes, coolOffRoutes } from './routes/allocations.ts'
 import { type BucketOperations, bucketRoutes } from './routes/buckets.ts'
@@ -31,6 +32,9 @@ import {
 import { docsRoutes } from './routes/docs.ts'
 import { type DomainOperations, domainRoutes } from './routes/domains.ts'
 import { type HealthDependencies, healthRoutes, type MetricsSource } from './routes/health.ts'
+import { type NameOperations, nameRoutes, nameSearchRoutes } from './routes/names.ts'
+import { leaseRoutes, type OperatorView, operatorViewRoutes } from './routes/operator-view.ts'
+import { type SessionOperations, sessionRoutes } from './routes/session.ts'
 import { IMPORT_PATH, transferRoutes } from './routes/transfer.ts'
 import type { ListStreams, StreamLimiter } from './streams.ts'
 import type { HttpEnv, Listener, OnStreamError } from './types.ts'
@@ -52,8 +56,13 @@ export interface AppDependencies {
   readonly domains: DomainOperations
   readonly credentials: CredentialService
   readonly transfer: Transfer
+  readonly sessions: SessionOperations
+  readonly names: NameOperations
+  readonly operatorView: OperatorView
+  /** The folder of the console's build. */
+  readonly consoleFolder: string
   /** The responses that can be open at the same time, of both listeners. */
-  readonly streams: { readonly logs: StreamLimiter; readonly lists: StreamLimiter }
+  readonly streams: { readonly logs: StreamLimiter; readonly lists: StreamLimiter; readonly changes: StreamLimiter }
   readonly providers: KnownProviders
   readonly health: HealthDependencies
   readonly metrics: MetricsSource
@@ -160,7 +169,7 @@ export const createApp = (deps: AppDependencies, { listener, tokens, exposeLists
   const app = new Hono<HttpEnv>()
   app.use(requestContext(listener, deps))
   app.use(rejectForeignPages(deps.browsers))
-  if (tokens) app.use(requireOperatorToken(tokens))
+  if (tokens) app.use(requireOperator(tokens, deps.sessions))
   const isOperator = listener === 'operator'
   const limitStream = bodyLimit({ maxSize: MAX_BODY_BYTES, onError: sendTooLarge })
   app.use((c, next) => {
@@ -190,6 +199,12 @@ export const createApp = (deps: AppDependencies, { listener, tokens, exposeLists
     app.route('/api/v1/deployments', deploymentListRoutes(deps.deployments, lists))
   }
   if (isOperator) {
+    app.use(serveConsole(deps.consoleFolder))
+    app.route(SESSION_PATH, sessionRoutes(deps.sessions, tokens ?? []))
+    app.route('/api/v1', operatorViewRoutes(deps.operatorView, deps.streams.changes, onStreamError))
+    app.route('/api/v1/names', nameSearchRoutes(deps.names))
+    app.route('/api/v1/pool', nameRoutes(deps.names))
+    app.route('/api/v1/leases', leaseRoutes(deps.operatorView.witness))
     app.route('/api/v1', transferRoutes(deps.transfer, lists))
     app.route('/api/v1/pool', convergeRoutes(deps.reconciler))
     app.route('/api/v1/pool', coolOffRoutes(deps.allocations))

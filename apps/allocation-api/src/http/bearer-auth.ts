@@ -13,15 +13,19 @@ const failure = {
 }
 
 /**
- * Requires one of `tokens` (RFC 6750). It compares digests of equal length and always all of them, so that the time
- * depends neither on the matching part of a token nor on which token matches.
+ * Compares digests of equal length and always all of them, so that the time depends neither on the matching part of a token
+ * nor on which token matches.
  */
-export const requireOperatorToken = (tokens: readonly string[]) => {
+export const isOneOfTokens = (tokens: readonly string[]) => {
   const digests = tokens.map(toDigest)
-  return bearerAuth({
-    verifyToken: token => digests.filter(digest => timingSafeEqual(digest, toDigest(token))).length > 0,
+  return (token: string): boolean => digests.filter(digest => timingSafeEqual(digest, toDigest(token))).length > 0
+}
+
+/** Requires one of `tokens` (RFC 6750). */
+export const requireOperatorToken = (tokens: readonly string[]) =>
+  bearerAuth({
+    verifyToken: isOneOfTokens(tokens),
     noAuthenticationHeader: failure,
     invalidAuthenticationHeader: failure,
     invalidToken: failure,
   })
-}

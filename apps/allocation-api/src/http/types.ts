@@ -1,4 +1,5 @@
 import type { HttpBindings } from '@hono/node-server'
+import type { LiveSession } from '../operator/domain/session.ts'
 
 /** The listeners of the API. The history records which one received a request. */
 export type Listener = 'in-cluster' | 'operator'
@@ -18,5 +19,7 @@ export interface HttpEnv {
     outcome: string
     /** The id of the deployment that the request created. */
     deployment: string | undefined
+    /** The session of the request; absent: it has a token, or needs none. `id` is a secret of the browser. */
+    session: (LiveSession & { readonly id: string }) | undefined
   }
 }

@@ -22,9 +22,14 @@ const parse = <Schema extends z.ZodType>(schema: Schema, value: unknown): Parsed
   return result.success ? { ok: true, value: result.data } : { ok: false, error: toErrorOutcome(result.error) }
 }
 
-/** The first value of a repeated query parameter, as `c.req.query()` returns it. */
-const toFirstValues = (query: object): object =>
-  Object.fromEntries(Object.entries(query).map(([name, value]) => [name, Array.isArray(value) ? value[0] : value]))
+/** The first value of a repeated query parameter, as `c.req.query()` returns it; every value of those in `lists`. */
+const toQueryValues = (query: object, lists: readonly string[]): object =>
+  Object.fromEntries(
+    Object.entries(query).map(([name, value]) => {
+      const values = [value].flat()
+      return [name, lists.includes(name) ? values : values[0]]
+    }),
+  )
 
 type Validator<Target extends keyof ValidationTargets, Schema extends z.ZodType> = MiddlewareHandler<
   HttpEnv,
@@ -37,12 +42,13 @@ export const validate = <Target extends keyof ValidationTargets, Schema extends 
   target: Target,
   schema: Schema,
   send: SendError = sendError,
+  { lists = [] }: { /** The query parameters that are lists. */ readonly lists?: readonly string[] } = {},
 ): Validator<Target, Schema> =>
   zValidator(
     target,
     schema as z.ZodType,
     (result, c: Context): Response | undefined => (result.success ? undefined : send(c, toErrorOutcome(result.error))),
-    { validationFunction: (known, value) => known.safeParse(target === 'query' ? toFirstValues(value) : value) },
+    { validationFunction: (known, value) => known.safeParse(target === 'query' ? toQueryValues(value, lists) : value) },
   ) as unknown as Validator<Target, Schema>
 
 /** How Hono's body limit stops reading a body of unknown length. */

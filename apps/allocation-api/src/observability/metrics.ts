@@ -65,6 +65,14 @@ const setOrRemove = (gauge: Gauge, value: number | null): void => {
   else gauge.set(value)
 }
 
+/** Counted since the start of the process. */
+export interface RequestTotals {
+  readonly requests: number
+  /** Responses with 5xx. */
+  readonly errors: number
+  readonly requestMs: number
+}
+
 export type Metrics = ReturnType<typeof createMetrics>
 
 /** Adds the metrics of the service to `registry`. */
@@ -120,6 +128,7 @@ export const createMetrics = (registry: Registry, { version, nodeVersion, provid
     help: '1 if the database accepted a write of this process, at most a second ago.',
     registers,
   })
+  const totals = { requests: 0, errors: 0, requestMs: 0 }
   let countedActiveSeconds = 0
   new Counter({
     name: 'pdm_event_loop_active_seconds_total',
@@ -333,7 +342,12 @@ export const createMetrics = (registry: Registry, { version, nodeVersion, provid
     },
     /** Adds the gauges that are read at a scrape. Called once, when their sources exist. */
     addGauges,
+    /** Of all requests of this process. */
+    totals: (): RequestTotals => ({ ...totals }),
     countRequest({ listener, method, route, status, outcome, seconds }: RequestLogEntry): void {
+      totals.requests += 1
+      if (status >= 500) totals.errors += 1
+      totals.requestMs += seconds * 1_000
       requests.observe({ listener, method, route, status: String(status) }, seconds)
       const operation = toOperation(method, route)
       if (operation && outcome) operations.inc({ operation, outcome })

@@ -20,6 +20,7 @@ const DATABASE_EVENTS: ReadonlySet<ErrorEvent> = new Set<ErrorEvent>([
   'pool refresh failed',
   'deployment lease renewal failed',
   'metrics source unavailable',
+  'storing a sample failed',
 ])
 
 /** Logs and counts what the parts of the service report. */

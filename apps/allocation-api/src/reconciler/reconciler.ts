@@ -12,6 +12,7 @@ import type { ZoneDiff } from './diff-zone.ts'
 import { isDecided, toDnsState, toWithdrawalState } from './domain/status.ts'
 import { DriftDetector, type DriftObserver } from './drift-detector.ts'
 import { MarkerChecker } from './marker-checker.ts'
+import { compareName, type NameRecordsContext, planAction, type RecordAction } from './name-records.ts'
 import { type ChangeOrphansOptions, changeOrphans, createOrphanRepository, type OrphanChange } from './orphans.ts'
 import { type ProviderCallObserver, ProviderClient } from './provider-client.ts'
 import { createReconcilerRepository } from './repository.ts'
@@ -160,6 +161,7 @@ export const createReconciler = (options: ReconcilerOptions) => {
     ...{ repository, orphanRepository, zoneWrites, provider, providerKind, writesZones, hasZoneTtl, pools },
     ...{ recordTemplate, markerTtl: recordTemplate.ttl, withZoneLock, driftIntervalMs, random, observer },
   }
+  const nameRecords: NameRecordsContext = { repository, provider, withZoneLock, recordTemplate, hasZoneTtl, pools }
   const drift = new DriftDetector(context)
   const markers = new MarkerChecker({ ...context, now, onError: (zone, error) => reportError(zone, error) })
   const queues = new Map<string, ZoneSyncQueue>()
@@ -288,7 +290,18 @@ export const createReconciler = (options: ReconcilerOptions) => {
     /** Starts the checks of markers that are due; see `MarkerChecker`. Nothing waits for them. */
     startMarkerChecks: () => markers.startDueChecks(),
 
+    /** The records of a name in the database and in the zone. */
+    async compareName(poolDomain: string, subdomain: string) {
+      return validatePool(poolDomain, pools()) ?? compareName(nameRecords, poolDomain, subdomain)
+    },
+
+    /** What an action would change in the zone. */
+    async planAction(poolDomain: string, subdomain: string, action: RecordAction) {
+      return validatePool(poolDomain, pools()) ?? planAction(nameRecords, poolDomain, subdomain, action)
+    },
+
     listZoneLag: () => repository.listZoneLag(),
+    listZoneStatuses: () => repository.listZoneStatuses(),
     isCircuitOpen: () => provider.isCircuitOpen(),
 
     /** Starts no more syncs and checks, and waits for those in flight. */

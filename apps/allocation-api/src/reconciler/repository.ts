@@ -85,6 +85,19 @@ export interface ZoneLag {
   readonly stopCause: StopCause | null
 }
 
+/** When the state of a zone changed, beside its lag. */
+export interface ZoneTimes {
+  readonly zone: string
+  readonly pendingNames: number
+  readonly oldestPendingAt: Date | null
+  readonly failing: Readonly<Partial<Record<FailureCause, number>>>
+  readonly stopCause: StopCause | null
+  readonly stoppedAt: Date | null
+  readonly syncedAt: Date | null
+  readonly driftCheckedAt: Date | null
+  readonly nextDriftCheckAt: Date | null
+}
+
 /** `items` as rows named `item`, passed as one JSON parameter. */
 const toRows = (sql: Sql, items: readonly object[]) => sql`
   jsonb_to_recordset(${sql.json(items as never)}) as item
@@ -289,6 +302,28 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
           min(w.stopped_cause) as "stopCause"
         from dns_zones z full join pending p using (zone) full join stopped w using (zone)
         group by zone`,
+      timeoutMs,
+    )
+  },
+
+  /** Every zone that was written or has names, and every registered pool; by name. */
+  async listZoneStatuses(): Promise<ZoneTimes[]> {
+    return withTimeout(
+      sql<ZoneTimes[]>`
+        with pending as (
+          select zone, failure, count(*) as names, min(changed_at) as since from dns_names
+          where applied_version < version group by zone, failure
+        ), zones as (
+          select zone from dns_zones union select domain from pools union select zone from pending
+          union select zone from dns_zone_writes
+        )
+        select zone, coalesce(sum(p.names), 0)::int as "pendingNames", min(p.since) as "oldestPendingAt",
+          coalesce(jsonb_object_agg(p.failure, p.names) filter (where p.failure is not null), '{}') as failing,
+          min(w.stopped_cause) as "stopCause", min(w.stopped_at) as "stoppedAt", min(z.synced_at) as "syncedAt",
+          min(z.drift_checked_at) as "driftCheckedAt", min(z.next_drift_check_at) as "nextDriftCheckAt"
+        from zones left join dns_zones z using (zone) left join pending p using (zone)
+          left join dns_zone_writes w using (zone)
+        group by zone order by zone`,
       timeoutMs,
     )
   },

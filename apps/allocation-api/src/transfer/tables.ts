@@ -34,6 +34,10 @@ export const OMITTED_TABLES: Readonly<Record<string, string>> = {
   installation: 'identifies the source to the zones that it wrote',
   local_dns_record_sets: 'the zones of the provider local, which is not part of the installation',
   local_dns_zones: 'as local_dns_record_sets',
+  operator_sessions: 'operators sign in to the target themselves',
+  pool_samples: 'as replica_samples',
   pools: 'each replica registers the pools of its own configuration',
+  replica_samples: 'the plots of the source stay with it',
+  replicas: 'the processes of the source',
   write_probes: 'each replica creates its own',
 }

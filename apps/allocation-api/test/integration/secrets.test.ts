@@ -14,8 +14,9 @@ const secrets = {
   wrongOperatorToken: mark('wrong-operator'),
   databasePassword: mark('database'),
   idempotencyKey: mark('key'),
+  witnessToken: mark('witness'),
 }
-/** Every issued or invented reservation token. */
+/** Every issued or invented reservation token, and every id of a session. */
 const tokens: string[] = []
 
 const runOnServer = async (statement: string) => {
@@ -32,6 +33,9 @@ const api = await startApi(url, {
   PDM_LOG_LEVEL: 'trace',
   PDM_OPERATOR_TOKENS: `${secrets.operatorToken},${secrets.secondOperatorToken}`,
   PDM_DATABASE_TIMEOUT: '2s',
+  // Nothing listens there.
+  PDM_WITNESS_URL: 'http://127.0.0.1:1',
+  PDM_WITNESS_TOKEN: secrets.witnessToken,
 })
 
 afterAll(async () => {
@@ -132,6 +136,40 @@ test('no response contains an operator token, valid or invalid', async () => {
     expect((await send('GET', `${poolPath}/list`, undefined, operator(header), base)).status).toBe(401)
   }
   expect((await send('GET', `/${secrets.wrongOperatorToken}`, undefined, {}, base)).status).toBe(401)
+})
+
+test('the id of a session is in the cookie of its start and in no other response, nor in the database', async () => {
+  const base = api.operatorUrl ?? ''
+  const path = '/api/v1/session'
+  const response = await sendRequest(base + path, 'POST', { token: secrets.operatorToken }, { Origin: base })
+  const [cookie = ''] = response.headers.getSetCookie()
+  const id = /^pool-session=([^;]+)/.exec(cookie)?.[1] ?? ''
+  expect([response.status, id.length]).toEqual([201, 43])
+  expect(leaksIn(response.text)).toEqual([])
+  tokens.push(id)
+  const session = { Cookie: `pool-session=${id}`, Origin: base }
+  expect((await send('POST', path, { token: secrets.wrongOperatorToken }, session, base)).status).toBe(401)
+  expect((await send('POST', path, { token: [secrets.operatorToken] }, session, base)).status).toBe(422)
+  for (const read of [
+    path,
+    '/api/v1/settings',
+    '/api/v1/zones',
+    '/api/v1/names',
+    `/api/v1/names?q=${id}`,
+    '/metrics',
+  ]) {
+    expect((await send('GET', read, undefined, session, base)).status, read).toBe(200)
+  }
+  expect((await send('GET', `/api/v1/leases`, undefined, session, base)).status).toBe(503)
+  expect((await send('GET', `/${id}`, undefined, session, base)).status).toBe(404)
+  const rows =
+    await database.sql`select row_to_json(s)::text as text, encode(token_mac, 'escape') as mac from operator_sessions s`
+  expect(rows).toHaveLength(1)
+  expect(leaksIn(JSON.stringify(rows))).toEqual([])
+  const isWritten = (text: string) => text.toLowerCase().includes(Buffer.from(id).toString('hex'))
+  expect(rows.some(({ text }) => isWritten(text))).toBe(false)
+  expect((await send('DELETE', path, undefined, session, base)).status).toBe(204)
+  expect((await send('GET', path, undefined, session, base)).status).toBe(401)
 })
 
 test.each([

@@ -241,7 +241,10 @@ export class AllocationCalls implements Readonly<Record<AllocationOperationId, C
   }
 
   /** Reads the records of a name from the zone and compares them with the desired ones. Operator listener. */
-  compareNameRecords(params: Params<'compareNameRecords'>, options?: CallOptions): Promise<Result<'compareNameRecords'>> {
+  compareNameRecords(
+    params: Params<'compareNameRecords'>,
+    options?: CallOptions,
+  ): Promise<Result<'compareNameRecords'>> {
     return this.request('compareNameRecords', params, options)
   }
 
@@ -266,17 +269,26 @@ export class AllocationCalls implements Readonly<Record<AllocationOperationId, C
   }
 
   /** Lists leases of the witness that the service is configured with, or reads those of named slots. Operator listener. */
-  listWitnessLeases(params: Params<'listWitnessLeases'> = {}, options?: CallOptions): Promise<Result<'listWitnessLeases'>> {
+  listWitnessLeases(
+    params: Params<'listWitnessLeases'> = {},
+    options?: CallOptions,
+  ): Promise<Result<'listWitnessLeases'>> {
     return this.request('listWitnessLeases', params, options)
   }
 
   /** Lists the last changes of the holder of a slot, newest first. Operator listener. */
-  readWitnessHistory(params: Params<'readWitnessHistory'>, options?: CallOptions): Promise<Result<'readWitnessHistory'>> {
+  readWitnessHistory(
+    params: Params<'readWitnessHistory'>,
+    options?: CallOptions,
+  ): Promise<Result<'readWitnessHistory'>> {
     return this.request('readWitnessHistory', params, options)
   }
 
   /** Releases the lease of a dead holder, if it still has this holder and this generation. Operator listener. */
-  releaseWitnessLease(params: Params<'releaseWitnessLease'>, options?: CallOptions): Promise<Result<'releaseWitnessLease'>> {
+  releaseWitnessLease(
+    params: Params<'releaseWitnessLease'>,
+    options?: CallOptions,
+  ): Promise<Result<'releaseWitnessLease'>> {
     return this.request('releaseWitnessLease', params, options)
   }
 

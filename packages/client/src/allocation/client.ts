@@ -2,6 +2,8 @@ import {
   type ActiveAllocation,
   type Allocation,
   type BucketClaim,
+  type ChangeTopic,
+  changeEvent,
   type Deployment,
   type DeploymentEvent,
   type DeploymentHistoryEntry,
@@ -12,6 +14,7 @@ import {
   exportLine,
   type FormerRecordsResponse,
   type HistoryEntry,
+  type ListedName,
   type ReserveResponse,
 } from '@pool/contract'
 import type * as z from 'zod'
@@ -19,7 +22,7 @@ import { ClientError, NoResponseError, ProblemError, UnexpectedResponseError } f
 import type { CallOptions } from '../options.ts'
 import { createRandomId, pause } from '../timing.ts'
 import { AllocationCalls } from './calls.ts'
-import { readEvents, readLines } from './event-stream.ts'
+import { readEvents, readLines, type ServerSentEvent } from './event-stream.ts'
 import type { Params, Result, WriteOptions } from './params.ts'
 
 /** A line of a deployment's log, or its end. */
@@ -189,8 +192,37 @@ export class AllocationClient extends AllocationCalls {
    */
   async *followLogs(
     { id, lastEventId = '' }: Params<'followDeployment'>,
-    { signal, ...options }: CallOptions = {},
+    options: CallOptions = {},
   ): AsyncGenerator<LogEntry, void> {
+    const connect = (last: string, limits: CallOptions) => this.followDeployment({ id, lastEventId: last }, limits)
+    for await (const event of this.#followEvents(connect, lastEventId, options)) {
+      if (event.name === 'done') {
+        yield { kind: 'done', deployment: parseItem('followDeployment', deployment, event.data) }
+        return
+      }
+      const line = parseItem('followDeployment', deploymentEvent, event.data)
+      yield { kind: 'line', id: event.lastEventId, line }
+    }
+  }
+
+  /**
+   * Yields what has changed since the event before; at first every topic. Reconnects when the connection is lost or the
+   * service ends it, and misses nothing. `deadlineMs` limits how long it tries to connect. Operator listener.
+   */
+  async *changes(options: CallOptions = {}): AsyncGenerator<readonly ChangeTopic[], void> {
+    const connect = (last: string, limits: CallOptions) =>
+      this.followChanges(last === '' ? {} : { lastEventId: last }, limits)
+    for await (const event of this.#followEvents(connect, '', options)) {
+      yield parseItem('followChanges', changeEvent, event.data).topics
+    }
+  }
+
+  /** Yields the events of a stream, and connects again after the last of them whenever the stream ends. */
+  async *#followEvents(
+    connect: (lastEventId: string, options: CallOptions) => Promise<AsyncGenerator<Uint8Array, void>>,
+    lastEventId: string,
+    { signal, ...options }: CallOptions,
+  ): AsyncGenerator<ServerSentEvent, void> {
     let last = lastEventId
     for (let limit = MIN_RECONNECT_MS; ; limit = Math.min(limit * 2, MAX_RECONNECT_MS)) {
       const connection = new AbortController()
@@ -204,17 +236,13 @@ export class AllocationClient extends AllocationCalls {
       let isConnected = false
       try {
         signal?.throwIfAborted()
-        const stream = await this.followDeployment({ id, lastEventId: last }, { ...options, signal: connection.signal })
+        const stream = await connect(last, { ...options, signal: connection.signal })
         isConnected = true
         isAlive()
         for await (const event of readEvents(tap(stream, isAlive))) {
-          if (event.name === 'done') {
-            yield { kind: 'done', deployment: parseItem('followDeployment', deployment, event.data) }
-            return
-          }
           last = event.lastEventId
           limit = MIN_RECONNECT_MS
-          yield { kind: 'line', id: last, line: parseItem('followDeployment', deploymentEvent, event.data) }
+          yield event
         }
       } catch (error) {
         signal?.throwIfAborted()
@@ -226,6 +254,14 @@ export class AllocationClient extends AllocationCalls {
       }
       await pause(this.timing, this.timing.random() * limit, signal)
     }
+  }
+
+  /** Yields the names of a search, in its order. `limit` is the size of a page. Operator listener. */
+  names(params: Paged<'searchNames'> = {}, options?: CallOptions): AsyncGenerator<ListedName, void> {
+    return paginate(
+      cursor => this.searchNames({ limit: PAGE_SIZE, ...params, cursor }, options),
+      page => page.names,
+    )
   }
 
   /** Yields the allocations of a pool, by subdomain. Not a snapshot: each page of `limit` items, 500 by default, is one read. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { isCrossOrigin, normalizeOrigin } from './cross-origin.ts'
+import { isCrossOrigin, isSameOriginWrite, normalizeOrigin } from './cross-origin.ts'
 
 const host = 'pdm.internal:8080'
 const allowed = ['https://console.example', 'http://10.0.0.1:3000']
@@ -80,3 +80,24 @@ test.each([
   ['https://console.example?x', null],
   ['file:///x', null],
 ])('the form of %s', (origin, expected) => expect(normalizeOrigin(origin)).toBe(expected))
+
+describe('a write of a page of this origin', () => {
+  test.each<readonly [headers: { site?: string; origin?: string }, isSameOrigin: boolean]>([
+    [{ site: 'same-origin' }, true],
+    [{ site: 'same-origin', origin: `http://${host}` }, true],
+    [{ site: 'same-origin', origin: 'https://public.example' }, true],
+    [{ origin: `http://${host}` }, true],
+    [{ origin: `https://${host}` }, true],
+    [{}, false],
+    [{ site: 'none' }, false],
+    [{ site: 'same-site', origin: `http://${host}` }, false],
+    [{ site: 'cross-site', origin: `http://${host}` }, false],
+    [{ site: 'same-origin, cross-site', origin: `http://${host}` }, false],
+    [{ site: 'same-party', origin: `http://${host}` }, false],
+    [{ origin: 'https://console.example' }, false],
+    [{ origin: 'null' }, false],
+    [{ origin: '' }, false],
+  ])('%j: %s', ({ site, origin }, isSameOrigin) => {
+    expect(isSameOriginWrite({ secFetchSite: site, origin, host })).toBe(isSameOrigin)
+  })
+})

@@ -39,3 +39,13 @@ export const isCrossOrigin = (
   const isKnown = sites.length > 0 && sites.every(site => site === 'same-origin' || site === 'none')
   return !isKnown && origin !== undefined && !isSameHost(origin, host)
 }
+
+/**
+ * Whether a browser says that a page of this very origin sent a request that changes something. Every browser sends `Origin`
+ * with it. `Sec-Fetch-Site`, which it sends to a host with TLS or a loopback name, decides also behind a gate that changes
+ * `Host`.
+ */
+export const isSameOriginWrite = ({ secFetchSite, origin, host }: OriginHeaders): boolean =>
+  secFetchSite === undefined
+    ? origin !== undefined && isSameHost(origin, host)
+    : secFetchSite.toLowerCase() === 'same-origin'

@@ -29,7 +29,7 @@ import { RETRY_AFTER_S, sendError } from '../errors.ts'
 import type { HttpEnv } from '../types.ts'
 import { getCaller, getPoolDomain, parseWrite, readJson, validate, validateJson } from '../validate.ts'
 
-const toPlannedChange = (subdomain: string, change: RecordChange): PlannedChange => {
+export const toPlannedChange = (subdomain: string, change: RecordChange): PlannedChange => {
   if (change.kind === 'delete') return { subdomain, action: 'delete', name: change.name, type: change.type }
   const { name, type, ttl, values } = change.set
   return { subdomain, action: 'upsert', name, type, ttl, values: [...values] }

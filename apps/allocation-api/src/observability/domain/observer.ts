@@ -14,6 +14,7 @@ export type ErrorEvent =
   | 'deployment lease renewal failed'
   | 'checks at the start failed'
   | 'metrics source unavailable'
+  | 'storing a sample failed'
 
 export interface MigrationLabel {
   readonly version: number

@@ -1,0 +1,224 @@
+import type { ListedName, NamesQuery } from '@pool/contract'
+import type { Sql } from '@pool/database/client'
+import { withTimeout } from '@pool/database/with-timeout'
+import type { PendingQuery, Row } from 'postgres'
+import { toDnsState } from '../reconciler/domain/status.ts'
+import {
+  chooseNameOrder,
+  formatNamePosition,
+  type NameFilter,
+  type NameOrder,
+  type NamePosition,
+  parseNamePosition,
+  type TextRange,
+  toNameFilter,
+} from './domain/name-filter.ts'
+import { allocationSql } from './sql.ts'
+
+type Fragment = PendingQuery<Row[]>
+
+/** A row as JSON. */
+export interface FoundRow {
+  readonly poolDomain: string
+  readonly subdomain: string
+  /** Null: the name is free. */
+  readonly heldState: Exclude<ListedName['state'], 'free'> | null
+  readonly reservedAt: string | null
+  readonly createdBy: string | null
+  readonly expiresAt: string | null
+  readonly availableAt: string | null
+  readonly loadBalancerIP: string | null
+  readonly committedAt: string | null
+  /** Null: no row in dns_names. */
+  readonly version: number | null
+  readonly appliedVersion: number | null
+  readonly lastError: string | null
+}
+
+export type SearchOutcome =
+  | { readonly kind: 'found'; readonly names: readonly ListedName[]; readonly next: string | null }
+  | { readonly kind: 'invalid-cursor' }
+
+const DEFAULT_LIMIT = 100
+
+/** Rows of an index that one page reads, so that a search of which few names meet every condition takes bounded time. */
+const MAX_SCANNED = 5_000
+
+/** Pools that one page reads one after the other. */
+const MAX_POOLS = 20
+
+const toIso = (at: string): string => new Date(at).toISOString()
+
+/** `allocation` of a row of `heldColumns`, as on the wire. */
+export const toListedName = (row: FoundRow): ListedName => {
+  const { poolDomain, subdomain, heldState, version, appliedVersion, lastError } = row
+  const status = version === null ? null : { version, appliedVersion: appliedVersion ?? 0, lastError }
+  const dns = status === null && heldState !== 'active' ? {} : { dns: toDnsState(status) }
+  if (heldState === null || row.reservedAt === null) return { poolDomain, subdomain, state: 'free', ...dns }
+  const { expiresAt, availableAt, loadBalancerIP, committedAt } = row
+  return {
+    poolDomain,
+    subdomain,
+    state: heldState,
+    reservedAt: toIso(row.reservedAt),
+    createdBy: row.createdBy ?? '',
+    ...(heldState === 'reserved' && expiresAt ? { expiresAt: toIso(expiresAt) } : {}),
+    ...(heldState === 'cooling-off' && availableAt ? { availableAt: toIso(availableAt) } : {}),
+    ...(heldState === 'active' && loadBalancerIP ? { loadBalancerIP } : {}),
+    ...(committedAt && heldState !== 'reserved' ? { committedAt: toIso(committedAt) } : {}),
+    ...(heldState === 'reserved' ? {} : dns),
+  }
+}
+
+/** The columns of a `FoundRow` from pool_allocations `a` left joined with dns_names `d`. */
+export const foundColumns = (sql: Sql) => {
+  const { columns, isLive, isCoolingOff, freeAt } = allocationSql(sql)
+  return {
+    heldState: sql`case
+      when a.state = 'pool' then null
+      when ${isLive} then a.state
+      when a.lineage_id is not null then 'held'
+      when ${isCoolingOff} then 'cooling-off'
+    end`,
+    columns: sql`${columns}, ${freeAt} as "availableAt",
+      d.version, d.applied_version as "appliedVersion", d.last_error as "lastError"`,
+  }
+}
+
+/** One page of one index. `last`: the keys of the last row that was read; null if no row of the index follows. */
+interface IndexPage {
+  readonly rows: readonly FoundRow[]
+  readonly last: readonly string[] | null
+}
+
+export type NameSearch = ReturnType<typeof createNameSearch>
+
+/** The search of operators over the pools that `listPools` returns. */
+export const createNameSearch = (
+  sql: Sql,
+  { timeoutMs, listPools }: { readonly timeoutMs: number; readonly listPools: () => readonly string[] },
+) => {
+  const { heldState, columns } = foundColumns(sql)
+
+  const isIn = (column: Fragment, range: TextRange | null): Fragment => {
+    if (range === null) return sql``
+    return range.to === null
+      ? sql`and ${column} >= ${range.from}`
+      : sql`and ${column} >= ${range.from} and ${column} < ${range.to}`
+  }
+  const hasAddress = (column: Fragment, address: NameFilter['address']): Fragment =>
+    address === null ? sql`` : sql`and ${column} between ${address.first}::text::inet and ${address.last}::text::inet`
+  const hasDns = (dns: NameFilter['dns']): Fragment => {
+    if (dns === null) return sql``
+    if (dns === 'published') {
+      return sql`and a.state = 'active' and (d.version is null or d.applied_version >= d.version)`
+    }
+    return sql`and d.applied_version < d.version and (d.last_error is null) = ${dns === 'pending'}`
+  }
+
+  /** What an index has, from its table `t`. `lead`: the column before the pool and the name. */
+  const toIndex = (filter: NameFilter, order: NameOrder, pool: string) => {
+    const allocations = { table: sql`pool_allocations`, pool: sql`t.pool_domain`, lead: null }
+    const indexes = {
+      name: { ...allocations, where: sql`t.pool_domain = ${pool} ${isIn(sql`t.subdomain`, filter.subdomain)}` },
+      'not-active': { ...allocations, where: sql`t.state <> 'active'` },
+      address: {
+        ...allocations,
+        lead: sql`t.load_balancer_ip`,
+        where: sql`t.state = 'active' ${hasAddress(sql`t.load_balancer_ip`, filter.address)}`,
+      },
+      creator: {
+        ...allocations,
+        lead: sql`(t.created_by collate "C")`,
+        where: sql`t.state <> 'pool' ${isIn(sql`t.created_by collate "C"`, filter.createdBy)}`,
+      },
+      unpublished: {
+        table: sql`dns_names`,
+        pool: sql`t.zone`,
+        lead: null,
+        where: sql`t.applied_version < t.version`,
+      },
+    }
+    return indexes[order]
+  }
+
+  /**
+   * Reads at most `MAX_SCANNED` rows of an index. Most pages read few, because the server stops at the `limit`. A row of the
+   * index has the columns `lead`, `pool` and `sub`.
+   */
+  const readPage = async (
+    filter: NameFilter,
+    order: NameOrder,
+    { pool, after, limit }: { readonly pool: string; readonly after: readonly string[] | null; readonly limit: number },
+  ): Promise<IndexPage> => {
+    const index = toIndex(filter, order, pool)
+    const { lead } = index
+    const keys = lead ? sql`${lead}, ${index.pool}, t.subdomain` : sql`${index.pool}, t.subdomain`
+    const [first = '', second = '', third = ''] = after ?? []
+    const leadValue = order === 'address' ? sql`${first}::text::inet` : sql`${first}`
+    const position = lead ? sql`${leadValue}, ${second}, ${third}` : sql`${first}, ${second}`
+    const scanned = sql`
+      select ${lead ? sql`${lead} as lead,` : sql``} ${index.pool} as pool, t.subdomain as sub
+      from ${index.table} t where ${index.where} ${after ? sql`and (${keys}) > (${position})` : sql``}
+      order by ${keys} limit ${MAX_SCANNED}`
+    const sorted = lead ? sql`s.lead, s.pool, s.sub` : sql`s.pool, s.sub`
+    const leadText = order === 'address' ? sql`host(s.lead),` : sql`s.lead,`
+    const texts = sql`jsonb_build_array(${lead ? leadText : sql``} s.pool, s.sub)`
+    const [row] = await withTimeout(
+      sql<{ rows: FoundRow[]; last: string[] | null }[]>`
+        with page as materialized (
+          select s.pool, s.sub, ${columns}, ${heldState} as "heldState", ${texts} as keys,
+            row_number() over (order by ${sorted}) as position
+          from (${scanned}) s
+          left join lateral (
+            select * from pool_allocations where pool_domain = s.pool and subdomain = s.sub limit 1) a on true
+          left join lateral (
+            select version, applied_version, last_error from dns_names
+            where zone = s.pool and subdomain = s.sub limit 1) d on true
+          where ${order === 'unpublished' ? sql`true` : sql`${heldState} is not null`}
+            and s.pool in (select jsonb_array_elements_text(${sql.json([...filter.pools])}))
+            ${isIn(sql`s.sub`, filter.subdomain)} ${isIn(sql`a.created_by collate "C"`, filter.createdBy)}
+            ${hasAddress(sql`a.load_balancer_ip`, filter.address)} ${hasDns(filter.dns)}
+            ${filter.state ? sql`and ${heldState} = ${filter.state}` : sql``}
+          order by ${sorted} limit ${limit}
+        )
+        select coalesce((select jsonb_agg(
+            to_jsonb(page) || jsonb_build_object('poolDomain', pool, 'subdomain', sub) order by position) from page), '[]') as rows,
+          case when (select count(*) from page) < ${limit}
+            then (select ${texts} from (${scanned}) s order by ${sorted} offset ${MAX_SCANNED - 1} limit 1)
+            else (select keys from page order by position desc limit 1) end as last`,
+      timeoutMs,
+    )
+    return { rows: row?.rows ?? [], last: row?.last ?? null }
+  }
+
+  /** Pages of the primary key, pool after pool. */
+  const readPools = async (filter: NameFilter, start: NamePosition | null, limit: number): Promise<IndexPage> => {
+    const [startPool = ''] = start?.keys ?? []
+    const pools = filter.pools.filter(pool => pool >= startPool)
+    const rows: FoundRow[] = []
+    for (const [i, pool] of pools.entries()) {
+      if (i === MAX_POOLS) return { rows, last: [pool, ''] }
+      const after = start !== null && pool === startPool ? start.keys : null
+      const page = await readPage(filter, 'name', { pool, after, limit: limit - rows.length })
+      rows.push(...page.rows)
+      if (page.last) return { rows, last: page.last }
+    }
+    return { rows, last: null }
+  }
+
+  return async (query: NamesQuery): Promise<SearchOutcome> => {
+    const filter = toNameFilter(query, listPools().toSorted())
+    if (!filter) return { kind: 'found', names: [], next: null }
+    const order = chooseNameOrder(filter)
+    const start = query.cursor === undefined ? null : parseNamePosition(query.cursor, order)
+    if (query.cursor !== undefined && !start) return { kind: 'invalid-cursor' }
+    const limit = query.limit ?? DEFAULT_LIMIT
+    const { rows, last } =
+      order === 'name'
+        ? await readPools(filter, start, limit)
+        : await readPage(filter, order, { pool: '', after: start?.keys ?? null, limit })
+    const next = last && formatNamePosition({ order, keys: last })
+    return { kind: 'found', names: rows.map(toListedName), next }
+  }
+}

@@ -1,0 +1,46 @@
+import type { Context } from 'hono'
+import { createMiddleware } from 'hono/factory'
+import { EXPIRED_SESSION_COOKIES, parseSessionCookie } from '../operator/domain/session.ts'
+import type { OperatorSessions } from '../operator/sessions.ts'
+import { requireOperatorToken } from './bearer-auth.ts'
+import { CONSOLE_PATH } from './console-files.ts'
+import { isSameOriginWrite } from './domain/cross-origin.ts'
+import { sendError } from './errors.ts'
+import type { HttpEnv } from './types.ts'
+
+export const SESSION_PATH = '/api/v1/session'
+
+const NOT_SAME_ORIGIN =
+  'With a session, only pages of this origin can change something; use Authorization: Bearer <token> outside of a browser.'
+
+/** What a browser needs before it has a session. The files of the console contain no data. */
+const isPublic = (method: string, path: string): boolean =>
+  path === SESSION_PATH ? method === 'POST' : path === CONSOLE_PATH || path.startsWith(`${CONSOLE_PATH}/`)
+
+/**
+ * Requires an operator token, or a session in a cookie. A browser sends the cookie by itself, so with it a request that
+ * changes something must come from a page of this origin. A request with both is decided by its token.
+ */
+export const requireOperator = (tokens: readonly string[], sessions: Pick<OperatorSessions, 'find'>) => {
+  const requireToken = requireOperatorToken(tokens)
+  return createMiddleware<HttpEnv>(async (c, next) => {
+    if (isPublic(c.req.method, c.req.path)) return next()
+    const id = c.req.header('Authorization') === undefined ? parseSessionCookie(c.req.header('Cookie')) : null
+    if (id === null) return requireToken(c as Context, next)
+    const { method } = c.req
+    const headers = {
+      secFetchSite: c.req.header('Sec-Fetch-Site'),
+      origin: c.req.header('Origin'),
+      host: c.req.header('Host'),
+    }
+    const isRead = method === 'GET' || method === 'HEAD'
+    if (!isRead && !isSameOriginWrite(headers)) return sendError(c, { kind: 'forbidden', detail: NOT_SAME_ORIGIN })
+    const session = await sessions.find(id)
+    if (!session) {
+      for (const cookie of EXPIRED_SESSION_COOKIES) c.header('Set-Cookie', cookie, { append: true })
+      return sendError(c, { kind: 'unauthorized', detail: 'The session has ended; sign in again.' })
+    }
+    c.set('session', { id, ...session })
+    return next()
+  })
+}

@@ -1,0 +1,158 @@
+import {
+  overviewQuery,
+  type ServiceSettings,
+  witnessHistoryQuery,
+  witnessLeasesQuery,
+  witnessReleaseRequest,
+  type ZonesResponse,
+} from '@pool/contract'
+import { type Context, Hono } from 'hono'
+import type { Pools } from '../../naming/naming.ts'
+import { type ChangeState, diffChanges, formatEventId, parseEventId } from '../../operator/domain/change.ts'
+import type { Samples } from '../../operator/samples.ts'
+import type { Witness, WitnessFailure } from '../../operator/witness.ts'
+import type { Reconciler } from '../../reconciler/reconciler.ts'
+import { RETRY_AFTER_S, sendError } from '../errors.ts'
+import { IDLE_COMMENT, RETRY_FIELD, type StreamLimiter, sendStream } from '../streams.ts'
+import type { HttpEnv, OnStreamError } from '../types.ts'
+import { validate, validateJson } from '../validate.ts'
+
+export interface OperatorView {
+  readonly settings: () => ServiceSettings
+  readonly pools: () => Pools
+  readonly reconciler: Pick<Reconciler, 'listZoneStatuses' | 'isCircuitOpen'>
+  readonly readOverview: Samples['readOverview']
+  readonly readChanges: () => Promise<ChangeState>
+  /** Null: none is configured. */
+  readonly witness: Witness | null
+  /** Resolves after `ms`, or when the signal aborts. */
+  readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>
+}
+
+/** How often a stream of changes looks for them. */
+const POLL_MS = 1_000
+/** Polls without a change after which a comment keeps the connection open. */
+const IDLE_POLLS = 15
+/** Polls after which a stream ends, so that a session that has ended does not keep it. */
+const MAX_POLLS = 300
+
+async function* toChangeText(
+  { readChanges, sleep }: Pick<OperatorView, 'readChanges' | 'sleep'>,
+  first: ChangeState,
+  known: ChangeState | null,
+  signal: AbortSignal,
+): AsyncGenerator<string, void, void> {
+  yield RETRY_FIELD
+  let current = first
+  let topics = diffChanges(known, current)
+  let idlePolls = 0
+  for (let polls = 0; polls < MAX_POLLS && !signal.aborted; polls += 1) {
+    if (topics.length > 0) {
+      const data = JSON.stringify({ topics })
+      yield `id: ${formatEventId(current)}\ndata: ${data}\n\n`
+      idlePolls = 0
+    } else if (idlePolls === IDLE_POLLS) {
+      yield IDLE_COMMENT
+      idlePolls = 0
+    }
+    await sleep(POLL_MS, signal)
+    // While the database is unavailable, nothing can be read anyway.
+    const next = await readChanges().catch(() => current)
+    topics = diffChanges(current, next)
+    current = next
+    idlePolls += 1
+  }
+}
+
+const toZone = (
+  { managed, draining }: Pools,
+  row: Awaited<ReturnType<Reconciler['listZoneStatuses']>>[number],
+): ZonesResponse['zones'][number] => {
+  const { zone, pendingNames, oldestPendingAt, stopCause, stoppedAt, syncedAt, driftCheckedAt, nextDriftCheckAt } = row
+  return {
+    zone,
+    status: managed.includes(zone) ? 'managed' : draining.includes(zone) ? 'draining' : 'former',
+    pendingNames,
+    ...(oldestPendingAt ? { oldestPendingAt: oldestPendingAt.toISOString() } : {}),
+    failing: Object.entries(row.failing).map(([cause, names]) => ({ cause, names })),
+    ...(stopCause ? { stopped: stopCause } : {}),
+    ...(stoppedAt ? { stoppedAt: stoppedAt.toISOString() } : {}),
+    ...(syncedAt ? { syncedAt: syncedAt.toISOString() } : {}),
+    ...(driftCheckedAt ? { driftCheckedAt: driftCheckedAt.toISOString() } : {}),
+    ...(nextDriftCheckAt ? { nextDriftCheckAt: nextDriftCheckAt.toISOString() } : {}),
+  }
+}
+
+const EVENT_STREAM_HEADERS = {
+  'Content-Type': 'text/event-stream',
+  'Cache-Control': 'no-cache',
+  'X-Accel-Buffering': 'no',
+}
+
+/** What operators see of the whole installation. */
+export const operatorViewRoutes = (view: OperatorView, streams: StreamLimiter, onStreamError: OnStreamError) =>
+  new Hono<HttpEnv>()
+    .get('/settings', c => c.json(view.settings(), 200))
+    .get('/zones', async c => {
+      const settings = view.settings()
+      const zones = await view.reconciler.listZoneStatuses()
+      const body: ZonesResponse = {
+        provider: {
+          kind: settings.dnsProvider,
+          writesZones: settings.writesZones,
+          circuitOpen: view.reconciler.isCircuitOpen(),
+        },
+        zones: zones.map(row => toZone(view.pools(), row)),
+      }
+      return c.json(body, 200)
+    })
+    .get('/overview', validate('query', overviewQuery), async c =>
+      c.json(await view.readOverview(c.req.valid('query')), 200),
+    )
+    .get('/changes', async c => {
+      const permit = streams.acquire()
+      if (!permit) return sendError(c, { kind: 'too-many-readers', retryAfterSeconds: RETRY_AFTER_S })
+      try {
+        const first = await view.readChanges()
+        const known = parseEventId(c.req.header('Last-Event-ID'))
+        const text = toChangeText(view, first, known, permit.signal)
+        return sendStream(c, text, permit, onStreamError, EVENT_STREAM_HEADERS)
+      } catch (error) {
+        permit.release()
+        throw error
+      }
+    })
+
+const NO_WITNESS = 'No lease witness is configured; set PDM_WITNESS_URL and PDM_WITNESS_TOKEN.'
+
+const sendFailure = (c: Context<HttpEnv>, failure: WitnessFailure) =>
+  sendError(c, {
+    ...failure,
+    ...(failure.kind === 'witness-unavailable' ? { retryAfterSeconds: RETRY_AFTER_S } : {}),
+  })
+
+/** The few requests to the lease witness that operators need. */
+export const leaseRoutes = (witness: Witness | null) => {
+  const app = new Hono<HttpEnv>().use(async (c, next) =>
+    witness ? next() : sendError(c, { kind: 'not-found', detail: NO_WITNESS }),
+  )
+  const requireWitness = (): Witness => {
+    if (!witness) throw new Error('no witness')
+    return witness
+  }
+  return app
+    .get('/', validate('query', witnessLeasesQuery, sendError, { lists: ['slot'] }), async c => {
+      const outcome = await requireWitness().list(c.req.valid('query'))
+      return outcome.kind === 'done' ? c.json(outcome.value, 200) : sendFailure(c, outcome)
+    })
+    .get('/history', validate('query', witnessHistoryQuery), async c => {
+      const outcome = await requireWitness().history(c.req.valid('query').slot)
+      return outcome.kind === 'done' ? c.json(outcome.value, 200) : sendFailure(c, outcome)
+    })
+    .post('/release', validateJson(witnessReleaseRequest), async c => {
+      const outcome = await requireWitness().release(c.req.valid('json'))
+      if (outcome.kind !== 'done') return sendFailure(c, outcome)
+      c.set('outcome', 'released')
+      return c.body(null, 204)
+    })
+}

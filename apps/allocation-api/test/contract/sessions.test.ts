@@ -1,0 +1,207 @@
+import { randomBytes } from 'node:crypto'
+import { afterAll, beforeEach, describe, expect, test } from 'vitest'
+import { type ApiResponse, startApi } from '../support/api.ts'
+import { createContractCall, poolPath, startTestService } from '../support/service.ts'
+
+const env = {
+  PDM_OPERATOR_TOKENS: 'first-token,second-token',
+  PDM_VALIDATION_ATTEMPTS: '10000',
+  PDM_SWEEPER_INTERVAL: '1h',
+}
+const { api, database } = await startTestService(env)
+/** A replica without the first token, whose limit is one attempt. */
+const other = await startApi(database.url, {
+  ...env,
+  PDM_OPERATOR_TOKENS: 'second-token',
+  PDM_VALIDATION_ATTEMPTS: '1',
+  PDM_TRUSTED_PROXIES: '127.0.0.0/8, ::1',
+})
+afterAll(() => other.process.stop())
+
+const url = api.operatorUrl ?? ''
+const call = createContractCall(url)
+const callOther = createContractCall(other.operatorUrl ?? '')
+const origin = { Origin: url }
+const SESSION = '/api/v1/session'
+
+const signIn = (token: unknown, headers: Record<string, string> = origin) => call('POST', SESSION, { token }, headers)
+const getCookies = ({ headers }: ApiResponse) => headers.getSetCookie()
+const toCookie = (response: ApiResponse) => ({ Cookie: getCookies(response)[0]?.split(';')[0] ?? '' })
+const start = async (token = 'first-token') => toCookie(await signIn(token))
+const list = (headers: Record<string, string>) => call('GET', `${poolPath}/list`, undefined, headers)
+
+beforeEach(() => database.sql`delete from operator_sessions`)
+
+describe('sign-in', () => {
+  test('exchanges a token for a cookie that scripts cannot read', async () => {
+    const response = await signIn('first-token')
+    expect(response.status).toBe(201)
+    expect(getCookies(response)).toEqual([
+      expect.stringMatching(/^pool-session=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict$/),
+    ])
+    expect(response.headers.get('cache-control')).toBe('no-store')
+    const { createdAt, expiresAt, idleSeconds } = response.body
+    expect([Date.parse(expiresAt) - Date.parse(createdAt), idleSeconds]).toEqual([12 * 3_600_000, 1_800])
+  })
+
+  test('behind TLS, the cookie is Secure and has the prefix __Host-', async () => {
+    const { host } = new URL(url)
+    expect(getCookies(await signIn('first-token', { Origin: `https://${host}` }))).toEqual([
+      expect.stringMatching(/^__Host-pool-session=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict; Secure$/),
+    ])
+  })
+
+  test.each([
+    ['another token', 'third-token', 401, 'unauthorized'],
+    ['the beginning of a token', 'first', 401, 'unauthorized'],
+    ['both tokens', 'first-token,second-token', 401, 'unauthorized'],
+    ['no token', undefined, 422, 'missing-token'],
+    ['an empty token', '', 422, 'missing-token'],
+    ['a number', 7, 422, 'missing-token'],
+  ])('with %s it is %i', async (_, token, status, error) => {
+    const response = await signIn(token)
+    expect([response.status, response.body.error]).toEqual([status, error])
+    expect(getCookies(response)).toEqual([])
+  })
+
+  test.each([
+    ['cross-site', { 'Sec-Fetch-Site': 'cross-site', Origin: 'https://evil.example' }],
+    ['same-site', { 'Sec-Fetch-Site': 'same-site' }],
+    ['another Origin', { Origin: 'https://evil.example' }],
+  ])('a page of another origin cannot sign in: %s', async (_, headers) => {
+    expect((await signIn('first-token', headers)).status).toBe(403)
+  })
+
+  test('the attempts of each client are limited', async () => {
+    const attempt = (address: string) => callOther('POST', SESSION, { token: 'wrong' }, { 'X-Forwarded-For': address })
+    expect((await attempt('192.0.2.1')).status).toBe(401)
+    const limited = await attempt('192.0.2.1')
+    expect([limited.status, limited.body.error]).toEqual([429, 'too-many-attempts'])
+    expect(Number(limited.headers.get('retry-after'))).toBeGreaterThan(0)
+    expect((await attempt('192.0.2.2')).status).toBe(401)
+  })
+})
+
+describe('a session', () => {
+  test('replaces the token, on every replica', async () => {
+    const cookie = await start('second-token')
+    expect((await list(cookie)).status).toBe(200)
+    expect((await callOther('GET', `${poolPath}/list`, undefined, cookie)).status).toBe(200)
+    expect((await callOther('GET', SESSION, undefined, cookie)).body).toHaveProperty('expiresAt')
+  })
+
+  test('ends when its token is removed from the configuration', async () => {
+    const cookie = await start('first-token')
+    expect((await list(cookie)).status).toBe(200)
+    expect((await callOther('GET', SESSION, undefined, cookie)).status).toBe(401)
+  })
+
+  test('ends with sign-out, on every replica', async () => {
+    const cookie = await start('second-token')
+    const end = await callOther('DELETE', SESSION, undefined, { ...cookie, Origin: other.operatorUrl ?? '' })
+    expect(end.status).toBe(204)
+    expect(getCookies(end)).toEqual([
+      expect.stringMatching(/^__Host-pool-session=; .*Max-Age=0$/),
+      expect.stringMatching(/^pool-session=; .*Max-Age=0$/),
+    ])
+    expect((await list(cookie)).status).toBe(401)
+  })
+
+  test.each([
+    ['30 minutes without a request', { last_used_at: '30 minutes' }],
+    ['12 hours', { created_at: '12 hours' }],
+  ])('ends after %s', async (_, ages) => {
+    const cookie = await start()
+    for (const [column, age] of Object.entries(ages)) {
+      await database.sql`update operator_sessions set ${database.sql(column)} = now() - ${age}::interval + interval '1 minute'`
+      expect((await list(cookie)).status).toBe(200)
+      await database.sql`update operator_sessions set ${database.sql(column)} = now() - ${age}::interval - interval '1 second'`
+    }
+    expect((await list(cookie)).status).toBe(401)
+  })
+
+  test('is prolonged by a request', async () => {
+    const cookie = await start()
+    await database.sql`update operator_sessions set last_used_at = now() - interval '29 minutes'`
+    expect((await list(cookie)).status).toBe(200)
+    const [row] =
+      await database.sql`select now() - last_used_at < interval '1 minute' as "isRecent" from operator_sessions`
+    expect(row?.isRecent).toBe(true)
+  })
+
+  test('is stored without its id and without its token', async () => {
+    const { Cookie } = await start()
+    const id = Cookie.slice('pool-session='.length)
+    const rows =
+      await database.sql`select operator_sessions::text as text, encode(id_hash, 'escape') as hash from operator_sessions`
+    expect(rows).toHaveLength(1)
+    const text = JSON.stringify(rows)
+    for (const secret of [
+      id,
+      Buffer.from(id, 'base64url').toString('hex'),
+      Buffer.from(id).toString('hex'),
+      'first-token',
+    ]) {
+      expect(text).not.toContain(secret)
+    }
+  })
+
+  test.each([
+    ['an unknown id', () => `pool-session=${randomBytes(32).toString('base64url')}`],
+    ['an id of another form', () => 'pool-session=../../etc'],
+    ['an empty cookie', () => 'pool-session='],
+  ])('%s is 401', async (_, toHeader) => {
+    expect((await list({ Cookie: toHeader() })).status).toBe(401)
+  })
+
+  test('its id is not a bearer token, and not accepted in the query', async () => {
+    const { Cookie } = await start()
+    const id = Cookie.slice('pool-session='.length)
+    expect((await list({ Authorization: `Bearer ${id}` })).status).toBe(401)
+    expect((await call('GET', `${poolPath}/list?pool-session=${id}`)).status).toBe(401)
+  })
+
+  test('a request with a token is decided by its token', async () => {
+    const cookie = await start()
+    expect((await list({ ...cookie, Authorization: 'Bearer wrong' })).status).toBe(401)
+    expect((await call('GET', SESSION, undefined, { ...cookie, Authorization: 'Bearer first-token' })).status).toBe(404)
+  })
+
+  test('the in-cluster listener has no sessions', async () => {
+    expect((await api.call('POST', SESSION, { token: 'first-token' })).status).toBe(404)
+    expect((await api.call('GET', '/console')).status).toBe(404)
+  })
+})
+
+describe('a write with a session', () => {
+  const reserve = (subdomain: string, headers: Record<string, string>) =>
+    call('POST', `${poolPath}/reserve`, { subdomain }, headers)
+
+  test.each([
+    ['the origin of the console', { Origin: url }],
+    ['Sec-Fetch-Site: same-origin', { 'Sec-Fetch-Site': 'same-origin' }],
+    ['both', { 'Sec-Fetch-Site': 'same-origin', Origin: url }],
+  ])('is accepted with %s', async (name, headers) => {
+    const cookie = await start()
+    expect((await reserve(`ok${name.length}`, { ...cookie, ...headers })).status).toBe(201)
+  })
+
+  test.each([
+    ['without either header', {}],
+    ['from another origin', { Origin: 'https://evil.example' }],
+    ['from a sandboxed page', { Origin: 'null' }],
+    ['from another port of this host', { Origin: 'http://127.0.0.1:1' }],
+    ['cross-site', { 'Sec-Fetch-Site': 'cross-site', Origin: url }],
+    ['same-site', { 'Sec-Fetch-Site': 'same-site', Origin: url }],
+    ['typed into the address bar', { 'Sec-Fetch-Site': 'none' }],
+    ['with a repeated header', { 'Sec-Fetch-Site': 'same-origin, cross-site', Origin: url }],
+  ])('is rejected %s', async (_, headers) => {
+    const cookie = await start()
+    const response = await reserve('intruder', { ...cookie, ...headers })
+    expect([response.status, response.body.error]).toEqual([403, 'forbidden'])
+    const check = await call('GET', `${poolPath}/check?sub=intruder`, undefined, {
+      Authorization: 'Bearer first-token',
+    })
+    expect(check.body.available).toBe(true)
+  })
+})
