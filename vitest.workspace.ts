@@ -212,6 +212,15 @@ export default defineConfig({
           exclude: longProofsIn('cli'),
         },
       },
+      {
+        test: {
+          ...shared,
+          name: 'operator-console',
+          root: './apps/console',
+          include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
+          exclude: longProofsIn('console'),
+        },
+      },
       { test: { ...shared, name: 'openapi', root: './packages/openapi', include: ['test/**/*.test.ts'] } },
       {
         test: {

@@ -7,6 +7,7 @@
 
 const api = 'apps/allocation-api/src/'
 const witness = 'apps/lease-witness/src/'
+const operatorConsole = 'apps/console/src/'
 const database = 'packages/database/src/'
 const environment = 'packages/node-service/src/env.ts'
 /** Without I/O. */
@@ -191,9 +192,38 @@ export const layers = [
     imports: ['contract'],
     packages: [],
   },
+  { name: 'console-domain', root: operatorConsole, folders: ['domain/'], imports: ['contract'], packages: ['zod'] },
+  {
+    name: 'console-api',
+    root: operatorConsole,
+    folders: ['api/'],
+    imports: ['console-domain', 'contract'],
+    packages: ['packages/client/src/', 'preact'],
+  },
+  {
+    name: 'console-ui',
+    root: operatorConsole,
+    folders: ['ui/'],
+    imports: ['console-domain', 'console-api'],
+    types: ['contract'],
+    packages: ['@tanstack/.+', 'preact', 'uplot'],
+  },
+  {
+    name: 'console-pages',
+    root: operatorConsole,
+    folders: ['pages/'],
+    imports: ['console-domain', 'console-api', 'console-ui', 'contract'],
+    packages: ['packages/client/src/', 'preact'],
+  },
+  {
+    name: 'console-main',
+    root: operatorConsole,
+    folders: ['main.tsx', 'app.tsx', 'validation.ts', 'styles/'],
+    imports: null,
+  },
 ]
 
-const toPattern = text => text.replace('**/', '.+/').replace(/\.ts$/, '\\.ts$')
+const toPattern = text => text.replace('**/', '.+/').replace(/\.(tsx?)$/, '\\.$1$')
 
 /** The patterns of the paths that belong to a layer, without the folders that another layer has inside its folders. */
 export const toPathPatterns = ({ root, folders }) =>

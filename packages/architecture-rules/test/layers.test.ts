@@ -9,9 +9,9 @@ import { type Layer, layers, toPathPatterns } from '../layers.mjs'
 const root = fileURLToPath(new URL('../../..', import.meta.url))
 const PLUGIN = './packages/architecture-rules/no-async-in-domain.grit'
 /** The layers of pure functions. */
-const PURE = ['contract', 'api-domain', 'lease-domain', 'client-domain']
+const PURE = ['contract', 'api-domain', 'lease-domain', 'client-domain', 'console-domain']
 
-const sources = globSync(['apps/*/src/**/*.ts', 'packages/{contract,client}/src/**/*.ts'], { cwd: root }).filter(
+const sources = globSync(['apps/*/src/**/*.{ts,tsx}', 'packages/{contract,client}/src/**/*.ts'], { cwd: root }).filter(
   file => !file.endsWith('.test.ts'),
 )
 const findLayer = (file: string): Layer | undefined =>

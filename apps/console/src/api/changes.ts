@@ -1,0 +1,66 @@
+import type { ChangeTopic } from '@pool/contract'
+import { changeEvent } from '@pool/contract'
+
+export type ConnectionState = 'connecting' | 'connected' | 'lost'
+
+type TopicListener = (topics: readonly ChangeTopic[]) => void
+type StateListener = (state: ConnectionState) => void
+
+const RECONNECT_MS = 3_000
+
+const topicListeners = new Set<TopicListener>()
+const stateListeners = new Set<StateListener>()
+let source: EventSource | null = null
+let timer: ReturnType<typeof setTimeout> | undefined
+let state: ConnectionState = 'connecting'
+
+const setState = (next: ConnectionState): void => {
+  if (state === next) return
+  state = next
+  for (const listener of stateListeners) listener(next)
+}
+
+const connect = (): void => {
+  source = new EventSource('/api/v1/changes')
+  source.onopen = () => setState('connected')
+  source.onmessage = ({ data }: MessageEvent<string>) => {
+    const parsed = changeEvent.safeParse(parseJson(data))
+    if (parsed.success) for (const listener of topicListeners) listener(parsed.data.topics)
+  }
+  source.onerror = () => {
+    setState('lost')
+    // After an error response, an EventSource does not reconnect.
+    if (source?.readyState === EventSource.CLOSED) timer = setTimeout(connect, RECONNECT_MS)
+  }
+}
+
+const parseJson = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** Follows the changes of the service until `stopChanges`. A page reads again what an event names. */
+export const startChanges = (): void => {
+  if (source === null) connect()
+}
+
+export const stopChanges = (): void => {
+  clearTimeout(timer)
+  source?.close()
+  source = null
+  setState('connecting')
+}
+
+export const onChange = (listener: TopicListener): (() => void) => {
+  topicListeners.add(listener)
+  return () => void topicListeners.delete(listener)
+}
+
+export const onConnectionState = (listener: StateListener): (() => void) => {
+  stateListeners.add(listener)
+  listener(state)
+  return () => void stateListeners.delete(listener)
+}

@@ -1,0 +1,61 @@
+import { ClientError, DeadlineError, NoResponseError, ProblemError, UnexpectedResponseError } from '@pool/client'
+
+/** An error for people: what is wrong, and what to do. */
+export interface ErrorText {
+  readonly title: string
+  readonly advice: string
+  /** Find it in the log of the service; empty if there is none. */
+  readonly requestId: string
+}
+
+const retryAdvice = (seconds: number | undefined): string =>
+  seconds === undefined ? 'Try again.' : `Try again in ${Math.ceil(seconds)} s.`
+
+const adviceByCode: Readonly<Record<string, string>> = {
+  'dns-unavailable':
+    'The DNS provider did not respond, or another replica is writing the zone. The service retries by itself; see the zone for the reason.',
+  'database-unavailable':
+    'The database does not respond. The runbook is docs/runbooks/allocation-api-database-unavailable.md.',
+  'database-read-only': 'The database accepts no writes: it may be a standby. Nothing was changed.',
+  'witness-unavailable':
+    'The witness does not respond, or rejects the token of this service: check PDM_WITNESS_URL and its token.',
+  'provisioning-unavailable': 'Terraform cannot run on this replica at the moment; the log of the service says why.',
+  'object-storage-unavailable':
+    'The object storage did not respond, so that the keys could not be checked. They may be valid.',
+  'in-progress': 'Wait for the run to end, or cancel it.',
+  'lease-changed': 'Read the lease again and decide anew.',
+  'internal-error': 'This is a bug. The log has details under the request ID.',
+  forbidden: 'The session may have ended in another tab: reload the page and sign in again.',
+}
+
+const describeProblem = (error: ProblemError): ErrorText => {
+  const { detail, code, status, retryAfter, requestId } = error
+  const title = detail ?? `The service rejected the request: ${status} ${code}.`
+  const waits = retryAfter !== undefined ? retryAdvice(retryAfter) : ''
+  return { title, advice: [adviceByCode[code] ?? '', waits].filter(text => text !== '').join(' '), requestId }
+}
+
+/** Describes what a call of the client rejects with. */
+export const describeError = (error: unknown): ErrorText => {
+  if (error instanceof ProblemError) return describeProblem(error)
+  const requestId = error instanceof ClientError ? error.requestId : ''
+  const unknownOutcome =
+    error instanceof ClientError && error.isOutcomeUnknown
+      ? ' The change may have been made: look at the current state before you repeat it.'
+      : ''
+  if (error instanceof NoResponseError || error instanceof DeadlineError) {
+    return {
+      title: 'The service did not respond.',
+      advice: `Check that it runs and that this machine can reach it.${unknownOutcome}`,
+      requestId,
+    }
+  }
+  if (error instanceof UnexpectedResponseError) {
+    return {
+      title: `The response is not one of this version of the service (${error.status}).`,
+      advice: `Reload the page: the service may have been upgraded. A proxy in between can also be the reason.${unknownOutcome}`,
+      requestId,
+    }
+  }
+  return { title: error instanceof Error ? error.message : String(error), advice: 'Reload the page.', requestId }
+}

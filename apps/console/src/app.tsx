@@ -1,0 +1,114 @@
+import { useCallback, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { searchNames } from './api/names.ts'
+import { useSession } from './api/session.tsx'
+import { type Command, readShortcut, type Shortcut } from './domain/commands.ts'
+import { parseNameSearch } from './domain/name-query.ts'
+import { NO_FILTER, type Route } from './domain/route.ts'
+import { Pages } from './pages/pages.tsx'
+import { SignInPage } from './pages/sign-in.tsx'
+import { ErrorNotice } from './ui/feedback.tsx'
+import { Palette } from './ui/palette.tsx'
+import { RouterProvider, useRouter } from './ui/router.tsx'
+import { HelpDialog, Shell } from './ui/shell.tsx'
+
+const PAGE_COMMANDS: readonly (readonly [id: string, label: string, hint: string, to: Route])[] = [
+  ['overview', 'Overview', 'g o', { page: 'overview' }],
+  ['names', 'Names', 'g n', { page: 'names', filter: NO_FILTER }],
+  ['failing', 'Names that fail to publish', 'page', { page: 'names', filter: { ...NO_FILTER, dns: 'failing' } }],
+  ['zones', 'Zones', 'g z', { page: 'zones' }],
+  ['deployments', 'Deployments', 'g d', { page: 'deployments', status: '' }],
+  ['failed', 'Deployments that failed', 'page', { page: 'deployments', status: 'failed' }],
+  ['new', 'New deployment', 'c', { page: 'new-deployment' }],
+  ['buckets', 'Bucket claims', 'page', { page: 'buckets' }],
+  ['leases', 'Leases', 'g l', { page: 'leases', prefix: '' }],
+]
+const PAGE_SHORTCUTS: Readonly<Partial<Record<Shortcut, string>>> = {
+  overview: 'overview',
+  names: 'names',
+  zones: 'zones',
+  deployments: 'deployments',
+  leases: 'leases',
+  new: 'new',
+}
+const FOUND_NAMES = 8
+
+const isTypingTarget = (target: EventTarget | null): boolean =>
+  target instanceof HTMLElement && (target.isContentEditable || /^(?:INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
+
+type Overlay = 'palette' | 'help' | null
+
+/** The signed-in console: pages, palette and shortcuts. */
+const Console = () => {
+  const { open } = useRouter()
+  const { signOut } = useSession()
+  const [overlay, setOverlay] = useState<Overlay>(null)
+  const isSecondKey = useRef(false)
+
+  const commands = useMemo<readonly Command[]>(
+    () => [
+      ...PAGE_COMMANDS.map(([id, label, hint, to]) => ({ id, label, hint, run: () => open(to) })),
+      { id: 'help', label: 'Keyboard shortcuts', hint: '?', run: () => setOverlay('help') },
+      { id: 'sign-out', label: 'Sign out', hint: 'action', run: () => void signOut() },
+    ],
+    [open, signOut],
+  )
+  const search = useCallback(
+    async (text: string, signal: AbortSignal): Promise<readonly Command[]> => {
+      const query = parseNameSearch({ ...NO_FILTER, text })
+      const { names } = await searchNames(query, { cursor: undefined, limit: FOUND_NAMES, signal })
+      return names.map(({ poolDomain, subdomain, state }) => ({
+        id: `name-${subdomain}.${poolDomain}`,
+        label: `${subdomain}.${poolDomain}`,
+        hint: state,
+        run: () => open({ page: 'name', pool: poolDomain, subdomain }),
+      }))
+    },
+    [open],
+  )
+  // Before the page is shown: a key that is pressed at once counts too.
+  useLayoutEffect(() => {
+    const handle = (event: KeyboardEvent) => {
+      const press = {
+        key: event.key,
+        hasModifier: event.altKey,
+        hasControl: event.ctrlKey || event.metaKey,
+        isTyping: isTypingTarget(event.target) || document.querySelector('dialog[open]') !== null,
+      }
+      const { shortcut, isNextSecond } = readShortcut(isSecondKey.current, press)
+      isSecondKey.current = isNextSecond
+      if (shortcut === null) return
+      event.preventDefault()
+      if (shortcut === 'palette' || shortcut === 'help') setOverlay(shortcut)
+      else if (shortcut === 'search') document.querySelector<HTMLElement>('main input[type="search"]')?.focus()
+      else commands.find(({ id }) => id === PAGE_SHORTCUTS[shortcut])?.run()
+    }
+    addEventListener('keydown', handle)
+    return () => removeEventListener('keydown', handle)
+  }, [commands])
+  const close = () => setOverlay(null)
+  return (
+    <Shell onOpenPalette={() => setOverlay('palette')} onOpenHelp={() => setOverlay('help')}>
+      <Pages />
+      {overlay === 'palette' && <Palette commands={commands} search={search} onClose={close} />}
+      {overlay === 'help' && <HelpDialog onClose={close} />}
+    </Shell>
+  )
+}
+
+export const App = () => {
+  const { state, retry } = useSession()
+  if (state.kind === 'unknown') return null
+  if (state.kind === 'failed') {
+    return (
+      <main class="sign-in">
+        <ErrorNotice error={state.error} onRetry={retry} />
+      </main>
+    )
+  }
+  if (state.kind === 'signed-out') return <SignInPage reason={state.reason} />
+  return (
+    <RouterProvider>
+      <Console />
+    </RouterProvider>
+  )
+}

@@ -1,0 +1,28 @@
+import type { LeaseTransition } from '@pool/contract'
+import { expect, test } from 'vitest'
+import { describeTransition, toEventTone } from './history.ts'
+
+const transition = (fields: Partial<LeaseTransition>): LeaseTransition => ({
+  generation: 1,
+  at: '2026-01-31T12:00:00.000Z',
+  event: 'acquired',
+  by: 'a',
+  from: '',
+  to: 'a',
+  token: '',
+  ...fields,
+})
+
+test.each<[Partial<LeaseTransition>, string]>([
+  [{}, 'a acquired it'],
+  [{ from: 'b' }, 'a acquired it after b'],
+  [{ event: 'released', by: 'a', from: 'a', to: '' }, 'a released it'],
+  [{ event: 'released', by: 'operator', from: 'a', to: '' }, 'operator released the lease of a'],
+  [{ event: 'clock-set-back', to: '' }, 'The clock of the witness was set back; no holder has the whole TTL again'],
+])('the transition %j', (fields, text) => expect(describeTransition(transition(fields))).toBe(text))
+
+test('a failure is marked in the timeline', () => {
+  expect(toEventTone('failing')).toBe('bad')
+  expect(toEventTone('published')).toBe('ok')
+  expect(toEventTone('released')).toBe('')
+})

@@ -1,0 +1,64 @@
+import type { DeploymentHistoryEntry, HistoryEntry, LeaseTransition } from '@pool/contract'
+
+const eventTexts: Readonly<Record<HistoryEntry['event'], string>> = {
+  reserved: 'Reserved',
+  renewed: 'Renewed',
+  committed: 'Committed',
+  updated: 'Address changed',
+  republished: 'Brought to the current template',
+  released: 'Released',
+  expired: 'Reservation expired',
+  'cool-off-lifted': 'Cool-off ended by an operator',
+  adopted: 'Adopted from the zone',
+  'orphan-removed': 'Orphan removed',
+  published: 'Records published',
+  withdrawn: 'Records deleted',
+  failing: 'Publication failed',
+  repaired: 'Records repaired',
+}
+
+/** What happened to a name. */
+export const describeEvent = ({ event, renewalCount }: HistoryEntry): string =>
+  renewalCount === undefined ? eventTexts[event] : `${eventTexts[event]}, after ${renewalCount} renewals`
+
+/** The tone of an event in a timeline. */
+export const toEventTone = (event: HistoryEntry['event'] | DeploymentHistoryEntry['event']): 'ok' | 'bad' | '' => {
+  if (event === 'failing' || event === 'failed') return 'bad'
+  return event === 'published' || event === 'ready' ? 'ok' : ''
+}
+
+const deploymentTexts: Readonly<Record<DeploymentHistoryEntry['event'], string>> = {
+  created: 'Created',
+  'apply-requested': 'Apply requested',
+  'destroy-requested': 'Destroy requested',
+  cancelled: 'Cancelled',
+  abandoned: 'Abandoned',
+  deleted: 'Deleted',
+  unlocked: 'State unlocked',
+  'bucket-claim-lifted': 'Bucket claim lifted',
+  ready: 'Ready',
+  failed: 'Failed',
+  destroyed: 'Destroyed',
+}
+
+export const describeDeploymentEvent = ({ event }: DeploymentHistoryEntry): string => deploymentTexts[event]
+
+const holder = (name: string): string => (name === '' ? 'no holder' : name)
+
+/** A change of a lease, as a sentence. */
+export const describeTransition = ({ event, from, to, by }: LeaseTransition): string => {
+  switch (event) {
+    case 'acquired':
+      return from === '' ? `${holder(to)} acquired it` : `${holder(to)} acquired it after ${from}`
+    case 'released':
+      return by === from ? `${holder(from)} released it` : `${holder(by)} released the lease of ${holder(from)}`
+    case 'adopted':
+      return `Taken over from another system, with ${holder(to)}`
+    case 'jumped':
+      return 'The generation jumped, after a loss of storage or a drain'
+    case 'foreign-writer':
+      return 'Another system wrote the record of this slot; the generation jumped above it'
+    case 'clock-set-back':
+      return `The clock of the witness was set back; ${holder(to)} has the whole TTL again`
+  }
+}

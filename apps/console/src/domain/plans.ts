@@ -1,0 +1,146 @@
+import type { Deployment, NamePlan } from '@pool/contract'
+import { formatDuration } from './time.ts'
+import { toVisibleText } from './visible-text.ts'
+
+const count = (number: number, unit: string): string =>
+  `${number.toLocaleString('en')} ${unit}${number === 1 ? '' : 's'}`
+
+const stateSentence = ({ action, to, coolOffSeconds }: NamePlan, fqdn: string): string => {
+  if (action === 'update') return `${fqdn} stays active and gets the new address.`
+  if (to === 'cooling-off') {
+    const duration = coolOffSeconds === undefined ? '' : ` for ${formatDuration(coolOffSeconds * 1_000)}`
+    return `${fqdn} is released. Only its former client can reserve it${duration}.`
+  }
+  if (to === 'held') return `${fqdn} is released. It stays held, because a deployment has infrastructure under it.`
+  return action === 'lift-cool-off'
+    ? `The cool-off of ${fqdn} ends. Any client can reserve it.`
+    : `${fqdn} is released. Any client can reserve it at once.`
+}
+
+/** What an action does to a name, in sentences. */
+export const describeNamePlan = (plan: NamePlan): readonly string[] => {
+  const { subdomain, poolDomain, action, changes, deletedRecords, unavailable, conflict } = plan
+  const upserts = changes.filter(change => change.action === 'upsert').length
+  const deletes = changes.length - upserts
+  const writes = [
+    ...(upserts > 0 ? [`${count(upserts, 'record set')} ${upserts === 1 ? 'is' : 'are'} written`] : []),
+    ...(deletes > 0 ? [`${count(deletes, 'record set')} ${deletes === 1 ? 'is' : 'are'} deleted`] : []),
+  ]
+  return [
+    stateSentence(plan, `${subdomain}.${poolDomain}`),
+    ...(writes.length > 0 ? [`In DNS, ${writes.join(' and ')}.`] : ['DNS does not change.']),
+    ...(deletedRecords.length > 0
+      ? [
+          `${count(deletedRecords.length, 'record set')} of other writers at or below the name ${deletedRecords.length === 1 ? 'is' : 'are'} deleted too.`,
+        ]
+      : []),
+    ...(action === 'release' ? ['Clients that resolve the name get no address once the TTL has passed.'] : []),
+    ...(unavailable === undefined
+      ? []
+      : [`The zone could not be read, so that this plan may lack records: ${toVisibleText(unavailable)}`]),
+    ...(conflict === undefined ? [] : [`The records are not written: ${toVisibleText(conflict)}`]),
+  ]
+}
+
+export type DeploymentAction = 'apply' | 'destroy' | 'cancel' | 'delete' | 'abandon' | 'unlock'
+
+export interface DeploymentPlanText {
+  readonly title: string
+  readonly confirmLabel: string
+  readonly isDangerous: boolean
+  readonly consequences: readonly string[]
+  /** Terraform runs, so that it needs the keys of the object storage. */
+  readonly needsKeys: boolean
+}
+
+type PlannedDeployment = Pick<Deployment, 'sovereignFQDN' | 'objectStorageBucket' | 'status'>
+
+/** Whether a run is queued or in progress. */
+export const isRunning = ({ status }: Pick<Deployment, 'status'>): boolean =>
+  status === 'pending' || status === 'provisioning' || status === 'destroying'
+
+/** The actions that make sense in this state. A run that has failed can have left a lock, or nothing at all. */
+export const findDeploymentActions = (deployment: PlannedDeployment): readonly DeploymentAction[] => {
+  if (isRunning(deployment)) return ['cancel']
+  if (deployment.status === 'destroyed') return ['apply', 'delete']
+  return deployment.status === 'failed'
+    ? ['apply', 'destroy', 'delete', 'abandon', 'unlock']
+    : ['apply', 'destroy', 'abandon']
+}
+
+/** What an action does to a deployment. */
+export const describeDeploymentAction = (
+  action: DeploymentAction,
+  { sovereignFQDN: fqdn, objectStorageBucket: bucket }: PlannedDeployment,
+): DeploymentPlanText => {
+  const hasBucket = bucket !== ''
+  const keptBucket = hasBucket ? [`The bucket ${bucket} and its content are kept.`] : []
+  const texts: Readonly<Record<DeploymentAction, DeploymentPlanText>> = {
+    apply: {
+      title: `Apply ${fqdn}`,
+      confirmLabel: 'Apply',
+      isDangerous: false,
+      needsKeys: hasBucket,
+      consequences: [
+        'Terraform applies the current module with the stored input: it resumes, updates or installs again.',
+        'The name stays with this deployment, or is reserved again.',
+        'The plan shows what would change.',
+      ],
+    },
+    destroy: {
+      title: `Destroy ${fqdn}`,
+      confirmLabel: 'Destroy',
+      isDangerous: true,
+      needsKeys: hasBucket,
+      consequences: [
+        `Terraform destroys the infrastructure of ${fqdn}. What runs on it ends.`,
+        ...keptBucket,
+        'Afterwards the name is released and its records are deleted.',
+      ],
+    },
+    cancel: {
+      title: `Cancel the run of ${fqdn}`,
+      confirmLabel: 'Cancel the run',
+      isDangerous: true,
+      needsKeys: false,
+      consequences: [
+        'Terraform is interrupted. The deployment ends as failed.',
+        'What was made so far remains: apply again to resume, or destroy.',
+      ],
+    },
+    delete: {
+      title: `Delete the deployment ${fqdn}`,
+      confirmLabel: 'Delete',
+      isDangerous: true,
+      needsKeys: false,
+      consequences: [
+        'The deployment and its log are deleted; its history is kept.',
+        'If its infrastructure may exist, the service rejects this: destroy it first.',
+        ...keptBucket,
+      ],
+    },
+    abandon: {
+      title: `Abandon the infrastructure of ${fqdn}`,
+      confirmLabel: 'Abandon',
+      isDangerous: true,
+      needsKeys: false,
+      consequences: [
+        'The deployment is deleted although its infrastructure may exist. Nothing is destroyed.',
+        'The service forgets the state: remove by hand what is left, or pay for it.',
+        'The name is released and its records are deleted.',
+        ...(hasBucket ? [`The claim of the bucket ${bucket} stays until it is lifted.`] : []),
+      ],
+    },
+    unlock: {
+      title: `Unlock the state of ${fqdn}`,
+      confirmLabel: 'Unlock',
+      isDangerous: true,
+      needsKeys: false,
+      consequences: [
+        'The lock that a run of this deployment left on the Terraform state is lifted.',
+        'Do this only if no Terraform of this deployment runs on any machine: two at a time damage the state.',
+      ],
+    },
+  }
+  return texts[action]
+}

@@ -1,0 +1,43 @@
+import type { ZoneStatus } from '@pool/contract'
+
+export interface ZoneHealth {
+  readonly tone: 'ok' | 'busy' | 'bad' | 'idle'
+  readonly text: string
+}
+
+export const countFailing = ({ failing }: Pick<ZoneStatus, 'failing'>): number =>
+  failing.reduce((sum, { names }) => sum + names, 0)
+
+/** The health of a zone in one word; the worst condition counts. */
+export const describeZone = (zone: Pick<ZoneStatus, 'stopped' | 'failing' | 'pendingNames' | 'status'>): ZoneHealth => {
+  if (zone.stopped !== undefined) return { tone: 'bad', text: 'stopped' }
+  if (countFailing(zone) > 0) return { tone: 'bad', text: 'failing' }
+  if (zone.pendingNames > 0) return { tone: 'busy', text: 'pending' }
+  return zone.status === 'former' ? { tone: 'idle', text: 'not written' } : { tone: 'ok', text: 'in sync' }
+}
+
+const stopTexts: Readonly<Record<NonNullable<ZoneStatus['stopped']>, string>> = {
+  'database-older': 'The database is older than the last write to the zone: it may be an older backup.',
+  'other-installation': 'Another database wrote the zone last: two installations may manage it.',
+  imported: 'The database was imported, and the zone was not compared with it yet.',
+}
+
+/** Why nothing is written to a stopped zone. */
+export const describeStop = (cause: NonNullable<ZoneStatus['stopped']>): string => stopTexts[cause]
+
+export type Trust = 'database' | 'zone'
+
+/** What a resume does. */
+export const describeTrust = (trust: Trust): readonly string[] =>
+  trust === 'database'
+    ? [
+        'The zone gets the records of the database.',
+        'Orphans, which the database has no name for, are removed.',
+        'Writes to the zone start again.',
+      ]
+    : [
+        'The database gets the names and the addresses of the zone.',
+        'Names that the zone does not have become free.',
+        'No client has a valid token of a name that changes: only an operator can change it afterwards.',
+        'Writes to the zone start again.',
+      ]

@@ -1,0 +1,117 @@
+import type { BucketClaim } from '@pool/contract'
+import { useMemo, useState } from 'preact/hooks'
+import { client } from '../api/client.ts'
+import { useResource } from '../api/resource.ts'
+import { type Column, DataTable } from '../ui/data-table.tsx'
+import { ConfirmDialog } from '../ui/dialog.tsx'
+import { EmptyState, Loaded, useToast } from '../ui/feedback.tsx'
+import { Pager } from '../ui/pager.tsx'
+import { Link } from '../ui/router.tsx'
+import { Page, Panel } from '../ui/shell.tsx'
+import { Time } from '../ui/time.tsx'
+import { usePages } from '../ui/use-pages.ts'
+
+const PAGE_SIZE = 50
+
+const createColumns = (onLift: (claim: BucketClaim) => void): readonly Column<BucketClaim>[] => [
+  { id: 'bucket', header: 'Bucket', cell: ({ bucket }) => <code>{bucket}</code> },
+  { id: 'fqdn', header: 'FQDN', cell: ({ sovereignFQDN }) => sovereignFQDN },
+  {
+    id: 'deployment',
+    header: 'Deployment',
+    cell: ({ deploymentId }) =>
+      deploymentId ? (
+        <Link to={{ page: 'deployment', id: deploymentId }}>{deploymentId.slice(0, 8)}</Link>
+      ) : (
+        <span class="muted">deleted</span>
+      ),
+  },
+  {
+    id: 'permanence',
+    header: 'Bucket exists',
+    cell: ({ isPermanent }) => (isPermanent ? 'it may' : 'not yet'),
+  },
+  { id: 'claimed', header: 'Claimed', cell: ({ claimedAt }) => <Time at={claimedAt} /> },
+  {
+    id: 'actions',
+    header: '',
+    class: 'actions-cell',
+    cell: claim => (
+      <button
+        type="button"
+        class="plain"
+        aria-label={`Lift the claim of ${claim.bucket}`}
+        onClick={() => onLift(claim)}
+      >
+        Lift
+      </button>
+    ),
+  },
+]
+
+/** Which deployment has which bucket. */
+export const BucketsPage = () => {
+  const toast = useToast()
+  const [claim, setClaim] = useState<BucketClaim | null>(null)
+  const { cursor, page, next, previous } = usePages('')
+  const buckets = useResource(signal => client.listBucketClaims({ limit: PAGE_SIZE, cursor }, { signal }), {
+    key: cursor ?? '',
+    topics: ['deployments'],
+    keepsPrevious: true,
+  })
+  const columns = useMemo(() => createColumns(setClaim), [])
+  return (
+    <Page
+      title="Bucket claims"
+      lead="A claim keeps the bucket of an FQDN for one tenant, also after the deployment was destroyed."
+    >
+      <Panel title="Claims" hasPadding={false}>
+        <Loaded resource={buckets}>
+          {data =>
+            data.buckets.length === 0 ? (
+              <EmptyState title="No deployment has claimed a bucket.">
+                A deployment with object storage claims the bucket that its FQDN leads to.
+              </EmptyState>
+            ) : (
+              <>
+                <DataTable
+                  label="Bucket claims"
+                  columns={columns}
+                  rows={data.buckets}
+                  rowKey={({ bucket }) => bucket}
+                />
+                <Pager
+                  page={page}
+                  count={data.buckets.length}
+                  unit="claims"
+                  hasNext={data.nextCursor !== undefined}
+                  onPrevious={previous}
+                  onNext={() => next(data.nextCursor)}
+                />
+              </>
+            )
+          }
+        </Loaded>
+      </Panel>
+      {claim !== null && (
+        <ConfirmDialog
+          title={`Lift the claim of ${claim.bucket}`}
+          confirmLabel="Lift the claim"
+          isDangerous
+          onClose={() => setClaim(null)}
+          onConfirm={async () => {
+            await client.liftBucketClaim({ bucket: claim.bucket })
+            toast(`The claim of ${claim.bucket} is lifted.`)
+            buckets.reload()
+          }}
+        >
+          <ul class="stack">
+            <li>Another deployment can derive this bucket afterwards, and another tenant can read what is in it.</li>
+            <li>The bucket itself is not touched: delete it first, or make sure that its owner no longer needs it.</li>
+            <li>The service rejects this while infrastructure that uses the bucket may exist.</li>
+          </ul>
+        </ConfirmDialog>
+      )}
+    </Page>
+  )
+}

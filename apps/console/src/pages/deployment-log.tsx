@@ -1,0 +1,147 @@
+import type { Deployment } from '@pool/contract'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { client } from '../api/client.ts'
+import {
+  appendLines,
+  EMPTY_LOG,
+  filterLines,
+  type LogBuffer,
+  type LogLevel,
+  type LogLine,
+  MAX_LINES,
+  toLogFile,
+  toLogLine,
+} from '../domain/log-buffer.ts'
+import { EmptyState, ErrorNotice } from '../ui/feedback.tsx'
+import { TextField } from '../ui/field.tsx'
+import { LogView } from '../ui/log-view.tsx'
+import { Panel } from '../ui/shell.tsx'
+
+/** Lines that arrive within this time are rendered at once. */
+const RENDER_MS = 100
+const LEVELS: readonly LogLevel[] = ['info', 'warn', 'error']
+
+interface LiveLog {
+  readonly buffer: LogBuffer
+  readonly isEnded: boolean
+  readonly error: unknown
+}
+
+const useLiveLog = (id: string, runKey: string, onEnd: (deployment: Deployment) => void): LiveLog => {
+  const [log, setLog] = useState<LiveLog>({ buffer: EMPTY_LOG, isEnded: false, error: undefined })
+  const latestOnEnd = useRef(onEnd)
+  latestOnEnd.current = onEnd
+  // Another run continues the log.
+  useEffect(() => {
+    const controller = new AbortController()
+    let waiting: LogLine[] = []
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const flush = () => {
+      timer = undefined
+      const lines = waiting
+      waiting = []
+      setLog(old => ({ ...old, buffer: appendLines(old.buffer, lines) }))
+    }
+    const follow = async () => {
+      setLog(old => ({ ...old, isEnded: false, error: undefined }))
+      for await (const entry of client.followLogs({ id }, { signal: controller.signal })) {
+        if (entry.kind === 'done') {
+          latestOnEnd.current(entry.deployment)
+          break
+        }
+        waiting.push(toLogLine(entry.id, entry.line))
+        // More than the page keeps cannot be shown anyway.
+        if (waiting.length > MAX_LINES) flush()
+        timer ??= setTimeout(flush, RENDER_MS)
+      }
+    }
+    follow().then(
+      () => {
+        clearTimeout(timer)
+        flush()
+        setLog(old => ({ ...old, isEnded: true }))
+      },
+      error => {
+        if (!controller.signal.aborted) setLog(old => ({ ...old, isEnded: true, error }))
+      },
+    )
+    return () => {
+      controller.abort()
+      clearTimeout(timer)
+    }
+  }, [id, runKey])
+  return log
+}
+
+const download = (name: string, text: string): void => {
+  const url = URL.createObjectURL(new Blob([text], { type: 'text/plain' }))
+  const link = document.createElement('a')
+  link.href = url
+  link.download = name
+  link.click()
+  URL.revokeObjectURL(url)
+}
+
+interface DeploymentLogProps {
+  readonly id: string
+  /** Changes when another run starts. */
+  readonly runKey: string
+  readonly onEnd: (deployment: Deployment) => void
+}
+
+/** The log of a deployment while it grows: search, levels, follow, download. */
+export const DeploymentLog = ({ id, runKey, onEnd }: DeploymentLogProps) => {
+  const { buffer, isEnded, error } = useLiveLog(id, runKey, onEnd)
+  const [search, setSearch] = useState('')
+  const [levels, setLevels] = useState<ReadonlySet<LogLevel>>(new Set(LEVELS))
+  const [isFollowing, setIsFollowing] = useState(true)
+  const lines = filterLines(buffer.lines, { text: search, levels })
+  const toggle = (level: LogLevel) => {
+    const next = new Set(levels)
+    if (!next.delete(level)) next.add(level)
+    setLevels(next)
+  }
+  return (
+    <Panel
+      title="Log"
+      hasPadding={false}
+      aside={
+        <div class="actions">
+          <button type="button" aria-pressed={isFollowing} onClick={() => setIsFollowing(!isFollowing)}>
+            {isFollowing ? 'Following' : 'Follow'}
+          </button>
+          <button type="button" onClick={() => download(`${id}.log`, toLogFile(buffer))}>
+            Download
+          </button>
+        </div>
+      }
+    >
+      <div class="body">
+        <search class="filters">
+          <TextField class="wide" type="search" label="Search the log" value={search} onInput={setSearch} />
+          <fieldset class="segmented">
+            <legend>Levels</legend>
+            {LEVELS.map(level => (
+              <button key={level} type="button" aria-pressed={levels.has(level)} onClick={() => toggle(level)}>
+                {level}
+              </button>
+            ))}
+          </fieldset>
+        </search>
+        {error !== undefined && <ErrorNotice error={error} />}
+      </div>
+      {lines.length === 0 ? (
+        <EmptyState title={buffer.lines.length === 0 ? 'There is no line yet.' : 'No line matches.'} />
+      ) : (
+        <LogView lines={lines} search={search} isFollowing={isFollowing} onFollowingChange={setIsFollowing} />
+      )}
+      <div class="pager">
+        <span>
+          {lines.length.toLocaleString('en')} of {buffer.lines.length.toLocaleString('en')} lines
+          {buffer.droppedCount > 0 && `; ${buffer.droppedCount.toLocaleString('en')} earlier ones are not kept`}
+        </span>
+        <span role="status">{isEnded ? 'The log is complete.' : 'Live'}</span>
+      </div>
+    </Panel>
+  )
+}

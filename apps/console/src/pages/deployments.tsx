@@ -1,0 +1,98 @@
+import { type Deployment, deploymentStatuses } from '@pool/contract'
+import { client } from '../api/client.ts'
+import { useResource } from '../api/resource.ts'
+import { toVisibleText } from '../domain/visible-text.ts'
+import { type Column, DataTable } from '../ui/data-table.tsx'
+import { EmptyState, Loaded } from '../ui/feedback.tsx'
+import { SelectField } from '../ui/field.tsx'
+import { Pager } from '../ui/pager.tsx'
+import { Link, useRouter } from '../ui/router.tsx'
+import { Page, Panel } from '../ui/shell.tsx'
+import { DeploymentStatusText } from '../ui/status.tsx'
+import { RelativeTime, Time } from '../ui/time.tsx'
+import { usePages } from '../ui/use-pages.ts'
+
+const PAGE_SIZE = 50
+
+const columns: readonly Column<Deployment>[] = [
+  {
+    id: 'fqdn',
+    header: 'FQDN',
+    cell: ({ id, sovereignFQDN }) => <Link to={{ page: 'deployment', id }}>{sovereignFQDN}</Link>,
+  },
+  {
+    id: 'status',
+    header: 'Status',
+    cell: ({ status, error }) => (
+      <>
+        <DeploymentStatusText status={status} />
+        {error && <div class="muted">{toVisibleText(error)}</div>}
+      </>
+    ),
+  },
+  { id: 'organisation', header: 'Organisation', cell: ({ orgName }) => toVisibleText(orgName) },
+  { id: 'providers', header: 'Providers', cell: ({ providers, region }) => `${providers.join(', ')} · ${region}` },
+  { id: 'started', header: 'Started', cell: ({ startedAt }) => <Time at={startedAt} /> },
+  {
+    id: 'finished',
+    header: 'Finished',
+    cell: ({ finishedAt }) => (finishedAt ? <RelativeTime at={finishedAt} /> : <span class="muted">–</span>),
+  },
+]
+
+/** The deployments, newest first. */
+export const DeploymentsPage = ({ status }: { readonly status: string }) => {
+  const { replace } = useRouter()
+  const known = deploymentStatuses.find(value => value === status)
+  const { cursor, page, next, previous } = usePages(status)
+  const deployments = useResource(
+    signal => client.listDeployments({ limit: PAGE_SIZE, cursor, ...(known ? { status: known } : {}) }, { signal }),
+    { key: `${status} ${cursor ?? ''}`, topics: ['deployments'], keepsPrevious: true },
+  )
+  return (
+    <Page
+      title="Deployments"
+      actions={
+        <Link class="button primary" to={{ page: 'new-deployment' }}>
+          New deployment
+        </Link>
+      }
+    >
+      <search class="filters">
+        <SelectField
+          label="Status"
+          value={known ?? ''}
+          options={[['', 'every status'], ...deploymentStatuses.map(value => [value, value] as const)]}
+          onChange={value => replace({ page: 'deployments', status: value })}
+        />
+      </search>
+      <Panel title="Deployments" hasPadding={false}>
+        <Loaded resource={deployments}>
+          {data =>
+            data.deployments.length === 0 ? (
+              <EmptyState title={known ? `No deployment is ${known}.` : 'There is no deployment yet.'}>
+                <div class="actions">
+                  <Link class="button" to={{ page: 'new-deployment' }}>
+                    Create one
+                  </Link>
+                </div>
+              </EmptyState>
+            ) : (
+              <>
+                <DataTable label="Deployments" columns={columns} rows={data.deployments} rowKey={({ id }) => id} />
+                <Pager
+                  page={page}
+                  count={data.deployments.length}
+                  unit="deployments"
+                  hasNext={data.nextCursor !== undefined}
+                  onPrevious={previous}
+                  onNext={() => next(data.nextCursor)}
+                />
+              </>
+            )
+          }
+        </Loaded>
+      </Panel>
+    </Page>
+  )
+}

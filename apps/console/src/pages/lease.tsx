@@ -1,0 +1,143 @@
+import { useState } from 'preact/hooks'
+import { client } from '../api/client.ts'
+import { readSlots } from '../api/leases.ts'
+import { useResource } from '../api/resource.ts'
+import { describeTransition } from '../domain/history.ts'
+import { type LeaseRow, RELEASE_WARNINGS, toLeaseTone } from '../domain/lease.ts'
+import { toVisibleText } from '../domain/visible-text.ts'
+import { ConfirmDialog } from '../ui/dialog.tsx'
+import { EmptyState, Loaded, useToast } from '../ui/feedback.tsx'
+import { Link } from '../ui/router.tsx'
+import { Page, Panel } from '../ui/shell.tsx'
+import { Status } from '../ui/status.tsx'
+import { Countdown, Time } from '../ui/time.tsx'
+import { useInterval } from '../ui/use-interval.ts'
+import { MaybeTimestamp } from './leases.tsx'
+
+const REFRESH_MS = 2_000
+
+const LeaseFacts = ({ lease }: { readonly lease: LeaseRow }) => {
+  const { tone, text } = toLeaseTone(lease)
+  return (
+    <dl class="facts">
+      <dt>State</dt>
+      <dd>
+        <Status tone={tone} text={text} />
+      </dd>
+      <dt>Holder</dt>
+      <dd>{lease.holder === '' ? 'none' : <code>{toVisibleText(lease.holder)}</code>}</dd>
+      <dt>Time left</dt>
+      <dd>{lease.endsAt === undefined ? '–' : <Countdown endsAt={lease.endsAt} expiredText="expired" />}</dd>
+      <dt>Held since</dt>
+      <dd>
+        <MaybeTimestamp at={lease.acquiredAt} />
+      </dd>
+      <dt>Generation</dt>
+      <dd>{lease.generation.toLocaleString('en')}</dd>
+      <dt>Waiters</dt>
+      <dd>{lease.waiters}</dd>
+    </dl>
+  )
+}
+
+interface ReleaseDialogProps {
+  readonly lease: LeaseRow
+  readonly onClose: () => void
+  readonly onDone: (text: string) => void
+}
+
+const ReleaseDialog = ({ lease, onClose, onDone }: ReleaseDialogProps) => {
+  const { slot, generation } = lease
+  const [holder] = useState(lease.holder)
+  const [isSure, setIsSure] = useState(false)
+  return (
+    <ConfirmDialog
+      title={`Release the lease ${toVisibleText(slot)} of ${toVisibleText(holder)}`}
+      confirmLabel="Release"
+      isDangerous
+      canConfirm={isSure}
+      onClose={onClose}
+      onConfirm={async () => {
+        await client.releaseWitnessLease({ slot, holder, generation })
+        onDone(`The lease ${toVisibleText(slot)} is free.`)
+      }}
+    >
+      <ul class="stack">
+        {RELEASE_WARNINGS.map(sentence => (
+          <li key={sentence}>{sentence}</li>
+        ))}
+      </ul>
+      <label class="choice">
+        <input type="checkbox" checked={isSure} onChange={event => setIsSure(event.currentTarget.checked)} />I have made
+        sure that {toVisibleText(holder)} has stopped.
+      </label>
+    </ConfirmDialog>
+  )
+}
+
+/** A slot: its lease, its history, and the release of a dead holder's lease. */
+export const LeasePage = ({ slot }: { readonly slot: string }) => {
+  const toast = useToast()
+  const [releasing, setReleasing] = useState<LeaseRow | null>(null)
+  const lease = useResource(async signal => (await readSlots(client, [slot], signal))[0], { key: slot })
+  const history = useResource(signal => client.readWitnessHistory({ slot }, { signal }), {
+    key: `${slot} ${lease.data?.acquiredAt ?? ''} ${lease.data?.holder ?? ''}`,
+    keepsPrevious: true,
+  })
+  useInterval(lease.reload, REFRESH_MS)
+  const row = lease.data
+  return (
+    <Page
+      title={toVisibleText(slot)}
+      crumbs={<Link to={{ page: 'leases', prefix: '' }}>Leases</Link>}
+      actions={
+        row !== undefined &&
+        row.holder !== '' && (
+          <button type="button" class="danger" onClick={() => setReleasing(row)}>
+            Release
+          </button>
+        )
+      }
+    >
+      <div class="columns two">
+        <Panel title="Lease">
+          <Loaded resource={lease}>
+            {found => (found === undefined ? <EmptyState title="No such slot." /> : <LeaseFacts lease={found} />)}
+          </Loaded>
+        </Panel>
+        <Panel title="History">
+          <Loaded resource={history}>
+            {({ transitions }) => (
+              <ol class="timeline">
+                {transitions.map(transition => (
+                  <li key={transition.generation}>
+                    <div class="head">
+                      <strong>{toVisibleText(describeTransition(transition))}</strong>
+                      <span class="muted">
+                        <Time at={transition.at} />
+                      </span>
+                    </div>
+                    <div class="detail">
+                      generation {transition.generation.toLocaleString('en')}
+                      {transition.token && `, token ${toVisibleText(transition.token)}`}
+                    </div>
+                  </li>
+                ))}
+              </ol>
+            )}
+          </Loaded>
+        </Panel>
+      </div>
+      {releasing !== null && (
+        <ReleaseDialog
+          lease={releasing}
+          onClose={() => setReleasing(null)}
+          onDone={text => {
+            toast(text)
+            lease.reload()
+          }}
+        />
+      )}
+    </Page>
+  )
+}

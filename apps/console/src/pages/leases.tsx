@@ -1,0 +1,140 @@
+import type { Lease } from '@pool/contract'
+import { useEffect, useState } from 'preact/hooks'
+import { client } from '../api/client.ts'
+import { readLeases } from '../api/leases.ts'
+import { useResource } from '../api/resource.ts'
+import { useSettings } from '../api/session.tsx'
+import { type LeaseRow, toLeaseTone } from '../domain/lease.ts'
+import { toVisibleText } from '../domain/visible-text.ts'
+import { type Column, DataTable } from '../ui/data-table.tsx'
+import { EmptyState, Loaded } from '../ui/feedback.tsx'
+import { TextField } from '../ui/field.tsx'
+import { Pager } from '../ui/pager.tsx'
+import { Link, useRouter } from '../ui/router.tsx'
+import { Page, Panel } from '../ui/shell.tsx'
+import { Status } from '../ui/status.tsx'
+import { Countdown, Time } from '../ui/time.tsx'
+import { useInterval } from '../ui/use-interval.ts'
+import { usePages } from '../ui/use-pages.ts'
+
+/** The witness has no events for this service. */
+const REFRESH_MS = 5_000
+const SEARCH_PAUSE_MS = 200
+
+export const MaybeTimestamp = ({ at }: { readonly at: Lease['acquiredAt'] }) =>
+  at === '' ? <span class="muted">–</span> : <Time at={at} />
+
+const columns: readonly Column<LeaseRow>[] = [
+  {
+    id: 'slot',
+    header: 'Slot',
+    cell: ({ slot }) => <Link to={{ page: 'lease', slot }}>{toVisibleText(slot)}</Link>,
+    sortValue: ({ slot }) => slot,
+  },
+  {
+    id: 'state',
+    header: 'State',
+    cell: row => {
+      const { tone, text } = toLeaseTone(row)
+      return <Status tone={tone} text={text} />
+    },
+    sortValue: row => toLeaseTone(row).text,
+  },
+  {
+    id: 'holder',
+    header: 'Holder',
+    cell: ({ holder }) => (holder === '' ? <span class="muted">none</span> : <code>{toVisibleText(holder)}</code>),
+    sortValue: ({ holder }) => holder,
+  },
+  {
+    id: 'left',
+    header: 'Time left',
+    class: 'number',
+    cell: ({ endsAt }) =>
+      endsAt === undefined ? <span class="muted">–</span> : <Countdown endsAt={endsAt} expiredText="expired" />,
+    sortValue: ({ endsAt }) => endsAt ?? 0,
+  },
+  { id: 'acquired', header: 'Held since', cell: ({ acquiredAt }) => <MaybeTimestamp at={acquiredAt} /> },
+  {
+    id: 'generation',
+    header: 'Generation',
+    class: 'number',
+    cell: ({ generation }) => generation.toLocaleString('en'),
+    sortValue: ({ generation }) => generation,
+  },
+  {
+    id: 'waiters',
+    header: 'Waiters',
+    class: 'number',
+    cell: ({ waiters }) => waiters,
+    sortValue: ({ waiters }) => waiters,
+  },
+]
+
+/** Which lease is held where. */
+export const LeasesPage = ({ prefix }: { readonly prefix: string }) => {
+  const { hasWitness } = useSettings()
+  const { replace } = useRouter()
+  const [text, setText] = useState(prefix)
+  const { cursor, page, next, previous } = usePages(prefix)
+  const leases = useResource(signal => readLeases(client, { prefix, cursor, signal }), {
+    key: `${prefix} ${cursor ?? ''}`,
+    keepsPrevious: true,
+    isEnabled: hasWitness,
+  })
+  useInterval(leases.reload, REFRESH_MS)
+  useEffect(() => {
+    if (text === prefix) return
+    const timer = setTimeout(() => replace({ page: 'leases', prefix: text }), SEARCH_PAUSE_MS)
+    return () => clearTimeout(timer)
+  }, [text, prefix, replace])
+  if (!hasWitness) {
+    return (
+      <Page title="Leases">
+        <EmptyState title="No witness is configured.">
+          Set PDM_WITNESS_URL and PDM_WITNESS_TOKEN_FILE to show its leases here.
+        </EmptyState>
+      </Page>
+    )
+  }
+  return (
+    <Page
+      title="Leases"
+      lead="The list is eventually consistent: a new slot can be missing for a minute. The state of each slot is exact."
+    >
+      <search class="filters">
+        <TextField
+          class="wide"
+          type="search"
+          label="Slots that begin with"
+          placeholder="region-pair/"
+          value={text}
+          onInput={setText}
+        />
+      </search>
+      <Panel title="Slots" hasPadding={false}>
+        <Loaded resource={leases}>
+          {({ rows, nextCursor }) =>
+            rows.length === 0 ? (
+              <EmptyState title={prefix === '' ? 'No slot was ever written.' : 'No slot begins with this text.'}>
+                A controller acquires a lease with PUT /lease/&lt;slot&gt;, or with poolctl.
+              </EmptyState>
+            ) : (
+              <>
+                <DataTable label="Leases" columns={columns} rows={rows} rowKey={({ slot }) => slot} />
+                <Pager
+                  page={page}
+                  count={rows.length}
+                  unit="slots"
+                  hasNext={nextCursor !== undefined}
+                  onPrevious={previous}
+                  onNext={() => next(nextCursor)}
+                />
+              </>
+            )
+          }
+        </Loaded>
+      </Panel>
+    </Page>
+  )
+}

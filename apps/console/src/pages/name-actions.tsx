@@ -1,0 +1,118 @@
+import type { NameAction, NamePlan } from '@pool/contract'
+import { createLoadBalancerIP } from '@pool/contract'
+import { useState } from 'preact/hooks'
+import { client } from '../api/client.ts'
+import { type Resource, useResource } from '../api/resource.ts'
+import { useSettings } from '../api/session.tsx'
+import { describeNamePlan } from '../domain/plans.ts'
+import { toPlanRows } from '../domain/record-diff.ts'
+import { ConfirmDialog } from '../ui/dialog.tsx'
+import { Loaded, Notice } from '../ui/feedback.tsx'
+import { TextField } from '../ui/field.tsx'
+import { PlanTable } from '../ui/plan-table.tsx'
+
+export type NameActionKind = NameAction
+
+interface NameActionDialogProps {
+  readonly kind: NameActionKind
+  readonly pool: string
+  readonly subdomain: string
+  readonly currentAddress: string
+  readonly onClose: () => void
+  /** `text`: what was done. */
+  readonly onDone: (text: string) => void
+}
+
+const titles: Readonly<Record<NameActionKind, string>> = {
+  release: 'Release',
+  update: 'Change the address of',
+  'lift-cool-off': 'End the cool-off of',
+}
+const labels: Readonly<Record<NameActionKind, string>> = {
+  release: 'Release',
+  update: 'Change the address',
+  'lift-cool-off': 'End the cool-off',
+}
+
+const PlanContent = ({ plan }: { readonly plan: NamePlan }) => (
+  <>
+    <ul class="stack">
+      {describeNamePlan(plan).map(sentence => (
+        <li key={sentence}>{sentence}</li>
+      ))}
+    </ul>
+    {plan.changes.length > 0 && <PlanTable label="Changes in DNS" rows={toPlanRows(plan.changes)} />}
+    {plan.deletedRecords.length > 0 && (
+      <Notice tone="warn" title="Records of other writers are deleted with the name:">
+        <PlanTable
+          label="Deleted records of other writers"
+          rows={plan.deletedRecords.map(({ name, type, data }) => ({
+            sign: '−',
+            kind: 'removed',
+            name,
+            type,
+            text: data.join(', '),
+          }))}
+        />
+      </Notice>
+    )}
+  </>
+)
+
+/** Shows the plan of an action on a name, and performs it on confirmation. */
+export const NameActionDialog = (props: NameActionDialogProps) => {
+  const { kind, pool, subdomain, currentAddress, onClose, onDone } = props
+  const { acceptsLoopback } = useSettings()
+  const [address, setAddress] = useState('')
+  const path = { domain: pool, subdomain }
+  const fqdn = `${subdomain}.${pool}`
+  const parsed = createLoadBalancerIP(acceptsLoopback).safeParse(address)
+  const isReady = kind !== 'update' || parsed.success
+  const plan: Resource<NamePlan> = useResource(
+    signal =>
+      client.planNameAction(
+        { ...path, action: kind, ...(kind === 'update' ? { loadBalancerIP: address } : {}) },
+        { signal },
+      ),
+    { key: `${kind} ${address}`, isEnabled: isReady },
+  )
+  const perform: Readonly<Record<NameActionKind, () => Promise<string>>> = {
+    release: async () => {
+      const result = await client.releaseName(path)
+      return 'warning' in result
+        ? `${fqdn} is released. Its records are still being deleted.`
+        : `${fqdn} is released, and its records are deleted.`
+    },
+    update: async () => {
+      const result = await client.updateName({ ...path, loadBalancerIP: address })
+      return 'warning' in result
+        ? `${fqdn} has the address ${address}. Its records are still being written.`
+        : `${fqdn} has the address ${address}, also in DNS.`
+    },
+    'lift-cool-off': async () => {
+      await client.liftCoolOff(path)
+      return `${fqdn} is free.`
+    },
+  }
+  return (
+    <ConfirmDialog
+      title={`${titles[kind]} ${fqdn}`}
+      confirmLabel={labels[kind]}
+      isDangerous={kind !== 'update'}
+      canConfirm={isReady && plan.data !== undefined}
+      onConfirm={async () => onDone(await perform[kind]())}
+      onClose={onClose}
+    >
+      {kind === 'update' && (
+        <TextField
+          label="New address"
+          hint={`The current address is ${currentAddress}.`}
+          value={address}
+          error={address !== '' && !parsed.success ? parsed.error.issues[0]?.message : undefined}
+          onInput={text => setAddress(text.trim())}
+        />
+      )}
+      {isReady && <Loaded resource={plan}>{data => <PlanContent plan={data} />}</Loaded>}
+    </ConfirmDialog>
+  )
+}

@@ -1,0 +1,171 @@
+import type { NameDetails } from '@pool/contract'
+import { useState } from 'preact/hooks'
+import { client } from '../api/client.ts'
+import { type Resource, useResource } from '../api/resource.ts'
+import { NO_FILTER } from '../domain/route.ts'
+import { toVisibleText } from '../domain/visible-text.ts'
+import { Loaded, Notice, useToast } from '../ui/feedback.tsx'
+import { Link } from '../ui/router.tsx'
+import { Page, Panel } from '../ui/shell.tsx'
+import { DeploymentStatusText, DnsStatusText, NameStatus } from '../ui/status.tsx'
+import { RelativeTime, Time } from '../ui/time.tsx'
+import { NameActionDialog, type NameActionKind } from './name-actions.tsx'
+import { NameRecordsPanel } from './name-records.tsx'
+import { NameTimeline } from './name-timeline.tsx'
+
+const actionsByState: Readonly<Record<NameDetails['state'], readonly NameActionKind[]>> = {
+  free: [],
+  reserved: ['release'],
+  active: ['update', 'release'],
+  'cooling-off': ['lift-cool-off'],
+  held: [],
+}
+const actionLabels: Readonly<Record<NameActionKind, string>> = {
+  update: 'Change the address',
+  release: 'Release',
+  'lift-cool-off': 'End the cool-off',
+}
+
+const NameFacts = ({ name }: { readonly name: NameDetails }) => (
+  <dl class="facts">
+    <dt>State</dt>
+    <dd>
+      <NameStatus state={name.state} />
+    </dd>
+    <dt>DNS</dt>
+    <dd>
+      <DnsStatusText state={name.state} dns={name.dns} />
+    </dd>
+    {name.loadBalancerIP && (
+      <>
+        <dt>Address</dt>
+        <dd>
+          <code>{name.loadBalancerIP}</code>
+        </dd>
+      </>
+    )}
+    {name.createdBy !== undefined && (
+      <>
+        <dt>Created by</dt>
+        <dd>{name.createdBy === '' ? <span class="muted">not stated</span> : toVisibleText(name.createdBy)}</dd>
+      </>
+    )}
+    {name.reservedAt && (
+      <>
+        <dt>Reserved</dt>
+        <dd>
+          <Time at={name.reservedAt} />
+          {name.renewalCount ? `, renewed ${name.renewalCount} times` : ''}
+        </dd>
+      </>
+    )}
+    {name.committedAt && (
+      <>
+        <dt>Committed</dt>
+        <dd>
+          <Time at={name.committedAt} />
+        </dd>
+      </>
+    )}
+    {name.expiresAt && (
+      <>
+        <dt>Expires</dt>
+        <dd>
+          <RelativeTime at={name.expiresAt} />
+        </dd>
+      </>
+    )}
+    {name.availableAt && (
+      <>
+        <dt>Free for every client</dt>
+        <dd>
+          <RelativeTime at={name.availableAt} />
+        </dd>
+      </>
+    )}
+    {name.deployment && (
+      <>
+        <dt>Deployment</dt>
+        <dd>
+          <Link to={{ page: 'deployment', id: name.deployment.id }}>{name.deployment.id.slice(0, 8)}</Link>{' '}
+          <DeploymentStatusText status={name.deployment.status} />
+        </dd>
+      </>
+    )}
+  </dl>
+)
+
+const FailureNotice = ({ name }: { readonly name: NameDetails }) =>
+  name.dns?.status === 'failing' ? (
+    <Notice tone="bad" title="The records could not be published.">
+      {name.dns.detail && <div>{toVisibleText(name.dns.detail)}</div>}
+      <div>
+        The service retries {name.nextAttemptAt ? <RelativeTime at={name.nextAttemptAt} /> : 'automatically'}. To retry
+        at once, converge the <Link to={{ page: 'zone', pool: name.poolDomain }}>zone</Link>.
+      </div>
+    </Notice>
+  ) : null
+
+interface NamePageProps {
+  readonly pool: string
+  readonly subdomain: string
+}
+
+/** A name: its state, its records in the database and in the zone, its history, its deployment. */
+export const NamePage = ({ pool, subdomain }: NamePageProps) => {
+  const [action, setAction] = useState<NameActionKind | null>(null)
+  const toast = useToast()
+  const path = { domain: pool, subdomain }
+  const details: Resource<NameDetails> = useResource(signal => client.describeName(path, { signal }), {
+    key: 'details',
+    topics: ['names'],
+  })
+  const records = useResource(signal => client.compareNameRecords(path, { signal }), {
+    key: 'records',
+    topics: ['names'],
+  })
+  const fqdn = `${subdomain}.${pool}`
+  const actions = actionsByState[details.data?.state ?? 'free'].map(kind => (
+    <button key={kind} type="button" class={kind === 'update' ? '' : 'danger'} onClick={() => setAction(kind)}>
+      {actionLabels[kind]}
+    </button>
+  ))
+  return (
+    <Page
+      title={fqdn}
+      crumbs={<Link to={{ page: 'names', filter: { ...NO_FILTER, pool } }}>Names</Link>}
+      actions={actions}
+    >
+      <div class="columns two">
+        <div class="stack">
+          <Panel title="State">
+            <Loaded resource={details}>
+              {name => (
+                <>
+                  <FailureNotice name={name} />
+                  <NameFacts name={name} />
+                </>
+              )}
+            </Loaded>
+          </Panel>
+          <NameRecordsPanel records={records} />
+        </div>
+        <NameTimeline pool={pool} subdomain={subdomain} />
+      </div>
+      {action !== null && (
+        <NameActionDialog
+          kind={action}
+          pool={pool}
+          subdomain={subdomain}
+          currentAddress={details.data?.loadBalancerIP ?? ''}
+          onClose={() => setAction(null)}
+          onDone={text => {
+            toast(text)
+            details.reload()
+            records.reload()
+          }}
+        />
+      )}
+    </Page>
+  )
+}

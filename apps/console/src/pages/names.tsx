@@ -1,0 +1,203 @@
+import type { ListedName } from '@pool/contract'
+import { useEffect, useState } from 'preact/hooks'
+import { searchNames } from '../api/names.ts'
+import { useResource } from '../api/resource.ts'
+import { useSettings } from '../api/session.tsx'
+import { parseNameSearch } from '../domain/name-query.ts'
+import { type NameFilter, NO_FILTER, type Route } from '../domain/route.ts'
+import { toVisibleText } from '../domain/visible-text.ts'
+import { type Column, DataTable } from '../ui/data-table.tsx'
+import { EmptyState, Loaded } from '../ui/feedback.tsx'
+import { SelectField, TextField } from '../ui/field.tsx'
+import { Pager } from '../ui/pager.tsx'
+import { Link, useRouter } from '../ui/router.tsx'
+import { Page, Panel } from '../ui/shell.tsx'
+import { DnsStatusText, NameStatus } from '../ui/status.tsx'
+import { RelativeTime, Time } from '../ui/time.tsx'
+import { usePages } from '../ui/use-pages.ts'
+
+const PAGE_SIZE = 50
+/** Typing pauses this long before the service is asked. */
+const SEARCH_PAUSE_MS = 120
+
+const toNameRoute = ({ poolDomain, subdomain }: ListedName): Route => ({ page: 'name', pool: poolDomain, subdomain })
+
+const columns: readonly Column<ListedName>[] = [
+  {
+    id: 'name',
+    header: 'Name',
+    class: 'name',
+    cell: name => (
+      <Link to={toNameRoute(name)}>
+        {name.subdomain}
+        <span class="muted">.{name.poolDomain}</span>
+      </Link>
+    ),
+  },
+  { id: 'state', header: 'State', cell: name => <NameStatus state={name.state} /> },
+  {
+    id: 'dns',
+    header: 'DNS',
+    class: 'text',
+    cell: ({ state, dns }) => (
+      <>
+        <DnsStatusText state={state} dns={dns} />
+        {dns?.detail && (
+          <div class="muted clamped" title={toVisibleText(dns.detail)}>
+            {toVisibleText(dns.detail)}
+          </div>
+        )}
+      </>
+    ),
+  },
+  {
+    id: 'address',
+    header: 'Address',
+    class: 'nowrap',
+    cell: ({ loadBalancerIP }) => (loadBalancerIP ? <code>{loadBalancerIP}</code> : <span class="muted">–</span>),
+  },
+  {
+    id: 'creator',
+    header: 'Created by',
+    class: 'text',
+    cell: ({ createdBy }) => (createdBy ? toVisibleText(createdBy) : <span class="muted">–</span>),
+  },
+  {
+    id: 'since',
+    header: 'Reserved',
+    cell: ({ reservedAt }) => (reservedAt ? <Time at={reservedAt} /> : <span class="muted">–</span>),
+  },
+  {
+    id: 'until',
+    header: 'Ends',
+    cell: ({ expiresAt, availableAt }) => {
+      const at = expiresAt ?? availableAt
+      return at ? <RelativeTime at={at} /> : <span class="muted">–</span>
+    },
+  },
+]
+
+const stateOptions = [
+  ['', 'every state'],
+  ['reserved', 'reserved'],
+  ['active', 'active'],
+  ['cooling-off', 'cooling off'],
+  ['held', 'held'],
+] as const
+const dnsOptions = [
+  ['', 'every status'],
+  ['pending', 'pending'],
+  ['published', 'published'],
+  ['failing', 'failing'],
+] as const
+
+interface FiltersProps {
+  readonly filter: NameFilter
+  readonly onChange: (filter: NameFilter) => void
+}
+
+const Filters = ({ filter, onChange }: FiltersProps) => {
+  const { managedDomains, drainingDomains } = useSettings()
+  const [text, setText] = useState(filter.text)
+  // Only typing starts the pause.
+  useEffect(() => {
+    if (text === filter.text) return
+    const timer = setTimeout(() => onChange({ ...filter, text }), SEARCH_PAUSE_MS)
+    return () => clearTimeout(timer)
+  }, [text])
+  // The address changes without typing: back, a link, "clear".
+  useEffect(() => setText(filter.text), [filter.text])
+  return (
+    <search class="filters">
+      <TextField
+        class="wide"
+        type="search"
+        label="Search"
+        placeholder="acme, acme.pool.test, 203.0.113, by:ops"
+        hint="The beginning of a name, an FQDN, an IPv4 address, or by: and a creator."
+        value={text}
+        onInput={setText}
+      />
+      <SelectField
+        label="Pool"
+        value={filter.pool}
+        options={[['', 'every pool'], ...[...managedDomains, ...drainingDomains].map(pool => [pool, pool] as const)]}
+        onChange={pool => onChange({ ...filter, pool })}
+      />
+      <SelectField
+        label="State"
+        value={filter.state}
+        options={stateOptions}
+        onChange={state => onChange({ ...filter, state: state as NameFilter['state'] })}
+      />
+      <SelectField
+        label="DNS"
+        value={filter.dns}
+        options={dnsOptions}
+        onChange={dns => onChange({ ...filter, dns: dns as NameFilter['dns'] })}
+      />
+    </search>
+  )
+}
+
+/** The names that are not free, as the service finds them. */
+export const NamesPage = ({ filter }: { readonly filter: NameFilter }) => {
+  const { replace } = useRouter()
+  const key = JSON.stringify(filter)
+  const { cursor, page, next, previous } = usePages(key)
+  const names = useResource(signal => searchNames(parseNameSearch(filter), { cursor, limit: PAGE_SIZE, signal }), {
+    key: `${key} ${cursor ?? ''}`,
+    topics: ['names'],
+    keepsPrevious: true,
+  })
+  const isFiltered = key !== JSON.stringify(NO_FILTER)
+  return (
+    <Page title="Names">
+      <Filters filter={filter} onChange={changed => replace({ page: 'names', filter: changed })} />
+      <Panel
+        title="Names"
+        hasPadding={false}
+        aside={
+          <span class="muted" role="status">
+            {names.isLoading ? 'Searching …' : `${names.data?.names.length ?? 0} on this page`}
+          </span>
+        }
+      >
+        <Loaded resource={names}>
+          {data =>
+            data.names.length === 0 ? (
+              <EmptyState title={isFiltered ? 'No name matches.' : 'Every name is free.'}>
+                {isFiltered ? (
+                  <div class="actions">
+                    <button type="button" onClick={() => replace({ page: 'names', filter: NO_FILTER })}>
+                      Clear the filters
+                    </button>
+                  </div>
+                ) : (
+                  'A client reserves a name with POST /api/v1/pool/{domain}/reserve, or with poolctl.'
+                )}
+              </EmptyState>
+            ) : (
+              <>
+                <DataTable
+                  label="Names"
+                  columns={columns}
+                  rows={data.names}
+                  rowKey={({ subdomain, poolDomain }) => `${subdomain}.${poolDomain}`}
+                />
+                <Pager
+                  page={page}
+                  count={data.names.length}
+                  unit="names"
+                  hasNext={data.nextCursor !== undefined}
+                  onPrevious={previous}
+                  onNext={() => next(data.nextCursor)}
+                />
+              </>
+            )
+          }
+        </Loaded>
+      </Panel>
+    </Page>
+  )
+}

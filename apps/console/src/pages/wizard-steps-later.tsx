@@ -1,0 +1,181 @@
+import { accessKeyError, isObjectStorageRegion, secretKeyError } from '@pool/contract'
+import { useId, useRef, useState } from 'preact/hooks'
+import { client } from '../api/client.ts'
+import { useAction } from '../api/resource.ts'
+import { useSettings } from '../api/session.tsx'
+import { renderCurl } from '../domain/curl.ts'
+import { findStepErrors, hasStorage, toBucketName, toFqdn, toRequestBody } from '../domain/wizard.ts'
+import { CopyButton } from '../ui/copy-button.tsx'
+import { ErrorNotice } from '../ui/feedback.tsx'
+import { Field, SelectField } from '../ui/field.tsx'
+import { SecretFields, takeKeys } from '../ui/secret-fields.tsx'
+import type { StepProps } from './wizard-steps.tsx'
+
+/** Checks the keys at the provider before it opens the next step. */
+export const StorageStep = ({ wizard }: StepProps) => {
+  const { form, errors, change, setErrors, keepKeys, next, goTo, steps } = wizard
+  const { objectStorage } = useSettings()
+  const accessKey = useRef<HTMLInputElement>(null)
+  const secretKey = useRef<HTMLInputElement>(null)
+  const previous = steps[steps.indexOf('storage') - 1] ?? 'domain'
+  const check = useAction(async () => {
+    const access = accessKey.current?.value.trim() ?? ''
+    const secret = secretKey.current?.value.trim() ?? ''
+    const accessError = accessKeyError(access)
+    const secretError = secretKeyError(secret)
+    const found = {
+      ...findStepErrors('storage', form),
+      ...(accessError === null ? {} : { objectStorageAccessKey: accessError }),
+      ...(secretError === null ? {} : { objectStorageSecretKey: secretError }),
+    }
+    setErrors(found)
+    const region = form.objectStorageRegion
+    if (Object.keys(found).length > 0 || !isObjectStorageRegion(region)) return
+    const { valid, message } = await client.validateObjectStorageKeys({ region, accessKey: access, secretKey: secret })
+    if (!valid) {
+      setErrors({ objectStorageSecretKey: message })
+      return
+    }
+    keepKeys(takeKeys(accessKey, secretKey))
+    next()
+  })
+  return (
+    <>
+      <p>
+        Backups of the tenant go to a bucket at {objectStorage.provider} ({objectStorage.domain}). The keys are checked
+        there now, used for this deployment, and stored neither by this page nor by the service.
+      </p>
+      <SelectField
+        label="Region of the object storage"
+        value={form.objectStorageRegion}
+        error={errors.objectStorageRegion}
+        options={objectStorage.regions.map(region => [region, region] as const)}
+        onChange={objectStorageRegion => change({ objectStorageRegion })}
+      />
+      <SecretFields
+        accessKey={accessKey}
+        secretKey={secretKey}
+        accessKeyError={errors.objectStorageAccessKey}
+        secretKeyError={errors.objectStorageSecretKey}
+      />
+      {check.error !== undefined && <ErrorNotice error={check.error} />}
+      <div class="actions">
+        <button type="button" onClick={() => goTo(previous)}>
+          Back
+        </button>
+        <button type="submit" class="primary" disabled={check.isRunning} onClick={check.run}>
+          {check.isRunning ? 'Checking the keys …' : 'Check the keys and continue'}
+        </button>
+      </div>
+    </>
+  )
+}
+
+/** Larger files are not SSH keys. */
+const MAX_KEY_FILE_BYTES = 64 * 1_024
+
+export const SshStep = ({ wizard: { form, errors, change, setErrors } }: StepProps) => {
+  const [fileError, setFileError] = useState('')
+  const fileId = useId()
+  const error = form.sshPublicKey === '' ? undefined : findStepErrors('ssh', form).sshPublicKey
+  const readFile = async (file: File | undefined) => {
+    if (file === undefined) return
+    const isSmall = file.size <= MAX_KEY_FILE_BYTES
+    setFileError(isSmall ? '' : 'The file is too large for an SSH key: choose a file such as id_ed25519.pub.')
+    if (isSmall) change({ sshPublicKey: (await file.text()).trim() })
+  }
+  return (
+    <>
+      <Field
+        label="SSH public key"
+        hint="One line as in ~/.ssh/id_ed25519.pub. It opens the machines of the tenant."
+        error={errors.sshPublicKey ?? error}
+        good={form.sshPublicKey !== '' && error === undefined ? 'The key is valid.' : undefined}
+      >
+        {attributes => (
+          <textarea
+            {...attributes}
+            rows={4}
+            spellcheck={false}
+            autocomplete="off"
+            value={form.sshPublicKey}
+            onInput={event => {
+              setErrors({})
+              change({ sshPublicKey: event.currentTarget.value })
+            }}
+          />
+        )}
+      </Field>
+      <div class="field">
+        <label for={fileId}>Or read it from a file</label>
+        <input
+          id={fileId}
+          type="file"
+          accept=".pub,text/plain"
+          onChange={event => void readFile(event.currentTarget.files?.[0])}
+        />
+        {fileError && (
+          <div class="error" role="alert">
+            {fileError}
+          </div>
+        )}
+      </div>
+    </>
+  )
+}
+
+export const SummaryStep = ({ wizard: { form, errors } }: StepProps) => {
+  const settings = useSettings()
+  const isStored = hasStorage(form, settings)
+  const command = renderCurl({ origin: location.origin, body: toRequestBody(form, settings), hasKeys: isStored })
+  return (
+    <>
+      <dl class="facts">
+        <dt>Domain</dt>
+        <dd>
+          <code>{toFqdn(form)}</code>
+        </dd>
+        <dt>Organisation</dt>
+        <dd>
+          {form.orgName}, {form.orgEmail}
+        </dd>
+        <dt>Providers</dt>
+        <dd>
+          {form.providers.join(', ')} in {form.region}
+        </dd>
+        {isStored && (
+          <>
+            <dt>Bucket</dt>
+            <dd>
+              <code>{toBucketName(form, settings)}</code> in {form.objectStorageRegion}
+            </dd>
+          </>
+        )}
+        <dt>SSH key</dt>
+        <dd>
+          <code>{form.sshPublicKey}</code>
+        </dd>
+      </dl>
+      <p>
+        The service reserves the name, checks the {isStored ? 'keys and the ' : ''}domain once more, and starts
+        Terraform. When it has ended, the name points to the new load balancer.
+      </p>
+      {errors.form && (
+        <div class="field">
+          <div class="error" role="alert">
+            {errors.form}
+          </div>
+        </div>
+      )}
+      <details>
+        <summary>The same request with curl</summary>
+        <p class="muted">
+          In bash. It reads the operator token{isStored ? ', the access key and the secret key' : ''} from files of this
+          directory: operator-token{isStored ? ', access-key, secret-key. It needs jq' : ''}.
+        </p>
+        <pre class="code">{command}</pre>
+        <CopyButton text={command} what="the command" />
+      </details>
+    </>
+  )
+}

@@ -1,0 +1,219 @@
+import type { DomainChallenge } from '@pool/contract'
+import { useEffect, useId, useState } from 'preact/hooks'
+import { client } from '../api/client.ts'
+import { describeError } from '../api/describe-error.ts'
+import { useAction } from '../api/resource.ts'
+import { useSettings } from '../api/session.tsx'
+import { findStepErrors, toFqdn, type WizardForm } from '../domain/wizard.ts'
+import { CopyButton } from '../ui/copy-button.tsx'
+import { ErrorNotice, Notice } from '../ui/feedback.tsx'
+import { SelectField, TextField } from '../ui/field.tsx'
+import { Time } from '../ui/time.tsx'
+import type { WizardState } from './wizard-state.ts'
+
+export interface StepProps {
+  readonly wizard: WizardState
+}
+
+/** Typing pauses this long before the service is asked. */
+const CHECK_PAUSE_MS = 200
+
+type NameCheck =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'available'; readonly warning: string | undefined }
+  | { readonly kind: 'taken'; readonly text: string }
+
+/** Whether the name is free, as the user types. */
+const useNameCheck = (pool: string, subdomain: string, isValid: boolean): NameCheck => {
+  const [check, setCheck] = useState<NameCheck>({ kind: 'none' })
+  useEffect(() => {
+    setCheck({ kind: 'none' })
+    if (!isValid) return
+    const controller = new AbortController()
+    const timer = setTimeout(() => {
+      client.checkName({ domain: pool, sub: subdomain }, { signal: controller.signal }).then(
+        ({ available, reason, detail }) => {
+          if (controller.signal.aborted) return
+          setCheck(
+            available
+              ? { kind: 'available', warning: detail }
+              : { kind: 'taken', text: detail ?? reason ?? 'It is taken.' },
+          )
+        },
+        error => controller.signal.aborted || setCheck({ kind: 'taken', text: describeError(error).title }),
+      )
+    }, CHECK_PAUSE_MS)
+    return () => {
+      clearTimeout(timer)
+      controller.abort()
+    }
+  }, [pool, subdomain, isValid])
+  return check
+}
+
+const PoolName = ({ wizard: { form, errors, change } }: StepProps) => {
+  const { managedDomains } = useSettings()
+  const { subdomain: error } = findStepErrors('domain', form)
+  const check = useNameCheck(form.pool, form.subdomain, error === undefined && form.subdomain !== '')
+  const problem = check.kind === 'taken' ? check.text : undefined
+  const good =
+    check.kind === 'available' ? `${toFqdn(form)} is free.${check.warning ? ` ${check.warning}` : ''}` : undefined
+  return (
+    <>
+      <SelectField
+        label="Pool"
+        value={form.pool}
+        error={errors.pool}
+        options={managedDomains.map(pool => [pool, pool] as const)}
+        onChange={pool => change({ pool })}
+      />
+      <TextField
+        label="Subdomain"
+        hint="One label of a-z, 0-9 and hyphens, beginning with a letter."
+        value={form.subdomain}
+        error={errors.subdomain ?? problem ?? (form.subdomain === '' ? undefined : error)}
+        good={good}
+        onInput={subdomain => change({ subdomain })}
+      />
+    </>
+  )
+}
+
+const Challenge = ({ wizard: { form, idempotencyKey } }: StepProps) => {
+  const { requiresDomainProof } = useSettings()
+  const [challenge, setChallenge] = useState<DomainChallenge | null>(null)
+  const domain = toFqdn(form)
+  const request = useAction(async () => {
+    setChallenge(await client.createDomainChallenge({ domain }, { idempotencyKey }))
+  })
+  const isValid = findStepErrors('domain', form).fqdn === undefined
+  if (!requiresDomainProof) {
+    return <p class="muted">This service does not require a proof of the domain.</p>
+  }
+  return (
+    <>
+      <p>
+        A TXT record proves that the tenant controls the domain. It is looked up when the deployment is created. The
+        value is for this form only: after a reload, request another one.
+      </p>
+      <div>
+        <button type="button" disabled={!isValid || request.isRunning} onClick={request.run}>
+          Request the TXT record
+        </button>
+      </div>
+      {request.error !== undefined && <ErrorNotice error={request.error} />}
+      {challenge?.domain === domain && (
+        <Notice title="Create this record in the DNS of the domain:">
+          <dl class="facts">
+            <dt>Name</dt>
+            <dd>
+              <code>{challenge.name}</code> <CopyButton text={challenge.name} what="the name" />
+            </dd>
+            <dt>Type</dt>
+            <dd>{challenge.type}</dd>
+            <dt>Value</dt>
+            <dd>
+              <code>{challenge.value}</code> <CopyButton text={challenge.value} what="the value" />
+            </dd>
+            <dt>Valid until</dt>
+            <dd>
+              <Time at={challenge.expiresAt} />
+            </dd>
+          </dl>
+        </Notice>
+      )}
+    </>
+  )
+}
+
+const modes = [
+  ['pool', 'A name of a pool'],
+  ['byo', 'A domain of the tenant'],
+] as const
+
+export const DomainStep = ({ wizard }: StepProps) => {
+  const { form, errors, change } = wizard
+  const group = useId()
+  return (
+    <>
+      <fieldset>
+        <legend>Domain</legend>
+        {modes.map(([mode, label]) => (
+          <label key={mode} class="choice">
+            <input type="radio" name={group} checked={form.mode === mode} onChange={() => change({ mode })} />
+            {label}
+          </label>
+        ))}
+      </fieldset>
+      {form.mode === 'pool' ? (
+        <PoolName wizard={wizard} />
+      ) : (
+        <>
+          <TextField
+            label="Domain of the tenant"
+            hint="A fully qualified domain name such as cloud.acme.example."
+            value={form.fqdn}
+            error={errors.fqdn}
+            onInput={fqdn => change({ fqdn })}
+            onBlur={() => form.fqdn !== '' && wizard.setErrors(findStepErrors('domain', form))}
+          />
+          <Challenge wizard={wizard} />
+        </>
+      )}
+    </>
+  )
+}
+
+const Providers = ({ wizard: { form, errors, change } }: StepProps) => {
+  const { deploymentProviders } = useSettings()
+  const toggle = (provider: string) =>
+    change({
+      providers: form.providers.includes(provider)
+        ? form.providers.filter(other => other !== provider)
+        : [...form.providers, provider],
+    })
+  return (
+    <fieldset class="field">
+      <legend>Providers</legend>
+      {deploymentProviders.map(provider => (
+        <label key={provider} class="choice">
+          <input type="checkbox" checked={form.providers.includes(provider)} onChange={() => toggle(provider)} />
+          {provider}
+        </label>
+      ))}
+      {errors.providers && (
+        <div class="error" role="alert">
+          {errors.providers}
+        </div>
+      )}
+    </fieldset>
+  )
+}
+
+export const OrganisationStep = ({ wizard }: StepProps) => {
+  const { form, errors, change, setErrors } = wizard
+  /** Shows the error of a field when it has been left. */
+  const check = (field: 'orgName' | 'orgEmail' | 'region') => {
+    const error = findStepErrors('organisation', form)[field]
+    if (form[field] !== '' && error !== undefined) setErrors({ ...errors, [field]: error })
+  }
+  const text = (field: 'orgName' | 'orgEmail' | 'region') => ({
+    value: form[field],
+    error: errors[field],
+    onInput: (value: string) => change({ [field]: value } as Partial<WizardForm>),
+    onBlur: () => check(field),
+  })
+  return (
+    <>
+      <TextField label="Organisation" {...text('orgName')} />
+      <TextField
+        label="Mail address"
+        type="email"
+        hint="Of the people who operate the tenant's part."
+        {...text('orgEmail')}
+      />
+      <Providers wizard={wizard} />
+      <TextField label="Region" hint="Of the provider, such as fsn1." {...text('region')} />
+    </>
+  )
+}

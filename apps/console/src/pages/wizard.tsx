@@ -1,0 +1,95 @@
+import { useEffect, useRef } from 'preact/hooks'
+import { useAction } from '../api/resource.ts'
+import { stepTitles } from '../domain/wizard.ts'
+import { ErrorNotice, useToast } from '../ui/feedback.tsx'
+import { Link, useRouter } from '../ui/router.tsx'
+import { Page, Panel } from '../ui/shell.tsx'
+import { useWizard } from './wizard-state.ts'
+import { DomainStep, OrganisationStep } from './wizard-steps.tsx'
+import { SshStep, StorageStep, SummaryStep } from './wizard-steps-later.tsx'
+
+/** Orders a deployment in steps, each of which is checked before the next. */
+export const WizardPage = () => {
+  const wizard = useWizard()
+  const { open } = useRouter()
+  const toast = useToast()
+  const { step, steps, next, goTo, create } = wizard
+  const index = steps.indexOf(step)
+  const heading = useRef<HTMLHeadingElement>(null)
+  const isFirstRender = useRef(true)
+  // The focus follows the step.
+  useEffect(() => {
+    if (!isFirstRender.current) heading.current?.focus()
+    isFirstRender.current = false
+  }, [step])
+  const creation = useAction(async () => {
+    const id = await create()
+    toast('The deployment has started.')
+    open({ page: 'deployment', id })
+  })
+  const previous = steps[index - 1]
+  const stepProps = { wizard }
+  return (
+    <Page
+      title="New deployment"
+      crumbs={<Link to={{ page: 'deployments', status: '' }}>Deployments</Link>}
+      lead="Nothing starts before the last step. The form survives a reload, without its secrets."
+    >
+      <ol class="steps" aria-label="Steps">
+        {steps.map((name, position) => (
+          <li
+            key={name}
+            class={position < index ? 'done' : ''}
+            {...(name === step ? { 'aria-current': 'step' as const } : {})}
+          >
+            {position < index ? (
+              <button type="button" class="plain" onClick={() => goTo(name)}>
+                {stepTitles[name]}
+              </button>
+            ) : (
+              stepTitles[name]
+            )}
+          </li>
+        ))}
+      </ol>
+      <div class="wizard">
+        <Panel
+          title={
+            <span tabIndex={-1} ref={heading}>
+              {stepTitles[step]}
+            </span>
+          }
+        >
+          {creation.error !== undefined && <ErrorNotice error={creation.error} />}
+          <form
+            class="form"
+            onSubmit={event => {
+              event.preventDefault()
+              if (step === 'summary') creation.run()
+              else if (step !== 'storage') next()
+            }}
+          >
+            {step === 'domain' && <DomainStep {...stepProps} />}
+            {step === 'organisation' && <OrganisationStep {...stepProps} />}
+            {step === 'storage' && <StorageStep {...stepProps} />}
+            {step === 'ssh' && <SshStep {...stepProps} />}
+            {step === 'summary' && <SummaryStep {...stepProps} />}
+            {step !== 'storage' && (
+              <div class="actions">
+                {previous !== undefined && (
+                  <button type="button" onClick={() => goTo(previous)}>
+                    Back
+                  </button>
+                )}
+                <button type="submit" class="primary" disabled={creation.isRunning}>
+                  {step !== 'summary' && 'Continue'}
+                  {step === 'summary' && (creation.isRunning ? 'Creating …' : 'Create the deployment')}
+                </button>
+              </div>
+            )}
+          </form>
+        </Panel>
+      </div>
+    </Page>
+  )
+}

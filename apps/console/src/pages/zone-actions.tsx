@@ -1,0 +1,186 @@
+import { useId, useState } from 'preact/hooks'
+import { client } from '../api/client.ts'
+import { useResource } from '../api/resource.ts'
+import { toDifferenceRows, toPlanRows } from '../domain/record-diff.ts'
+import { describeTrust, type Trust } from '../domain/zone.ts'
+import { ConfirmDialog } from '../ui/dialog.tsx'
+import { Loaded } from '../ui/feedback.tsx'
+import { PlanTable } from '../ui/plan-table.tsx'
+
+interface ZoneDialogProps {
+  readonly pool: string
+  readonly onClose: () => void
+  /** `text`: what was done. */
+  readonly onDone: (text: string) => void
+}
+
+const plural = (count: number, unit: string): string => `${count.toLocaleString('en')} ${unit}${count === 1 ? '' : 's'}`
+
+const isPending = (result: object): boolean => 'warning' in result
+
+const PENDING_TEXT = 'The zone does not have all of it yet; the service continues.'
+
+/** Repairs the zone. The dry run shows what that changes. */
+export const ConvergeDialog = ({ pool, onClose, onDone }: ZoneDialogProps) => {
+  const plan = useResource(signal => client.convergeZone({ domain: pool, dryRun: true }, { signal }), { key: pool })
+  return (
+    <ConfirmDialog
+      title={`Converge ${pool}`}
+      confirmLabel="Converge"
+      canConfirm={plan.data !== undefined}
+      onClose={onClose}
+      onConfirm={async () => {
+        const result = await client.convergeZone({ domain: pool })
+        onDone(`${pool}: ${plural(result.changeCount, 'change')}. ${isPending(result) ? PENDING_TEXT : ''}`)
+      }}
+    >
+      <Loaded resource={plan}>
+        {({ changes, changeCount, conflictCount }) => (
+          <>
+            <p>
+              {changeCount === 0
+                ? 'The zone has the desired records: nothing is written. Names that failed are tried again at once.'
+                : `${plural(changeCount, 'record set')} change. Names that failed are tried again at once.`}
+              {conflictCount > 0 && ` ${plural(conflictCount, 'name')} with a record in the way are not changed.`}
+            </p>
+            {changes.length > 0 && <PlanTable label="Changes to the zone" rows={toPlanRows(changes)} />}
+          </>
+        )}
+      </Loaded>
+    </ConfirmDialog>
+  )
+}
+
+/** Brings the names to the current record template. */
+export const RepublishDialog = ({ pool, onClose, onDone }: ZoneDialogProps) => {
+  const plan = useResource(signal => client.republishZone({ domain: pool, dryRun: true }, { signal }), { key: pool })
+  return (
+    <ConfirmDialog
+      title={`Republish ${pool}`}
+      confirmLabel="Republish"
+      canConfirm={plan.data !== undefined && plan.data.nameCount > 0}
+      onClose={onClose}
+      onConfirm={async () => {
+        const result = await client.republishZone({ domain: pool })
+        onDone(`${pool}: ${plural(result.nameCount, 'name')} republished. ${isPending(result) ? PENDING_TEXT : ''}`)
+      }}
+    >
+      <Loaded resource={plan}>
+        {({ changes, changeCount, nameCount }) => (
+          <>
+            <p>
+              {nameCount === 0
+                ? 'Every active name has the records of the current template: there is nothing to republish.'
+                : `${plural(nameCount, 'active name')} get the records of the current template: ${plural(changeCount, 'record set')} change.`}
+            </p>
+            {changes.length > 0 && <PlanTable label="Changes to the zone" rows={toPlanRows(changes)} />}
+          </>
+        )}
+      </Loaded>
+    </ConfirmDialog>
+  )
+}
+
+const trusts: readonly (readonly [Trust, string])[] = [
+  ['database', 'The database is right'],
+  ['zone', 'The zone is right'],
+]
+
+/** Starts the writes to a stopped zone again, once the operator has decided which side is right. */
+export const ResumeDialog = ({ pool, onClose, onDone }: ZoneDialogProps) => {
+  const [trust, setTrust] = useState<Trust>('database')
+  const group = useId()
+  const plan = useResource(signal => client.resumeZone({ domain: pool, trust, dryRun: true }, { signal }), {
+    key: trust,
+  })
+  return (
+    <ConfirmDialog
+      title={`Resume ${pool}`}
+      confirmLabel="Resume"
+      isDangerous
+      canConfirm={plan.data !== undefined}
+      onClose={onClose}
+      onConfirm={async () => {
+        const result = await client.resumeZone({ domain: pool, trust })
+        const text = `${pool} is written again: ${plural(result.differenceCount, 'difference')} settled.`
+        onDone(`${text} ${isPending(result) ? PENDING_TEXT : ''}`)
+      }}
+    >
+      <fieldset>
+        <legend>Which side is right?</legend>
+        {trusts.map(([value, label]) => (
+          <label key={value} class="choice">
+            <input type="radio" name={group} checked={trust === value} onChange={() => setTrust(value)} />
+            {label}
+          </label>
+        ))}
+      </fieldset>
+      <ul>
+        {describeTrust(trust).map(sentence => (
+          <li key={sentence}>{sentence}</li>
+        ))}
+      </ul>
+      <Loaded resource={plan}>
+        {({ differences, differenceCount }) => (
+          <>
+            <p>
+              {differenceCount === 0
+                ? 'The zone and the database agree.'
+                : `${plural(differenceCount, 'name')} differ and change like this:`}
+            </p>
+            {differences.length > 0 && <PlanTable label="Differences" rows={toDifferenceRows(differences)} />}
+          </>
+        )}
+      </Loaded>
+    </ConfirmDialog>
+  )
+}
+
+/** Makes allocations of orphans, or deletes their records. */
+export const OrphansDialog = ({ pool, action, onClose, onDone }: ZoneDialogProps & { action: 'adopt' | 'remove' }) => {
+  const isRemoval = action === 'remove'
+  const call = isRemoval ? client.removeOrphans.bind(client) : client.adoptOrphans.bind(client)
+  const [excluded, setExcluded] = useState<ReadonlySet<string>>(new Set())
+  const plan = useResource(signal => call({ domain: pool, dryRun: true }, { signal }), { key: action })
+  const chosen = plan.data?.orphans.filter(({ subdomain }) => !excluded.has(subdomain)) ?? []
+  const toggle = (subdomain: string) => {
+    const next = new Set(excluded)
+    if (!next.delete(subdomain)) next.add(subdomain)
+    setExcluded(next)
+  }
+  return (
+    <ConfirmDialog
+      title={isRemoval ? `Remove orphans of ${pool}` : `Adopt orphans of ${pool}`}
+      confirmLabel={isRemoval ? `Remove ${chosen.length}` : `Adopt ${chosen.length}`}
+      isDangerous={isRemoval}
+      canConfirm={chosen.length > 0}
+      onClose={onClose}
+      onConfirm={async () => {
+        const { changedCount } = await call({ domain: pool, subdomains: chosen.map(({ subdomain }) => subdomain) })
+        onDone(`${plural(changedCount, 'orphan')} ${isRemoval ? 'removed' : 'adopted'}.`)
+      }}
+    >
+      <p>
+        {isRemoval
+          ? 'Every record set at and below these names is deleted, whichever client created it. The history lists them.'
+          : 'These names become active with the address that the zone has. No client has a token of them: only an operator can change or release them.'}
+      </p>
+      <Loaded resource={plan}>
+        {({ orphans }) => (
+          <fieldset>
+            <legend>Orphans</legend>
+            {orphans.map(({ subdomain, loadBalancerIP, otherRecordCount }) => (
+              <label key={subdomain} class="choice">
+                <input type="checkbox" checked={!excluded.has(subdomain)} onChange={() => toggle(subdomain)} />
+                <span>
+                  {subdomain} <code>{loadBalancerIP}</code>
+                  {otherRecordCount > 0 && <span class="muted">, {plural(otherRecordCount, 'other record set')}</span>}
+                </span>
+              </label>
+            ))}
+          </fieldset>
+        )}
+      </Loaded>
+    </ConfirmDialog>
+  )
+}

@@ -1,0 +1,82 @@
+import type { ZoneStatus } from '@pool/contract'
+import { client } from '../api/client.ts'
+import { useResource } from '../api/resource.ts'
+import { describeZone } from '../domain/zone.ts'
+import { type Column, DataTable } from '../ui/data-table.tsx'
+import { EmptyState, Loaded, Notice } from '../ui/feedback.tsx'
+import { Link } from '../ui/router.tsx'
+import { Page, Panel } from '../ui/shell.tsx'
+import { Status } from '../ui/status.tsx'
+import { RelativeTime } from '../ui/time.tsx'
+
+const MaybeTime = ({ at }: { readonly at: string | undefined }) =>
+  at === undefined ? <span class="muted">never</span> : <RelativeTime at={at} />
+
+const columns: readonly Column<ZoneStatus>[] = [
+  {
+    id: 'zone',
+    header: 'Zone',
+    cell: ({ zone }) => <Link to={{ page: 'zone', pool: zone }}>{zone}</Link>,
+    sortValue: ({ zone }) => zone,
+  },
+  {
+    id: 'health',
+    header: 'Health',
+    cell: zone => {
+      const { tone, text } = describeZone(zone)
+      return <Status tone={tone} text={text} />
+    },
+    sortValue: zone => describeZone(zone).text,
+  },
+  {
+    id: 'pending',
+    header: 'Pending',
+    class: 'number',
+    cell: ({ pendingNames }) => pendingNames.toLocaleString('en'),
+    sortValue: ({ pendingNames }) => pendingNames,
+  },
+  {
+    id: 'failing',
+    header: 'Failing',
+    cell: ({ failing }) =>
+      failing.length === 0
+        ? '0'
+        : failing.map(({ cause, names }) => `${names.toLocaleString('en')} (${cause})`).join(', '),
+    sortValue: ({ failing }) => failing.reduce((sum, { names }) => sum + names, 0),
+  },
+  { id: 'synced', header: 'In sync', cell: ({ syncedAt }) => <MaybeTime at={syncedAt} /> },
+  { id: 'drift', header: 'Drift check', cell: ({ driftCheckedAt }) => <MaybeTime at={driftCheckedAt} /> },
+  { id: 'status', header: 'Configuration', cell: ({ status }) => status, sortValue: ({ status }) => status },
+]
+
+/** The health of every zone at a glance. */
+export const ZonesPage = () => {
+  const zones = useResource(signal => client.listZones({ signal }), { key: 'zones', topics: ['zones', 'names'] })
+  return (
+    <Page title="Zones">
+      <Loaded resource={zones}>
+        {({ provider, zones: list }) => (
+          <>
+            {provider.circuitOpen && (
+              <Notice tone="bad" title={`Calls to the DNS provider (${provider.kind}) are suspended after failures.`}>
+                <div>This replica probes the provider and continues when it responds. Check the provider.</div>
+              </Notice>
+            )}
+            {!provider.writesZones && (
+              <Notice tone="warn" title="This replica writes no zone: PDM_DNS_WRITES=off is set." />
+            )}
+            <Panel title={`Zones (DNS provider: ${provider.kind})`} hasPadding={false}>
+              {list.length === 0 ? (
+                <EmptyState title="There is no zone.">
+                  Set DNSPROVIDER_MANAGED_DOMAINS to the domains that the service allocates names in.
+                </EmptyState>
+              ) : (
+                <DataTable label="Zones" columns={columns} rows={list} rowKey={({ zone }) => zone} />
+              )}
+            </Panel>
+          </>
+        )}
+      </Loaded>
+    </Page>
+  )
+}

@@ -1,0 +1,107 @@
+import type { ComponentChildren } from 'preact'
+import { createContext } from 'preact'
+import { useCallback, useContext, useMemo, useState } from 'preact/hooks'
+import { describeError } from '../api/describe-error.ts'
+import type { Resource } from '../api/resource.ts'
+
+export type Tone = 'info' | 'ok' | 'warn' | 'bad'
+
+interface NoticeProps {
+  readonly tone?: Tone
+  readonly title: ComponentChildren
+  readonly children?: ComponentChildren
+  /** Announced at once; otherwise only visible. */
+  readonly isAlert?: boolean
+}
+
+export const Notice = ({ tone = 'info', title, children, isAlert = false }: NoticeProps) => (
+  <div class={`notice ${tone}`} {...(isAlert ? { role: 'alert' } : {})}>
+    <strong>{title}</strong>
+    {children}
+  </div>
+)
+
+/** What went wrong, what to do, and the id of the request for the log. */
+export const ErrorNotice = ({ error, onRetry }: { readonly error: unknown; readonly onRetry?: () => void }) => {
+  const { title, advice, requestId } = describeError(error)
+  return (
+    <Notice tone="bad" title={title} isAlert>
+      {advice && <div>{advice}</div>}
+      {requestId && (
+        <div class="muted">
+          Request ID <code>{requestId}</code>
+        </div>
+      )}
+      {onRetry && (
+        <div class="actions">
+          <button type="button" onClick={onRetry}>
+            Try again
+          </button>
+        </div>
+      )}
+    </Notice>
+  )
+}
+
+interface EmptyStateProps {
+  readonly title: string
+  readonly children?: ComponentChildren
+}
+
+export const EmptyState = ({ title, children }: EmptyStateProps) => (
+  <div class="empty-state">
+    <strong>{title}</strong>
+    {children}
+  </div>
+)
+
+interface LoadedProps<Data> {
+  readonly resource: Resource<Data>
+  readonly children: (data: Data) => ComponentChildren
+}
+
+/** Shows data as soon as there is any. A failed read shows its error above the data that was read before. */
+export const Loaded = <Data,>({ resource: { data, error, reload }, children }: LoadedProps<Data>) => (
+  <>
+    {error !== undefined && <ErrorNotice error={error} onRetry={reload} />}
+    {data !== undefined && children(data)}
+    {data === undefined && error === undefined && <p class="empty-state">Loading …</p>}
+  </>
+)
+
+interface Toast {
+  readonly id: number
+  readonly text: string
+}
+
+const ToastContext = createContext<(text: string) => void>(() => undefined)
+
+/** Returns a function that shows what was done, for some seconds. */
+export const useToast = (): ((text: string) => void) => useContext(ToastContext)
+
+const TOAST_MS = 8_000
+
+export const ToastProvider = ({ children }: { readonly children: ComponentChildren }) => {
+  const [toasts, setToasts] = useState<readonly Toast[]>([])
+  const show = useCallback((text: string) => {
+    const id = performance.now()
+    setToasts(old => [...old.slice(-2), { id, text }])
+    setTimeout(() => setToasts(old => old.filter(toast => toast.id !== id)), TOAST_MS)
+  }, [])
+  const list = useMemo(
+    () => (
+      <div class="toasts" role="status">
+        {toasts.map(({ id, text }) => (
+          <Notice key={id} tone="ok" title={text} />
+        ))}
+      </div>
+    ),
+    [toasts],
+  )
+  return (
+    <ToastContext.Provider value={show}>
+      {children}
+      {list}
+    </ToastContext.Provider>
+  )
+}

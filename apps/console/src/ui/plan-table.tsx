@@ -1,0 +1,40 @@
+import type { PlanRow } from '../domain/record-diff.ts'
+import { toVisibleText } from '../domain/visible-text.ts'
+
+interface PlanTableProps {
+  readonly label: string
+  readonly rows: readonly PlanRow[]
+}
+
+/** Changes as a diff: the sign says what is written or deleted, without its colour. */
+export const PlanTable = ({ label, rows }: PlanTableProps) => (
+  <table class="diff" aria-label={label}>
+    <thead>
+      <tr>
+        <th scope="col" class="sign">
+          <span class="visually-hidden">Change</span>
+        </th>
+        <th scope="col">Name</th>
+        <th scope="col">Type</th>
+        <th scope="col">Value</th>
+      </tr>
+    </thead>
+    <tbody>
+      {rows.map(({ sign, kind, name, type, text }) => (
+        <tr key={`${sign} ${name} ${type}`} class={kind}>
+          <td class="sign">
+            <span class="visually-hidden">{kind}</span>
+            <span aria-hidden="true">{sign}</span>
+          </td>
+          <td>
+            <code>{toVisibleText(name)}</code>
+          </td>
+          <td>{type}</td>
+          <td>
+            <code>{toVisibleText(text)}</code>
+          </td>
+        </tr>
+      ))}
+    </tbody>
+  </table>
+)

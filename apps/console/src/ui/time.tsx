@@ -1,0 +1,52 @@
+import { useEffect, useState } from 'preact/hooks'
+import { formatDuration, formatLocal, formatRelative, formatUtc } from '../domain/time.ts'
+
+const listeners = new Set<(now: number) => void>()
+let timer: ReturnType<typeof setInterval> | undefined
+
+/** The current time, every second. One timer serves the whole page. */
+export const useNow = (): number => {
+  const [now, setNow] = useState(Date.now)
+  useEffect(() => {
+    listeners.add(setNow)
+    timer ??= setInterval(() => {
+      for (const listener of listeners) listener(Date.now())
+    }, 1_000)
+    return () => {
+      listeners.delete(setNow)
+      if (listeners.size === 0) {
+        clearInterval(timer)
+        timer = undefined
+      }
+    }
+  }, [])
+  return now
+}
+
+interface TimeProps {
+  /** RFC 3339. */
+  readonly at: string
+}
+
+/** A time in the viewer's zone; UTC is the hint. */
+export const Time = ({ at }: TimeProps) => (
+  <time dateTime={at} title={formatUtc(Date.parse(at))}>
+    {formatLocal(Date.parse(at))}
+  </time>
+)
+
+/** The distance of a time from now; the times in the viewer's zone and in UTC are the hint. */
+export const RelativeTime = ({ at }: TimeProps) => {
+  const time = Date.parse(at)
+  return (
+    <time dateTime={at} title={`${formatLocal(time)}, ${formatUtc(time)}`}>
+      {formatRelative(time, useNow())}
+    </time>
+  )
+}
+
+/** Counts down to `endsAt`, in milliseconds by the clock of this machine. */
+export const Countdown = ({ endsAt, expiredText }: { readonly endsAt: number; readonly expiredText: string }) => {
+  const rest = endsAt - useNow()
+  return <span class="mono">{rest <= 0 ? expiredText : formatDuration(rest + 999)}</span>
+}
