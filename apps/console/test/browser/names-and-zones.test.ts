@@ -1,0 +1,255 @@
+import type { Page } from 'playwright-core'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { openPage, signIn, type Visitor } from '../support/browser.ts'
+import { lookUp } from '../support/dns.ts'
+import { deleteRecord, seedNames, writeForeignRecord } from '../support/seed.ts'
+import { skipsBrowser, useBrowserSuite } from '../support/session.ts'
+
+// An operator works on names, zones and leases. After each task, the database and DNS are inspected.
+
+const getSuite = useBrowserSuite(async stack => {
+  await seedNames(stack)
+  const reservations = Array.from({ length: 60 }, (_, index) => `page-${String(index).padStart(2, '0')}`)
+  await Promise.all(reservations.map(subdomain => stack.client.reserveName({ domain: 'pool.test', subdomain })))
+})
+
+let visitor: Visitor
+let page: Page
+
+beforeEach(async () => {
+  if (skipsBrowser) return
+  const { browser, origin, stack } = getSuite()
+  visitor = await openPage(browser, origin)
+  page = visitor.page
+  await signIn(page, origin, stack.api.operatorToken)
+})
+afterEach(async () => {
+  if (skipsBrowser) return
+  await visitor.context.close()
+  expect(visitor.faults).toEqual([])
+})
+
+const shownNames = () => page.getByRole('table', { name: 'Names' }).locator('tbody tr td:first-child').allInnerTexts()
+const expectText = (text: string | RegExp) => page.getByText(text).first().waitFor()
+const openName = (subdomain: string) => page.goto(`${getSuite().origin}/console/names/pool.test/${subdomain}`)
+const dialog = () => page.getByRole('dialog')
+const readState = async (subdomain: string): Promise<string | undefined> => {
+  const [row] = await getSuite().stack.sql`select state from pool_allocations where subdomain = ${subdomain}`
+  return row?.state
+}
+
+describe.skipIf(skipsBrowser)('names', () => {
+  test.each([
+    ['ac', ['acme.pool.test']],
+    ['globex.pool.te', ['globex.pool.test']],
+    ['203.0.113.12', ['initech.pool.test']],
+    ['by:ops@platform', 6],
+    ['nothing-like-this', 0],
+  ])('are found as the operator types: %s', async (text, expected) => {
+    await page.getByRole('link', { name: 'Names', exact: true }).first().click()
+    await page.getByRole('searchbox', { name: 'Search' }).pressSequentially(text)
+    if (expected === 0) {
+      await expectText('No name matches.')
+      return
+    }
+    if (typeof expected === 'number') await expect.poll(async () => (await shownNames()).length).toBe(expected)
+    else await expect.poll(shownNames).toEqual(expected)
+  })
+
+  test('have filters and pages, which the address keeps', async () => {
+    await page.getByRole('link', { name: 'Names', exact: true }).first().click()
+    await page.getByLabel('DNS').selectOption('failing')
+    await expect.poll(shownNames).toEqual(['oceanic.pool.test'])
+    await page.reload()
+    await expect.poll(shownNames).toEqual(['oceanic.pool.test'])
+    await page.getByLabel('DNS').selectOption('')
+    await page.getByLabel('State').selectOption('reserved')
+    await expect.poll(async () => (await shownNames()).length).toBe(50)
+    const [first] = await shownNames()
+    await page.getByRole('button', { name: 'Next' }).click()
+    await expectText('Page 2: 11 names')
+    await page.getByRole('button', { name: 'Previous' }).click()
+    await expect.poll(async () => (await shownNames())[0]).toBe(first)
+  })
+
+  test('get another address, in the database and in DNS', async () => {
+    const { stack } = getSuite()
+    await openName('acme')
+    await page.getByRole('button', { name: 'Change the address' }).click()
+    await dialog().getByLabel('New address').fill('300.1.1.1')
+    await dialog().getByText('loadBalancerIP must be a unicast IPv4 address').waitFor()
+    await dialog().getByLabel('New address').fill('203.0.113.99')
+    await dialog().getByText('acme.pool.test stays active and gets the new address.').waitFor()
+    await dialog().getByRole('button', { name: 'Change the address' }).click()
+    await expectText('acme.pool.test has the address 203.0.113.99')
+    const [row] =
+      await stack.sql`select host(load_balancer_ip) as address from pool_allocations where subdomain = 'acme'`
+    expect(row?.address).toBe('203.0.113.99')
+    await expect.poll(() => lookUp(stack.api.dnsServer, 'api.acme.pool.test')).toEqual(['203.0.113.99'])
+    await page.getByRole('listitem').filter({ hasText: 'Address changed' }).first().waitFor()
+  })
+
+  test('are released into their cool-off, which an operator ends', async () => {
+    const { stack } = getSuite()
+    await openName('globex')
+    await page.getByRole('button', { name: 'Release' }).click()
+    await dialog().getByText('globex.pool.test is released. Only its former client can reserve it for 1 h.').waitFor()
+    await dialog().getByText('In DNS, 6 record sets are deleted.').waitFor()
+    await dialog().getByRole('button', { name: 'Cancel' }).click()
+    expect(await readState('globex')).toBe('active')
+    await page.getByRole('button', { name: 'Release' }).click()
+    await dialog().getByRole('button', { name: 'Release' }).click()
+    await expectText('globex.pool.test is released')
+    expect(await readState('globex')).toBe('released')
+    await expect.poll(() => lookUp(stack.api.dnsServer, 'globex.pool.test')).toEqual([])
+    await page.getByRole('button', { name: 'End the cool-off' }).click()
+    await dialog().getByText('The cool-off of globex.pool.test ends.').waitFor()
+    await dialog().getByRole('button', { name: 'End the cool-off' }).click()
+    await expectText('globex.pool.test is free.')
+    expect((await stack.client.checkName({ domain: 'pool.test', sub: 'globex' })).available).toBe(true)
+  })
+
+  test('that cannot be published say why, next to the record in the way', async () => {
+    await openName('oceanic')
+    await expectText('The records could not be published.')
+    await page.getByText('of another writer, not changed').waitFor()
+    await page.getByRole('row', { name: /oceanic\.pool\.test CNAME/ }).waitFor()
+  })
+
+  test('change on the page when another client changes them', async () => {
+    const { stack } = getSuite()
+    await openName('stark')
+    await page.getByText('203.0.113.14').first().waitFor()
+    await stack.client.updateName({ domain: 'pool.test', subdomain: 'stark', loadBalancerIP: '203.0.113.77' })
+    await page.getByText('203.0.113.77').first().waitFor()
+  })
+})
+
+describe.skipIf(skipsBrowser)('zones', () => {
+  const openZone = async () => {
+    await page.goto(`${getSuite().origin}/console/zones/pool.test`)
+    await page.getByRole('button', { name: 'Compare with the zone' }).click()
+    await page.getByRole('button', { name: 'Compare again' }).waitFor()
+  }
+
+  test('show drift as a diff, and a converge repairs it', async () => {
+    const { stack } = getSuite()
+    await deleteRecord(stack, 'api.hooli.pool.test', 'A')
+    await openZone()
+    await page.getByRole('row', { name: /added api\.hooli\.pool\.test A/ }).waitFor()
+    await page.getByRole('button', { name: 'Converge' }).first().click()
+    await dialog().getByText('api.hooli.pool.test').waitFor()
+    await dialog().getByRole('button', { name: 'Converge' }).click()
+    await expectText(/pool\.test: \d+ change/)
+    await expect.poll(() => lookUp(stack.api.dnsServer, 'api.hooli.pool.test')).toEqual(['203.0.113.18'])
+  })
+
+  test('adopt one orphan and remove another', async () => {
+    const { stack } = getSuite()
+    for (const name of ['stray', 'ghost']) {
+      for (const label of ['', '*.', 'console.', 'api.', 'gitea.', 'harbor.']) {
+        await writeForeignRecord(stack, `${label}${name}.pool.test`, 'A', ['203.0.113.200'])
+      }
+    }
+    await openZone()
+    await page.getByRole('row', { name: /ghost/ }).waitFor()
+    await page.getByRole('button', { name: 'Adopt' }).click()
+    await dialog().getByRole('checkbox', { name: /ghost/ }).uncheck()
+    await dialog().getByRole('button', { name: 'Adopt 1' }).click()
+    await expectText('1 orphan adopted.')
+    expect(await readState('stray')).toBe('active')
+    await expect.poll(() => page.getByRole('row', { name: /stray/ }).count()).toBe(0)
+    await page.getByRole('button', { name: 'Remove' }).click()
+    await dialog().getByText('Every record set at and below these names is deleted').waitFor()
+    await dialog().getByRole('button', { name: 'Remove 1' }).click()
+    await expectText('1 orphan removed.')
+    await expect.poll(() => lookUp(stack.api.dnsServer, 'ghost.pool.test')).toEqual([])
+    expect(await readState('ghost')).toBe(undefined)
+  })
+
+  test('show a conflict, and the plan of a republish', async () => {
+    await openZone()
+    await page.getByRole('table', { name: 'Conflicts' }).getByRole('link', { name: 'oceanic' }).waitFor()
+    await page.getByRole('button', { name: 'Republish' }).click()
+    await dialog().getByText('there is nothing to republish').waitFor()
+    expect(await dialog().getByRole('button', { name: 'Republish' }).isDisabled()).toBe(true)
+  })
+})
+
+describe.skipIf(skipsBrowser)('leases', () => {
+  test('show their holder, and a dead holder loses its lease on confirmation', async () => {
+    const { stack } = getSuite()
+    await page.getByRole('link', { name: 'Leases' }).click()
+    await page.getByRole('link', { name: 'region-pair/primary' }).click()
+    await expectText('region-a/controller-0')
+    await page.getByText(/5\d min \d+ s/).waitFor()
+    await page.getByRole('button', { name: 'Release' }).click()
+    await dialog().getByText('A previous holder may still be running.').waitFor()
+    const release = dialog().getByRole('button', { name: 'Release' })
+    expect(await release.isDisabled()).toBe(true)
+    await dialog().getByRole('checkbox').check()
+    await release.click()
+    await expectText('The lease region-pair/primary is free.')
+    const { holder, generation } = await stack.leases.read('region-pair/primary').then(({ lease }) => lease)
+    expect({ holder, generation }).toEqual({ holder: '', generation: 2 })
+    await page.getByRole('listitem').filter({ hasText: 'released' }).first().waitFor()
+  })
+
+  test('are kept if the holder has renewed since', async () => {
+    const { stack } = getSuite()
+    await page.goto(`${getSuite().origin}/console/leases/${encodeURIComponent('region-pair/backup')}`)
+    await page.getByRole('button', { name: 'Release' }).click()
+    await stack.leases.renew('region-pair/backup', { holder: 'region-b/controller-0', generation: 1, ttlMs: 3_600_000 })
+    await dialog().getByRole('checkbox').check()
+    await dialog().getByRole('button', { name: 'Release' }).click()
+    await dialog().getByRole('alert').waitFor()
+    await dialog().getByText('Read the lease again and decide anew.').waitFor()
+    expect((await stack.leases.read('region-pair/backup')).lease.holder).toBe('region-b/controller-0')
+  })
+})
+
+describe.skipIf(skipsBrowser)('the keyboard', () => {
+  test('is enough to find a name, change its address, and sign out', async () => {
+    const { stack, origin } = getSuite()
+    await visitor.context.clearCookies()
+    await page.goto(`${origin}/console`)
+    await page.getByLabel('Operator token').waitFor()
+    const press = (key: string) => page.keyboard.press(key)
+    await press('Tab')
+    await page.keyboard.type(stack.api.operatorToken)
+    await press('Enter')
+    await page.getByRole('heading', { name: 'Overview' }).waitFor()
+    await press('g')
+    await press('n')
+    await page.getByRole('heading', { name: 'Names', level: 1 }).waitFor()
+    await press('/')
+    await page.keyboard.type('tyrell')
+    await expect.poll(shownNames).toEqual(['tyrell.pool.test'])
+    const focused = () => page.evaluate(() => document.activeElement?.textContent ?? '')
+    for (let steps = 0; steps < 10 && (await focused()) !== 'tyrell.pool.test'; steps += 1) await press('Tab')
+    await press('Enter')
+    await page.getByRole('heading', { name: 'tyrell.pool.test' }).waitFor()
+    await page.getByRole('button', { name: 'Change the address' }).waitFor()
+    for (let steps = 0; steps < 10 && (await focused()) !== 'Change the address'; steps += 1) await press('Tab')
+    await press('Enter')
+    await dialog().getByLabel('New address').waitFor()
+    await page.keyboard.type('203.0.113.123')
+    await dialog().getByText('gets the new address').waitFor()
+    for (let steps = 0; steps < 10 && (await focused()) !== 'Change the address'; steps += 1) await press('Tab')
+    await press('Enter')
+    await expectText('tyrell.pool.test has the address 203.0.113.123')
+    await press('Control+k')
+    await page.keyboard.type('sign')
+    await press('Enter')
+    await page.getByLabel('Operator token').waitFor()
+    expect(await readState('tyrell')).toBe('active')
+  })
+
+  test('opens a name from the palette', async () => {
+    await page.keyboard.press('Control+k')
+    await page.keyboard.type('cyber')
+    await page.getByRole('option', { name: /cyberdyne\.pool\.test/ }).waitFor()
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'cyberdyne.pool.test' }).waitFor()
+  })
+})

@@ -1,0 +1,74 @@
+import { findProgram } from '@pool/dev-server/server-process'
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
+
+const path = ['chromium', 'chromium-browser', 'google-chrome'].map(findProgram).find(found => found !== undefined)
+
+/** Undefined: Chromium is installed. */
+export const missingChromium =
+  path === undefined ? 'Chromium is not installed: apt-get install chromium, to use the console in it.' : undefined
+
+/** As root, Chromium has no sandbox; the other flags keep it from calling other hosts. */
+const FLAGS = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--disable-dev-shm-usage',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+]
+
+export const launchChromium = async (): Promise<Browser> =>
+  chromium.launch({ ...(path === undefined ? {} : { executablePath: path }), args: FLAGS })
+
+export interface OpenOptions {
+  readonly width?: number
+  readonly height?: number
+  readonly colorScheme?: 'light' | 'dark'
+  readonly deviceScaleFactor?: number
+}
+
+export interface Visitor {
+  readonly context: BrowserContext
+  readonly page: Page
+  /** What the page reported: errors of scripts, violations of the policy, requests to other hosts. */
+  readonly faults: readonly string[]
+}
+
+/** Opens a page whose faults are recorded. */
+export const openPage = async (browser: Browser, origin: string, options: OpenOptions = {}): Promise<Visitor> => {
+  const { width = 1_280, height = 800, colorScheme = 'light', deviceScaleFactor = 1 } = options
+  const context = await browser.newContext({
+    viewport: { width, height },
+    colorScheme,
+    deviceScaleFactor,
+    reducedMotion: 'reduce',
+    locale: 'en-GB',
+    timezoneId: 'Europe/Berlin',
+  })
+  const page = await context.newPage()
+  const faults: string[] = []
+  page.on('pageerror', error => faults.push(String(error)))
+  page.on('console', message => {
+    const isFailedLoad = message.text().startsWith('Failed to load resource')
+    if (message.type() === 'error' && !isFailedLoad) faults.push(message.text())
+  })
+  page.on('request', request => {
+    const url = request.url()
+    if (!url.startsWith(origin) && !/^(?:data|blob|about):/.test(url)) faults.push(`request to ${url}`)
+  })
+  page.on('dialog', async dialog => {
+    faults.push(`dialog: ${dialog.message()}`)
+    await dialog.dismiss()
+  })
+  return { context, page, faults }
+}
+
+/** Signs in as a person does. */
+export const signIn = async (page: Page, origin: string, token: string): Promise<void> => {
+  await page.goto(`${origin}/console`)
+  await page.getByLabel('Operator token').fill(token)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.getByRole('heading', { name: 'Overview', level: 1 }).waitFor()
+}
