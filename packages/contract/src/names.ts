@@ -73,7 +73,7 @@ export const namesQuery = z.object({
     .optional()
     .meta({ description: 'Only names whose records have this status.' }),
   limit: limit.optional().meta({ description: 'Maximum number of names; 100 by default, and never more than 1000.' }),
-  cursor: cursor(/^[\w%.!~*'()-]{1,4000}$/).optional(),
+  cursor: cursor(/^[\w%.!~*'():-]{1,4000}$/).optional(),
 })
 export type NamesQuery = z.infer<typeof namesQuery>
 

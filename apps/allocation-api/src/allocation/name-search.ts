@@ -42,7 +42,7 @@ export type SearchOutcome =
 const DEFAULT_LIMIT = 100
 
 /** Rows of an index that one page reads, so that a search of which few names meet every condition takes bounded time. */
-const MAX_SCANNED = 5_000
+const MAX_SCANNED = 2_000
 
 /** Pools that one page reads one after the other. */
 const MAX_POOLS = 20
@@ -53,7 +53,10 @@ const toIso = (at: string): string => new Date(at).toISOString()
 export const toListedName = (row: FoundRow): ListedName => {
   const { poolDomain, subdomain, heldState, version, appliedVersion, lastError } = row
   const status = version === null ? null : { version, appliedVersion: appliedVersion ?? 0, lastError }
-  const dns = status === null && heldState !== 'active' ? {} : { dns: toDnsState(status) }
+  // A reservation has no records, except those of an earlier holder that are not withdrawn yet.
+  const hasDns =
+    heldState === 'active' || (status !== null && (heldState !== 'reserved' || status.appliedVersion < status.version))
+  const dns = hasDns ? { dns: toDnsState(status) } : {}
   if (heldState === null || row.reservedAt === null) return { poolDomain, subdomain, state: 'free', ...dns }
   const { expiresAt, availableAt, loadBalancerIP, committedAt } = row
   return {
@@ -66,7 +69,7 @@ export const toListedName = (row: FoundRow): ListedName => {
     ...(heldState === 'cooling-off' && availableAt ? { availableAt: toIso(availableAt) } : {}),
     ...(heldState === 'active' && loadBalancerIP ? { loadBalancerIP } : {}),
     ...(committedAt && heldState !== 'reserved' ? { committedAt: toIso(committedAt) } : {}),
-    ...(heldState === 'reserved' ? {} : dns),
+    ...dns,
   }
 }
 
@@ -161,7 +164,9 @@ export const createNameSearch = (
       select ${lead ? sql`${lead} as lead,` : sql``} ${index.pool} as pool, t.subdomain as sub
       from ${index.table} t where ${index.where} ${after ? sql`and (${keys}) > (${position})` : sql``}
       order by ${keys} limit ${MAX_SCANNED}`
-    const sorted = lead ? sql`s.lead, s.pool, s.sub` : sql`s.pool, s.sub`
+    // Exactly the order that the planner knows of the rows: it must not sort them, or it would read all of them first.
+    const sorted = lead ? sql`s.lead, s.pool, s.sub` : order === 'name' ? sql`s.sub` : sql`s.pool, s.sub`
+    const hasPool = order === 'name' ? sql`` : sql`and s.pool = any (string_to_array(${filter.pools.join(' ')}, ' '))`
     const leadText = order === 'address' ? sql`host(s.lead),` : sql`s.lead,`
     const texts = sql`jsonb_build_array(${lead ? leadText : sql``} s.pool, s.sub)`
     const [row] = await withTimeout(
@@ -176,8 +181,7 @@ export const createNameSearch = (
             select version, applied_version, last_error from dns_names
             where zone = s.pool and subdomain = s.sub limit 1) d on true
           where ${order === 'unpublished' ? sql`true` : sql`${heldState} is not null`}
-            and s.pool in (select jsonb_array_elements_text(${sql.json([...filter.pools])}))
-            ${isIn(sql`s.sub`, filter.subdomain)} ${isIn(sql`a.created_by collate "C"`, filter.createdBy)}
+            ${hasPool} ${isIn(sql`s.sub`, filter.subdomain)} ${isIn(sql`a.created_by collate "C"`, filter.createdBy)}
             ${hasAddress(sql`a.load_balancer_ip`, filter.address)} ${hasDns(filter.dns)}
             ${filter.state ? sql`and ${heldState} = ${filter.state}` : sql``}
           order by ${sorted} limit ${limit}

@@ -165,7 +165,7 @@ describe('the search', async () => {
     [{ address: '203.0.113.256' }, 'invalid-format'],
     [{ address: 'abc' }, 'invalid-format'],
     [{ createdBy: 'a\u0000' }, 'invalid-format'],
-    [{ cursor: 'bmFtZSFhIWIhYw' }, 'invalid-cursor'],
+    [{ cursor: 'bmFtZTphOmI6Yw' }, 'invalid-cursor'],
     [{ cursor: '/' }, 'invalid-cursor'],
   ])('%j is invalid', async (query, code) => {
     const { status, body } = await call('GET', `/api/v1/names?${new URLSearchParams(query as Record<string, string>)}`)

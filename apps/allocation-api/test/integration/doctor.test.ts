@@ -495,6 +495,18 @@ const machine: Broken[] = [
     fix: /OBJECT_STORAGE_DOMAIN/,
   },
   {
+    what: 'a lease witness that is down',
+    env: env => ({ ...env, PDM_WITNESS_URL: `http://127.0.0.1:${closedPort}`, PDM_WITNESS_TOKEN: SECRET }),
+    check: 'lease witness',
+    fix: /PDM_WITNESS_URL/,
+  },
+  {
+    what: 'another server instead of a lease witness',
+    env: env => ({ ...env, PDM_WITNESS_URL: cloudflare.url, PDM_WITNESS_TOKEN: SECRET }),
+    check: 'lease witness',
+    fix: /PDM_WITNESS/,
+  },
+  {
     what: 'no Terraform where deployments are configured',
     env: env => ({ ...env, PDM_DEPLOYMENT_CONCURRENCY: '4' }),
     check: 'terraform binary',

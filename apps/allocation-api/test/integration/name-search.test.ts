@@ -5,7 +5,7 @@ import { createNameSearch } from '../../src/allocation/name-search.ts'
 import { createTestDatabase } from '../support/database.ts'
 
 const NAMES = proofScale() < MIN_LONG_PROOF_SCALE ? 20_000 : proofSize(1_000_000)
-/** Blocks of 8 KiB. A page reads 5,000 rows of an index and of two tables at most; the tables have far more blocks. */
+/** Blocks of 8 KiB. A page reads at most 2,000 rows of an index for each pool, and finds each of them in two tables. */
 const MAX_BLOCKS = 60_000
 const POOLS = ['a.test', 'b.test', 'c.test']
 

@@ -194,6 +194,8 @@ describe('without a database', () => {
   test('every operation responds 503 with the common error body and exposes nothing', async () => {
     const { reservationToken } = (await send('POST', `${poolPath}/reserve`, { subdomain: 'orphan' })).body
     await database.drop()
+    const base = api.operatorUrl ?? ''
+    const session = { Cookie: `pool-session=${randomBytes(32).toString('base64url')}`, Origin: base }
     const key = { 'Idempotency-Key': secrets.idempotencyKey }
     const answers = [
       await send('GET', `${poolPath}/check?sub=orphan`),
@@ -206,6 +208,14 @@ describe('without a database', () => {
       await send('GET', `${poolPath}/allocations/orphan`),
       await send('GET', `${poolPath}/list`),
       await send('GET', `${poolPath}/history`),
+      await send('POST', '/api/v1/session', { token: secrets.operatorToken }, { Origin: base }, base),
+      await send('GET', '/api/v1/session', undefined, session, base),
+      await send('DELETE', '/api/v1/session', undefined, session, base),
+      await send('GET', '/api/v1/names', undefined, operator(secrets.operatorToken), base),
+      await send('GET', `${poolPath}/names/orphan`, undefined, operator(secrets.operatorToken), base),
+      await send('GET', '/api/v1/zones', undefined, operator(secrets.operatorToken), base),
+      await send('GET', '/api/v1/overview', undefined, operator(secrets.operatorToken), base),
+      await send('GET', '/api/v1/changes', undefined, operator(secrets.operatorToken), base),
     ]
     for (const answer of answers) {
       expect(expectProblem(answer)).toBe('database-unavailable')

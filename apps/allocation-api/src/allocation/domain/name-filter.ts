@@ -92,7 +92,7 @@ const KEY_COUNTS: Readonly<Record<NameOrder, number>> = {
 
 /** ASCII, as `encodeCursor` requires. */
 export const formatNamePosition = ({ order, keys }: NamePosition): string =>
-  [order, ...keys].map(encodeURIComponent).join('!')
+  [order, ...keys].map(encodeURIComponent).join(':')
 
 const IPV4 = /^(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)){3}$/
 
@@ -100,7 +100,7 @@ const IPV4 = /^(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?:25[0-5]|2[0-4]\d|1\d\d
 export const parseNamePosition = (text: string, order: NameOrder): NamePosition | null => {
   let parts: readonly string[]
   try {
-    parts = text.split('!').map(decodeURIComponent)
+    parts = text.split(':').map(decodeURIComponent)
   } catch {
     return null
   }

@@ -26,7 +26,7 @@ create table replicas (
   constraint replicas_pkey primary key (id)
 );
 
--- A sample of a process every ten seconds, for a week: 60,480 rows or 9 MB for a process that runs all the time. Counters count
+-- A sample of a process every ten seconds, for a week: 60,480 rows or 10 MB for a process that runs all the time. Counters count
 -- from the start of the process.
 create table replica_samples (
   replica_id uuid not null,

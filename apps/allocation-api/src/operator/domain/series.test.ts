@@ -29,7 +29,7 @@ test.each([
 
 describe('the rates of a process', () => {
   const perSecond = (startedAt: number, samples: readonly (CounterSample | null)[]) =>
-    toRateSeries(startedAt, samples).map(rates => rates && rates.requestsPerSecond)
+    toRateSeries(startedAt, samples).map(rates => rates?.requestsPerSecond ?? null)
 
   test('use the sample before the first point', () => {
     expect(perSecond(0, [sample(100, 50), sample(110, 150), sample(120, 160)])).toEqual([10, 1])
@@ -58,7 +58,7 @@ test.each([
   [1, 500, 10, 6],
   [10_080, 100, 6_048, 100],
 ])('%d minutes in %d points: intervals of %d s, %d of them', (minutes, points, stepSeconds, count) => {
-  const { times, ...grid } = createGrid(1_000_000.7, minutes, points)
+  const { times, ...grid } = createGrid(999_999.7, minutes, points)
   expect([grid.stepSeconds, times.length, times.at(-1)]).toEqual([stepSeconds, count, 1_000_000])
   expect(times.every((time, i) => i === 0 || time > (times[i - 1] ?? 0))).toBe(true)
 })

@@ -72,7 +72,7 @@ export const createGrid = (now: number, minutes: number, points: number): Grid =
   const seconds = minutes * 60
   const count = Math.max(1, Math.min(points, Math.floor(seconds / SAMPLE_INTERVAL_S)))
   const stepSeconds = seconds / count
-  const end = Math.floor(now)
+  const end = Math.ceil(now)
   return {
     times: Array.from({ length: count }, (_, i) => Math.round(end - (count - 1 - i) * stepSeconds)),
     stepSeconds,
