@@ -1,6 +1,6 @@
 // Required by the dependency injection of @peculiar/x509.
 import 'reflect-metadata'
-import { randomBytes, webcrypto } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import {
   BasicConstraintsExtension,
   ExtendedKeyUsage,
@@ -40,7 +40,7 @@ export interface TestCa {
   readonly issue: (request: CertificateRequest) => Promise<KeyAndCertificate>
 }
 
-const newKeys = () => webcrypto.subtle.generateKey(KEY_ALGORITHM, true, ['sign', 'verify'])
+const newKeys = () => crypto.subtle.generateKey(KEY_ALGORITHM, true, ['sign', 'verify'])
 // RFC 5280, 4.1.2.2: positive, at most 20 octets.
 const newSerial = () => `01${randomBytes(15).toString('hex')}`
 const inDays = (days: number) => new Date(Date.now() + days * DAY_MS)
@@ -84,7 +84,7 @@ export const createCa = async (name = 'test CA'): Promise<TestCa> => {
         ...(names.length > 0 ? [new SubjectAlternativeNameExtension(names)] : []),
       ],
     })
-    const key = await webcrypto.subtle.exportKey('pkcs8', own.privateKey)
+    const key = await crypto.subtle.exportKey('pkcs8', own.privateKey)
     return { key: PemConverter.encode(key, 'PRIVATE KEY'), cert: certificate.toString('pem') }
   }
   return { cert: root.toString('pem'), issue }

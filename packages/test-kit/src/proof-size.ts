@@ -34,6 +34,7 @@ export const longProofs = [
   'chart-tests/test/process',
   'browser/deployments',
   'browser/names-and-zones',
+  'browser/object-storage',
   'browser/pages',
   'browser/security',
   'cli/test/package',

@@ -47,7 +47,7 @@ test('the rows of a plan', () =>
     ]),
   ).toEqual([
     { sign: '+', kind: 'added', name: 'acme.pool.test', type: 'A', text: '1.2.3.4, 1.2.3.5, TTL 60 s' },
-    { sign: '−', kind: 'removed', name: 'old.pool.test', type: 'A', text: 'every value' },
+    { sign: '−', kind: 'removed', name: 'old.pool.test', type: 'A', text: 'deleted' },
   ]))
 
 test('the rows of a resume say which side wins', () =>

@@ -68,7 +68,7 @@ export interface PlanRow {
 export const toPlanRows = (changes: readonly PlannedChange[]): readonly PlanRow[] =>
   changes.map(({ action, name, type, ttl, values = [] }) =>
     action === 'delete'
-      ? { sign: '−', kind: 'removed', name, type, text: 'every value' }
+      ? { sign: '−', kind: 'removed', name, type, text: 'deleted' }
       : {
           sign: '+',
           kind: 'added',

@@ -105,7 +105,7 @@ export const BucketsPage = () => {
             buckets.reload()
           }}
         >
-          <ul class="stack">
+          <ul class="sentences">
             <li>Another deployment can derive this bucket afterwards, and another tenant can read what is in it.</li>
             <li>The bucket itself is not touched: delete it first, or make sure that its owner no longer needs it.</li>
             <li>The service rejects this while infrastructure that uses the bucket may exist.</li>

@@ -71,7 +71,7 @@ export const DeploymentActionDialog = ({ action, deployment, onClose, onDone }: 
       onConfirm={async () => onDone(...(await perform[action]()))}
       onClose={onClose}
     >
-      <ul class="stack">
+      <ul class="sentences">
         {consequences.map(sentence => (
           <li key={sentence}>{sentence}</li>
         ))}

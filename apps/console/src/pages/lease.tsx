@@ -62,7 +62,7 @@ const ReleaseDialog = ({ lease, onClose, onDone }: ReleaseDialogProps) => {
         onDone(`The lease ${toVisibleText(slot)} is free.`)
       }}
     >
-      <ul class="stack">
+      <ul class="sentences">
         {RELEASE_WARNINGS.map(sentence => (
           <li key={sentence}>{sentence}</li>
         ))}

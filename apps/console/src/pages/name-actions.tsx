@@ -36,7 +36,7 @@ const labels: Readonly<Record<NameActionKind, string>> = {
 
 const PlanContent = ({ plan }: { readonly plan: NamePlan }) => (
   <>
-    <ul class="stack">
+    <ul class="sentences">
       {describeNamePlan(plan).map(sentence => (
         <li key={sentence}>{sentence}</li>
       ))}

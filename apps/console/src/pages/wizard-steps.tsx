@@ -137,7 +137,7 @@ export const DomainStep = ({ wizard }: StepProps) => {
   return (
     <>
       <fieldset>
-        <legend>Domain</legend>
+        <legend>Kind of domain</legend>
         {modes.map(([mode, label]) => (
           <label key={mode} class="choice">
             <input type="radio" name={group} checked={form.mode === mode} onChange={() => change({ mode })} />

@@ -115,7 +115,7 @@ export const ResumeDialog = ({ pool, onClose, onDone }: ZoneDialogProps) => {
           </label>
         ))}
       </fieldset>
-      <ul>
+      <ul class="sentences">
         {describeTrust(trust).map(sentence => (
           <li key={sentence}>{sentence}</li>
         ))}

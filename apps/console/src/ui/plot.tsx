@@ -29,7 +29,7 @@ const toOptions = (width: number, series: readonly PlotSeries[]): uPlot.Options 
     height: HEIGHT_PX,
     legend: { show: false },
     cursor: { show: false },
-    padding: [8, 4, 0, 0],
+    padding: [8, 14, 0, 0],
     scales: { y: { range: (_, min, max) => [Math.min(0, min), max > 0 ? max * 1.1 : 1] } },
     axes: [
       {

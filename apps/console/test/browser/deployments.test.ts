@@ -20,9 +20,12 @@ const skips = shouldSkip(missingTerraform) || skipsBrowser
 const sshPublicKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f operator'
 const folder = mkdtempSync(join(tmpdir(), 'console-wizard-'))
 
-const getSuite = useBrowserSuite(async ({ client }) => {
-  await client.reserveName({ domain: 'pool.test', subdomain: 'taken' })
-})
+const getSuite = useBrowserSuite(
+  async ({ client }) => {
+    await client.reserveName({ domain: 'pool.test', subdomain: 'taken' })
+  },
+  { PDM_BYO_PROOF: 'required' },
+)
 
 let visitor: Visitor
 let page: Page
@@ -91,7 +94,13 @@ describe.skipIf(skips)('the wizard', () => {
     await page.getByLabel('Domain of the tenant').last().fill('localhost')
     await next()
     await page.getByText('sovereignFQDN is required').waitFor()
-    await page.getByText('This service does not require a proof of the domain.').waitFor()
+    await page.getByLabel('Domain of the tenant').last().fill('cloud.globex.example')
+    await button('Request the TXT record').click()
+    await page.getByText('_pool-challenge.cloud.globex.example').waitFor()
+    const { rows } = await getSuite().stack.sql`select count(*)::int as rows from domain_challenges`.then(([row]) => ({
+      rows: row?.rows,
+    }))
+    expect(rows).toBe(1)
   })
 
   test('keeps a half-filled form over a reload, but no private key', async () => {

@@ -2,7 +2,7 @@ import type { Page } from 'playwright-core'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { openPage, signIn, type Visitor } from '../support/browser.ts'
 import { lookUp } from '../support/dns.ts'
-import { deleteRecord, seedNames, writeForeignRecord } from '../support/seed.ts'
+import { deleteRecord, outdateDatabase, seedNames, writeOrphan } from '../support/seed.ts'
 import { skipsBrowser, useBrowserSuite } from '../support/session.ts'
 
 // An operator works on names, zones and leases. After each task, the database and DNS are inspected.
@@ -31,6 +31,8 @@ afterEach(async () => {
 
 const shownNames = () => page.getByRole('table', { name: 'Names' }).locator('tbody tr td:first-child').allInnerTexts()
 const expectText = (text: string | RegExp) => page.getByText(text).first().waitFor()
+/** What the page says has been done. */
+const expectDone = (text: string | RegExp) => page.locator('.toasts').getByText(text).first().waitFor()
 const openName = (subdomain: string) => page.goto(`${getSuite().origin}/console/names/pool.test/${subdomain}`)
 const dialog = () => page.getByRole('dialog')
 const readState = async (subdomain: string): Promise<string | undefined> => {
@@ -81,7 +83,7 @@ describe.skipIf(skipsBrowser)('names', () => {
     await dialog().getByLabel('New address').fill('203.0.113.99')
     await dialog().getByText('acme.pool.test stays active and gets the new address.').waitFor()
     await dialog().getByRole('button', { name: 'Change the address' }).click()
-    await expectText('acme.pool.test has the address 203.0.113.99')
+    await expectDone('acme.pool.test has the address 203.0.113.99')
     const [row] =
       await stack.sql`select host(load_balancer_ip) as address from pool_allocations where subdomain = 'acme'`
     expect(row?.address).toBe('203.0.113.99')
@@ -99,13 +101,13 @@ describe.skipIf(skipsBrowser)('names', () => {
     expect(await readState('globex')).toBe('active')
     await page.getByRole('button', { name: 'Release' }).click()
     await dialog().getByRole('button', { name: 'Release' }).click()
-    await expectText('globex.pool.test is released')
+    await expectDone('globex.pool.test is released')
     expect(await readState('globex')).toBe('released')
     await expect.poll(() => lookUp(stack.api.dnsServer, 'globex.pool.test')).toEqual([])
     await page.getByRole('button', { name: 'End the cool-off' }).click()
     await dialog().getByText('The cool-off of globex.pool.test ends.').waitFor()
     await dialog().getByRole('button', { name: 'End the cool-off' }).click()
-    await expectText('globex.pool.test is free.')
+    await expectDone('globex.pool.test is free.')
     expect((await stack.client.checkName({ domain: 'pool.test', sub: 'globex' })).available).toBe(true)
   })
 
@@ -140,29 +142,27 @@ describe.skipIf(skipsBrowser)('zones', () => {
     await page.getByRole('button', { name: 'Converge' }).first().click()
     await dialog().getByText('api.hooli.pool.test').waitFor()
     await dialog().getByRole('button', { name: 'Converge' }).click()
-    await expectText(/pool\.test: \d+ change/)
+    await expectDone(/pool\.test: \d+ change/)
     await expect.poll(() => lookUp(stack.api.dnsServer, 'api.hooli.pool.test')).toEqual(['203.0.113.18'])
   })
 
   test('adopt one orphan and remove another', async () => {
     const { stack } = getSuite()
     for (const name of ['stray', 'ghost']) {
-      for (const label of ['', '*.', 'console.', 'api.', 'gitea.', 'harbor.']) {
-        await writeForeignRecord(stack, `${label}${name}.pool.test`, 'A', ['203.0.113.200'])
-      }
+      await writeOrphan(stack, name)
     }
     await openZone()
     await page.getByRole('row', { name: /ghost/ }).waitFor()
     await page.getByRole('button', { name: 'Adopt' }).click()
     await dialog().getByRole('checkbox', { name: /ghost/ }).uncheck()
     await dialog().getByRole('button', { name: 'Adopt 1' }).click()
-    await expectText('1 orphan adopted.')
+    await expectDone('1 orphan adopted.')
     expect(await readState('stray')).toBe('active')
     await expect.poll(() => page.getByRole('row', { name: /stray/ }).count()).toBe(0)
     await page.getByRole('button', { name: 'Remove' }).click()
     await dialog().getByText('Every record set at and below these names is deleted').waitFor()
     await dialog().getByRole('button', { name: 'Remove 1' }).click()
-    await expectText('1 orphan removed.')
+    await expectDone('1 orphan removed.')
     await expect.poll(() => lookUp(stack.api.dnsServer, 'ghost.pool.test')).toEqual([])
     expect(await readState('ghost')).toBe(undefined)
   })
@@ -173,6 +173,67 @@ describe.skipIf(skipsBrowser)('zones', () => {
     await page.getByRole('button', { name: 'Republish' }).click()
     await dialog().getByText('there is nothing to republish').waitFor()
     expect(await dialog().getByRole('button', { name: 'Republish' }).isDisabled()).toBe(true)
+  })
+})
+
+describe.skipIf(skipsBrowser)('a stopped zone', () => {
+  test('says why nothing is written, and a resume settles the differences', async () => {
+    const { stack, origin } = getSuite()
+    await outdateDatabase(stack)
+    await stack.client.updateName({ domain: 'pool.test', subdomain: 'wayne', loadBalancerIP: '203.0.113.150' })
+    await page.goto(`${origin}/console/zones/pool.test`)
+    await expectText('The database is older than the last write to the zone')
+    await page.getByRole('button', { name: 'Resume' }).click()
+    await dialog().getByText('The zone gets the records of the database.').waitFor()
+    await dialog().getByText('database 203.0.113.150, zone 203.0.113.15').waitFor()
+    await dialog().getByRole('radio', { name: 'The zone is right' }).check()
+    await dialog().getByText('The database gets the names and the addresses of the zone.').waitFor()
+    await dialog().getByRole('radio', { name: 'The database is right' }).check()
+    await dialog().getByText('the zone gets the address of the database').first().waitFor()
+    await dialog().getByRole('button', { name: 'Resume' }).click()
+    await expectDone('pool.test is written again')
+    await expect.poll(() => lookUp(stack.api.dnsServer, 'wayne.pool.test')).toEqual(['203.0.113.150'])
+  })
+})
+
+describe.skipIf(skipsBrowser)('a slow or silent network', () => {
+  test('leaves the old data on the page until the new data is there', async () => {
+    const { stack, origin } = getSuite()
+    await page.goto(`${origin}/console/names`)
+    await page.getByText('cyberdyne').waitFor()
+    await using delays = new AsyncDisposableStack()
+    const fault = await stack.api.delay(2_000, { path: '/api/v1/names' })
+    delays.defer(() => fault.cancel())
+    await page.getByRole('searchbox', { name: 'Search' }).fill('wayne')
+    await page.getByText('Searching …').waitFor()
+    await page.getByText('cyberdyne').waitFor()
+    await expect.poll(shownNames).toEqual(['wayne.pool.test'])
+  })
+
+  test('of a change is reported with what to do, and the change is not lost from sight', async () => {
+    const { stack } = getSuite()
+    await openName('umbrella')
+    await page.getByRole('button', { name: 'Release' }).click()
+    await dialog().getByText('umbrella.pool.test is released.').waitFor()
+    const fault = await stack.api.dropNextResponse({ method: 'DELETE' })
+    await dialog().getByRole('button', { name: 'Release' }).click()
+    await fault.occurred()
+    // The client repeats the request under its Idempotency-Key and gets the first result.
+    await expectDone('umbrella.pool.test is released')
+    expect(await readState('umbrella')).toBe('released')
+  })
+
+  test('in the middle of a search shows an error, and recovers without a reload', async () => {
+    const { stack, origin } = getSuite()
+    await page.goto(`${origin}/console/names`)
+    await page.getByText('cyberdyne').waitFor()
+    await page.route('**/api/v1/names?*', route => route.abort('connectionrefused'))
+    await page.getByRole('searchbox', { name: 'Search' }).fill('wayne')
+    await page.getByText('The service did not respond.').waitFor()
+    await page.unroute('**/api/v1/names?*')
+    await page.getByRole('button', { name: 'Try again' }).click()
+    await expect.poll(shownNames).toEqual(['wayne.pool.test'])
+    expect(await stack.client.getHealth()).toMatchObject({ status: 'ok' })
   })
 })
 
@@ -189,7 +250,7 @@ describe.skipIf(skipsBrowser)('leases', () => {
     expect(await release.isDisabled()).toBe(true)
     await dialog().getByRole('checkbox').check()
     await release.click()
-    await expectText('The lease region-pair/primary is free.')
+    await expectDone('The lease region-pair/primary is free.')
     const { holder, generation } = await stack.leases.read('region-pair/primary').then(({ lease }) => lease)
     expect({ holder, generation }).toEqual({ holder: '', generation: 2 })
     await page.getByRole('listitem').filter({ hasText: 'released' }).first().waitFor()
@@ -237,9 +298,11 @@ describe.skipIf(skipsBrowser)('the keyboard', () => {
     await dialog().getByText('gets the new address').waitFor()
     for (let steps = 0; steps < 10 && (await focused()) !== 'Change the address'; steps += 1) await press('Tab')
     await press('Enter')
-    await expectText('tyrell.pool.test has the address 203.0.113.123')
+    await expectDone('tyrell.pool.test has the address 203.0.113.123')
     await press('Control+k')
+    await page.getByRole('combobox').waitFor()
     await page.keyboard.type('sign')
+    await page.getByRole('option', { name: 'Sign out' }).waitFor()
     await press('Enter')
     await page.getByLabel('Operator token').waitFor()
     expect(await readState('tyrell')).toBe('active')
@@ -247,6 +310,7 @@ describe.skipIf(skipsBrowser)('the keyboard', () => {
 
   test('opens a name from the palette', async () => {
     await page.keyboard.press('Control+k')
+    await page.getByRole('combobox').waitFor()
     await page.keyboard.type('cyber')
     await page.getByRole('option', { name: /cyberdyne\.pool\.test/ }).waitFor()
     await page.keyboard.press('Enter')

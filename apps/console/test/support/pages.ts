@@ -4,6 +4,8 @@ import type { Page } from 'playwright-core'
 export interface PageState {
   readonly name: string
   readonly path: string
+  /** False: docs/console.md does not show it. */
+  readonly hasScreenshot?: boolean
   /** Brings the page into its state; resolves when everything is there. */
   readonly prepare: (page: Page) => Promise<void>
 }
@@ -15,7 +17,7 @@ const text = (content: string) => async (page: Page) => page.getByText(content).
 export const pageStates: readonly PageState[] = [
   { name: 'overview', path: '', prepare: async page => page.locator('.plot canvas').nth(3).waitFor() },
   { name: 'names', path: '/names', prepare: text('cyberdyne') },
-  { name: 'names-none', path: '/names?q=nothing-like-this', prepare: text('No name matches.') },
+  { name: 'names-none', hasScreenshot: false, path: '/names?q=nothing-like-this', prepare: text('No name matches.') },
   { name: 'name', path: '/names/pool.test/acme', prepare: text('Address changed') },
   { name: 'name-failing', path: '/names/pool.test/oceanic', prepare: text('of another writer, not changed') },
   {
@@ -59,5 +61,5 @@ export const pageStates: readonly PageState[] = [
       await page.getByRole('option').nth(2).waitFor()
     },
   },
-  { name: 'not-found', path: '/no-such-page', prepare: heading('Page not found') },
+  { name: 'not-found', hasScreenshot: false, path: '/no-such-page', prepare: heading('Page not found') },
 ]

@@ -22,6 +22,43 @@ export const deleteRecord = async ({ sql }: ConsoleStack, name: string, type: st
   await sql`delete from local_dns_record_sets where reversed_name = ${toReversed(name)} and type = ${type}`
 }
 
+/** Makes the zone newer than the database, as after the restore of an old backup. The next write stops the zone. */
+export const outdateDatabase = async ({ sql }: ConsoleStack): Promise<void> => {
+  await sql`
+    update local_dns_record_sets
+    set record_values = array[regexp_replace(record_values[1], 'serial=[0-9]+', 'serial=999999')]
+    where reversed_name = 'test.pool._allocation-serial'`
+}
+
+/** The names of the default record template. */
+const TEMPLATE = ['', '*.', 'console.', 'api.', 'gitea.', 'harbor.']
+
+/** Records of the template that no allocation explains. */
+export const writeOrphan = async (stack: ConsoleStack, subdomain: string): Promise<void> => {
+  for (const label of TEMPLATE) {
+    await writeForeignRecord(stack, `${label}${subdomain}.${POOL}`, 'A', ['203.0.113.200'])
+  }
+}
+
+/** Samples of an hour of moderate load, so that the plots have lines. The same at every run. */
+export const seedSamples = async ({ sql }: ConsoleStack): Promise<void> => {
+  await sql`
+    insert into pool_samples (pool_domain, at, reserved, active, cooling_off, held)
+    select ${POOL}, now() - minute * interval '1 minute', (7 + 3 * sin(minute / 3.0))::int, 480 - minute * 3 + (4 * sin(minute))::int,
+      (12 + 4 * cos(minute / 5.0))::int, 0
+    from generate_series(1, 60) as minute`
+  await sql`
+    with replica as (
+      insert into replicas (id, version, node_version, started_at, last_seen_at, is_ready, circuit_open)
+      values (gen_random_uuid(), '1.0.0', 'v24.8.0', now() - interval '2 hours', now(), true, false) returning id
+    )
+    insert into replica_samples
+      (replica_id, at, requests, errors, request_ms, event_loop_ms, active_runs, pending_names, failing_names)
+    select id, now() - interval '1 hour' + step * interval '10 seconds', step * 140 + (60 * sin(step / 9.0))::int, step / 40,
+      step * 700 + 40 * sin(step / 7.0), step * 900, (step / 45) % 3, greatest(0, 3 * sin(step / 20.0))::int, 0
+    from replica, generate_series(0, 359) as step`
+}
+
 const TENANTS = ['acme', 'globex', 'initech', 'umbrella', 'stark', 'wayne', 'tyrell', 'cyberdyne', 'hooli', 'vandelay']
 
 /** Names in every state, of several creators; a name that cannot be published; and leases. */

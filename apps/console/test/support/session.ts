@@ -14,12 +14,15 @@ export interface BrowserSuite {
 }
 
 /** Starts one stack and one browser for the tests of a file, and stops both afterwards. */
-export const useBrowserSuite = (prepare: (stack: ConsoleStack) => Promise<void>): (() => BrowserSuite) => {
+export const useBrowserSuite = (
+  prepare: (stack: ConsoleStack) => Promise<void>,
+  env: Readonly<Record<string, string>> = {},
+): (() => BrowserSuite) => {
   const cleanup = new AsyncDisposableStack()
   let suite: BrowserSuite | undefined
   beforeAll(async () => {
     if (skipsBrowser) return
-    const stack = cleanup.use(await startConsoleStack())
+    const stack = cleanup.use(await startConsoleStack(env))
     const browser = await launchChromium()
     cleanup.defer(() => browser.close())
     await prepare(stack)

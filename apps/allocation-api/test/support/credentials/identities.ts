@@ -6,7 +6,7 @@ import { createCa } from '@pool/test-ceph/test-ca'
 const names = ['*.storage.test']
 
 /** NODE_OPTIONS of a process that resolves those names to this machine. */
-export const withStorageNames = `--import=${new URL('./storage-names.ts', import.meta.url).href}`
+export const withStorageNames = `--import=${import.meta.resolve('@pool/test-ceph/storage-names')}`
 
 /** Valid and invalid server certificates, and the file of the trusted CA. */
 export const makeIdentities = async () => {
