@@ -158,9 +158,10 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
   const observer = createObserver(log, metrics, { now: () => performance.now(), isDatabaseUnavailable })
 
   const clientAddress = createClientAddress(config.trustedProxies)
+  const consoleFolder = config.consoleFolder ?? join(import.meta.dirname, 'console')
   const { inCluster, operator } = toListeners(config)
   const listenOn = async (port: number, variable: string, options: AppOptions): Promise<HttpServer> => {
-    const app = createStartingApp({ managedDomains, clientAddress, metrics, observer }, options)
+    const app = createStartingApp({ managedDomains, clientAddress, metrics, observer, consoleFolder }, options)
     const listening = { malformedRequestCode: 'invalid-format', address: config.listenAddress }
     return listen(app, port, listening).catch((error: NodeJS.ErrnoException) => {
       throw toListenError(error, { variable, port, addressVariable: 'PDM_LISTEN_ADDRESS' })
@@ -362,7 +363,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     },
   })
 
-  const operatorSessions = createOperatorSessions(readSql, { timeoutMs, tokens: config.operator?.tokens ?? [] })
+  const operatorSessions = createOperatorSessions(sql, { timeoutMs, tokens: config.operator?.tokens ?? [] })
   const limitSessions = createRateLimiter({
     perMinute: config.credentials.attemptsPerMinute,
     maxCallers: MAX_CHALLENGE_CLIENTS,
@@ -449,7 +450,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
       witness: config.witness && createWitness({ ...config.witness, timeoutMs: WITNESS_TIMEOUT_MS }),
       sleep: waitFor,
     },
-    consoleFolder: config.consoleFolder ?? join(import.meta.dirname, 'console'),
+    consoleFolder,
     streams: {
       logs: createStreamLimiter({ stopping: stopping.signal }),
       lists: createStreamLimiter(),

@@ -153,6 +153,28 @@ test('follows a log over lost connections, and yields each line once', async () 
   expect(timing.pending).toEqual([])
 })
 
+test('follows changes over lost connections, from the last event', async () => {
+  const change = (id: string, ...topics: string[]) => `id: ${id}\ndata: ${JSON.stringify({ topics })}\n\n`
+  const { client, timing, requests } = setUp([
+    stream(EVENTS, ['retry: 1000\n\n', change('1~0~0~0', 'names', 'zones', 'deployments', 'samples')], 'ends'),
+    stream(EVENTS, [': idle\n\n', change('2~0~0~0', 'names')], 'breaks'),
+    unavailable(),
+    stream(EVENTS, [change('2~0~1~0', 'deployments')], 'is silent'),
+  ])
+  const controller = new AbortController()
+  const seen: string[] = []
+  const follow = async () => {
+    for await (const topics of client.changes({ signal: controller.signal })) {
+      seen.push(topics.join())
+      if (seen.length === 3) controller.abort('enough')
+    }
+  }
+  await expect(timing.settle(follow())).rejects.toBe('enough')
+  expect(seen).toEqual(['names,zones,deployments,samples', 'names', 'deployments'])
+  expect(requests.map(({ headers }) => headers['Last-Event-ID'])).toEqual([undefined, '1~0~0~0', '2~0~0~0', '2~0~0~0'])
+  expect(timing.pending).toEqual([])
+})
+
 test('an abort ends the log with the reason of the signal', async () => {
   const { client, timing } = setUp([stream(EVENTS, [event(1)], 'is silent')])
   const controller = new AbortController()

@@ -136,6 +136,12 @@ test('the operations without a body, and those of the operator', async () => {
   expect(await client.getOpenApiDocument()).toMatchObject({ openapi: '3.1.0' })
   expect(await operator.convergeZone({ domain, dryRun: true })).toMatchObject({ dryRun: true })
   expect(await operator.listBucketClaims()).toEqual({ buckets: [] })
+  expect(await operator.getSettings()).toMatchObject({ managedDomains: [domain], hasWitness: false })
+  expect((await operator.listZones()).zones).toContainEqual(expect.objectContaining({ zone: domain }))
+  expect(await operator.describeName({ domain, subdomain: 'free' })).toMatchObject({ state: 'free', desired: [] })
+  const found: string[] = []
+  for await (const { subdomain } of operator.names({ q: 'no-such-name', limit: 1 })) found.push(subdomain)
+  expect(found).toEqual([])
   const unauthorized = new AllocationClient({ baseUrl: api.operatorUrl }).listBucketClaims()
   await expect(unauthorized).rejects.toMatchObject({ status: 401, code: 'unauthorized' })
 })

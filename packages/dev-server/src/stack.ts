@@ -1,3 +1,4 @@
+import { buildConsole } from './console-build.ts'
 import { type DataDir, loadOrCreateToken, openDataDir } from './data-dir.ts'
 import { acquireLock } from './lock.ts'
 import { resolvePorts } from './ports.ts'
@@ -12,7 +13,7 @@ import type { ShutdownSignals } from './signals.ts'
 export interface Entries {
   readonly api: string
   readonly witness: string
-  /** The folder of the console's build; it need not exist. */
+  /** The folder of the console's app; it need not exist. */
   readonly console: string
 }
 
@@ -37,11 +38,13 @@ export async function runStack(requested: StartSettings, context: StackContext):
   const lock = acquireLock(data.lock)
   try {
     const settings = await resolvePorts(requested, lock.wasStale)
+    // Both take about a second.
+    const building = buildConsole(context.entries.console, context.print)
     const postgres = await startPostgres({ dataDir: data.postgres, log: data.postgresLog })
     const forceStopPostgres = () => void postgres.stop('immediate')
     forceStop.addEventListener('abort', forceStopPostgres)
     try {
-      const code = stop.aborted ? 0 : await runServices(settings, context, data, postgres)
+      const code = stop.aborted ? 0 : await runServices(settings, context, data, postgres, await building)
       return forceStop.aborted ? EXIT_SIGINT : code
     } finally {
       await postgres.stop(forceStop.aborted ? 'immediate' : 'fast')
@@ -60,6 +63,7 @@ async function runServices(
   { entries, signals: { stop, forceStop }, print }: StackContext,
   data: DataDir,
   postgres: Postgres,
+  consoleFolder: string,
 ): Promise<number> {
   const { env } = settings
   const hasOperatorTokens = Boolean(env.PDM_OPERATOR_TOKENS?.trim() || env.PDM_OPERATOR_TOKENS_FILE?.trim())
@@ -67,7 +71,7 @@ async function runServices(
   const witnessToken = env.BEARER_TOKENS_CSV?.trim() ? undefined : loadOrCreateToken(data.witnessToken)
   const databaseUrl = await ensureDatabase(postgres.url, 'pdm')
   const services = [
-    apiService(settings, entries, data, databaseUrl, { operatorToken, witnessToken }),
+    apiService(settings, entries.api, data, { databaseUrl, operatorToken, witnessToken, consoleFolder }),
     witnessService(settings, entries.witness, data, witnessToken),
   ].map(service => ({ ...service, running: startService(service) }))
   const forEachService = (stopOne: (running: RunningService) => Promise<void>) =>
@@ -106,21 +110,24 @@ async function runServices(
   return typeof last === 'object' ? 1 : 0
 }
 
+interface ApiValues {
+  readonly databaseUrl: string
+  readonly operatorToken: string | undefined
+  readonly witnessToken: string | undefined
+  readonly consoleFolder: string
+}
+
 function apiService(
   { env, apiPort, operatorPort, dnsPort, witnessPort }: StartSettings,
-  entries: Entries,
+  entry: string,
   data: DataDir,
-  databaseUrl: string,
-  {
-    operatorToken,
-    witnessToken,
-  }: { readonly operatorToken: string | undefined; readonly witnessToken: string | undefined },
+  { databaseUrl, operatorToken, witnessToken, consoleFolder }: ApiValues,
 ): Service {
   // `start` has a database of its own.
   const { BEARER_TOKENS_CSV: _, PDM_DATABASE_URL_FILE: __, ...apiEnv } = env
   return {
     name: 'API',
-    entry: entries.api,
+    entry,
     log: data.apiLog,
     probe: `http://127.0.0.1:${apiPort}/readyz`,
     adviseOnExit: tail => {
@@ -133,7 +140,7 @@ function apiService(
       PDM_DATABASE_URL: databaseUrl,
       PDM_OPERATOR_PORT: String(operatorPort),
       ...(operatorToken ? { PDM_OPERATOR_TOKENS: operatorToken } : {}),
-      PDM_CONSOLE_DIR: env.PDM_CONSOLE_DIR?.trim() || entries.console,
+      PDM_CONSOLE_DIR: env.PDM_CONSOLE_DIR?.trim() || consoleFolder,
       ...(witnessToken && !env.PDM_WITNESS_URL?.trim()
         ? { PDM_WITNESS_URL: `http://127.0.0.1:${witnessPort}`, PDM_WITNESS_TOKEN: witnessToken }
         : {}),

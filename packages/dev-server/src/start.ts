@@ -4,5 +4,5 @@ import { startCommand } from './command.ts'
 await startCommand(resolve(import.meta.dirname, '../../..'), {
   api: 'apps/allocation-api/src/main.ts',
   witness: 'apps/lease-witness/local/main.ts',
-  console: 'apps/console/dist',
+  console: 'apps/console',
 })

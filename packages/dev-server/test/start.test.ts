@@ -43,14 +43,20 @@ test('starts, prints its addresses, shuts down gracefully, and restarts with the
   const token = readFileSync(join(dataDir, 'operator-token'), 'utf8').trim()
   expect(env.PDM_OPERATOR_TOKENS).toBe(token)
   expect(statSync(join(dataDir, 'operator-token')).mode & 0o777).toBe(0o600)
-  expect(first.output()).not.toContain(token)
+  // Only the console gets it, in a part of the URL that a browser sends to no server.
+  expect(first.output().split(token)).toHaveLength(2)
+  expect(first.output()).toContain(`http://127.0.0.1:${ports.PDM_OPERATOR_PORT}/console#token=${token}\n`)
   const witnessEnv = loggedEnvironment(dataDir, witnessLog)
   expect(witnessEnv).toMatchObject({ PORT: ports.WITNESS_PORT, DATA_DIR: dataDir, LOOPBACK_HOSTS_ONLY: 'true' })
-  // The witness token is printed, because the walkthrough needs it, and only the witness gets it.
+  // The witness token is printed, because the walkthrough needs it. The API shows the leases in the console.
   const witnessToken = readFileSync(join(dataDir, 'witness-token'), 'utf8').trim()
   expect(statSync(join(dataDir, 'witness-token')).mode & 0o777).toBe(0o600)
   expect(witnessEnv.BEARER_TOKENS_CSV).toBe(witnessToken)
   expect(first.output()).toContain(witnessToken)
+  expect(env).toMatchObject({
+    PDM_WITNESS_URL: `http://127.0.0.1:${ports.WITNESS_PORT}`,
+    PDM_WITNESS_TOKEN: witnessToken,
+  })
   expect(env).not.toHaveProperty('BEARER_TOKENS_CSV')
   expect(Object.keys(witnessEnv).filter(name => name.startsWith('PDM_'))).toEqual([])
   await query(env.PDM_DATABASE_URL ?? '', 'create table data as select 5 as answer')

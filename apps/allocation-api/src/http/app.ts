@@ -168,9 +168,11 @@ export const createApp = (deps: AppDependencies, { listener, tokens, exposeLists
   const { observer } = deps
   const app = new Hono<HttpEnv>()
   app.use(requestContext(listener, deps))
+  const isOperator = listener === 'operator'
+  // First, so that pages of other origins can link to it. Its files have no data.
+  if (isOperator) app.use(serveConsole(deps.consoleFolder))
   app.use(rejectForeignPages(deps.browsers))
   if (tokens) app.use(requireOperator(tokens, deps.sessions))
-  const isOperator = listener === 'operator'
   const limitStream = bodyLimit({ maxSize: MAX_BODY_BYTES, onError: sendTooLarge })
   app.use((c, next) => {
     // It is read as a stream.
@@ -199,7 +201,6 @@ export const createApp = (deps: AppDependencies, { listener, tokens, exposeLists
     app.route('/api/v1/deployments', deploymentListRoutes(deps.deployments, lists))
   }
   if (isOperator) {
-    app.use(serveConsole(deps.consoleFolder))
     app.route(SESSION_PATH, sessionRoutes(deps.sessions, tokens ?? []))
     app.route('/api/v1', operatorViewRoutes(deps.operatorView, deps.streams.changes, onStreamError))
     app.route('/api/v1/names', nameSearchRoutes(deps.names))

@@ -7,7 +7,7 @@ import { createMiddleware } from 'hono/factory'
 import { sendError } from './errors.ts'
 import type { HttpEnv } from './types.ts'
 
-export const CONSOLE_PATH = '/console'
+const CONSOLE_PATH = '/console'
 
 const compress = promisify(gzip)
 

@@ -3,7 +3,6 @@ import { createMiddleware } from 'hono/factory'
 import { EXPIRED_SESSION_COOKIES, parseSessionCookie } from '../operator/domain/session.ts'
 import type { OperatorSessions } from '../operator/sessions.ts'
 import { requireOperatorToken } from './bearer-auth.ts'
-import { CONSOLE_PATH } from './console-files.ts'
 import { isSameOriginWrite } from './domain/cross-origin.ts'
 import { sendError } from './errors.ts'
 import type { HttpEnv } from './types.ts'
@@ -13,9 +12,25 @@ export const SESSION_PATH = '/api/v1/session'
 const NOT_SAME_ORIGIN =
   'With a session, only pages of this origin can change something; use Authorization: Bearer <token> outside of a browser.'
 
-/** What a browser needs before it has a session. The files of the console contain no data. */
-const isPublic = (method: string, path: string): boolean =>
-  path === SESSION_PATH ? method === 'POST' : path === CONSOLE_PATH || path.startsWith(`${CONSOLE_PATH}/`)
+/** What a browser needs before it has a session. */
+const startsSession = (method: string, path: string): boolean => path === SESSION_PATH && method === 'POST'
+
+/** The id of the session that decides about the request; null: its token does. */
+const getSessionId = (c: Context<HttpEnv>): string | null =>
+  c.req.header('Authorization') === undefined ? parseSessionCookie(c.req.header('Cookie')) : null
+
+/**
+ * Requires an operator token. Until the database is reached, it is unknown whether a session is valid, so requests with one get
+ * the same response as every request with a token.
+ */
+export const requireTokenAtStart = (tokens: readonly string[], sendStarting: (c: Context<HttpEnv>) => Response) => {
+  const requireToken = requireOperatorToken(tokens)
+  return createMiddleware<HttpEnv>(async (c, next) =>
+    startsSession(c.req.method, c.req.path) || getSessionId(c) !== null
+      ? sendStarting(c)
+      : requireToken(c as Context, next),
+  )
+}
 
 /**
  * Requires an operator token, or a session in a cookie. A browser sends the cookie by itself, so with it a request that
@@ -24,8 +39,8 @@ const isPublic = (method: string, path: string): boolean =>
 export const requireOperator = (tokens: readonly string[], sessions: Pick<OperatorSessions, 'find'>) => {
   const requireToken = requireOperatorToken(tokens)
   return createMiddleware<HttpEnv>(async (c, next) => {
-    if (isPublic(c.req.method, c.req.path)) return next()
-    const id = c.req.header('Authorization') === undefined ? parseSessionCookie(c.req.header('Cookie')) : null
+    if (startsSession(c.req.method, c.req.path)) return next()
+    const id = getSessionId(c)
     if (id === null) return requireToken(c as Context, next)
     const { method } = c.req
     const headers = {
@@ -41,6 +56,7 @@ export const requireOperator = (tokens: readonly string[], sessions: Pick<Operat
       return sendError(c, { kind: 'unauthorized', detail: 'The session has ended; sign in again.' })
     }
     c.set('session', { id, ...session })
+    c.set('isStillAuthorized', async () => (await sessions.find(id)) !== null)
     return next()
   })
 }

@@ -8,6 +8,8 @@ export interface StreamPermit {
   readonly signal: AbortSignal
   /** Milliseconds that a client may read nothing before its connection is closed. */
   readonly stallTimeoutMs: number
+  /** Milliseconds between two checks whether the session of the client has ended. */
+  readonly sessionCheckMs: number
   release(): void
 }
 
@@ -21,6 +23,7 @@ export interface StreamLimiterOptions {
   readonly stopping?: AbortSignal
   readonly maxStreams?: number
   readonly stallTimeoutMs?: number
+  readonly sessionCheckMs?: number
 }
 
 /** Limits the responses of one kind whose clients decide how long they take. */
@@ -28,6 +31,7 @@ export const createStreamLimiter = ({
   stopping,
   maxStreams = 100,
   stallTimeoutMs = 60_000,
+  sessionCheckMs = 10_000,
 }: StreamLimiterOptions = {}): StreamLimiter => {
   const open = new Set<AbortController>()
   stopping?.addEventListener('abort', () => {
@@ -42,7 +46,7 @@ export const createStreamLimiter = ({
         open.delete(stream)
         stream.abort()
       }
-      return { signal: stream.signal, stallTimeoutMs, release }
+      return { signal: stream.signal, stallTimeoutMs, sessionCheckMs, release }
     },
   }
 }
@@ -59,7 +63,8 @@ export const toEventText = (data: unknown, { id, event }: { readonly id?: number
 /**
  * Sends the parts of `text` with status 200. It requests a part only when the client reads, so nothing accumulates for a
  * slow client. It closes the connection if the client has stopped reading or a part failed: no client takes a truncated
- * response for a whole one. The permit is released when the client has everything, or the connection is closed.
+ * response for a whole one. The permit is released when the client has everything, or the connection is closed. The end of the
+ * client's session closes it too.
  */
 export const sendStream = (
   c: Context<HttpEnv>,
@@ -80,9 +85,11 @@ export const sendStream = (
   let isClosed = false
   let isPulling = false
   let stallTimer: ReturnType<typeof setTimeout> | undefined
+  let sessionTimer: ReturnType<typeof setInterval> | undefined
   const cleanUp = () => {
     hasEnded = true
     clearTimeout(stallTimer)
+    clearInterval(sessionTimer)
     permit.release()
     // A pending part may still fail, and its error no longer matters.
     parts.return?.().catch(() => {})
@@ -110,6 +117,13 @@ export const sendStream = (
         if (permit.signal.aborted) return end(controller, false)
         // A client that has not read the last part would not read the end either. An EventSource reconnects.
         permit.signal.addEventListener('abort', () => end(controller, !isPulling))
+        const isAuthorized = c.get('isStillAuthorized')
+        if (!isAuthorized) return
+        const check = async () => {
+          // During an outage of the database it is unknown.
+          if (!(await isAuthorized().catch(() => true))) end(controller, true)
+        }
+        sessionTimer = setInterval(check, permit.sessionCheckMs)
       },
       async pull(controller) {
         clearTimeout(stallTimer)

@@ -21,5 +21,7 @@ export interface HttpEnv {
     deployment: string | undefined
     /** The session of the request; absent: it has a token, or needs none. `id` is a secret of the browser. */
     session: (LiveSession & { readonly id: string }) | undefined
+    /** Whether the session has not ended since; absent as above. */
+    isStillAuthorized: (() => Promise<boolean>) | undefined
   }
 }

@@ -75,6 +75,32 @@ test('an outage of the database does not end a stream, and 503 is the response d
   expect((await follow([new Error('away')]).request()).status).toBe(503)
 })
 
+test('the end of the session ends its streams', async () => {
+  let hasEnded = false
+  const live = { createdAt: new Date(), expiresAt: new Date() }
+  const app = createApp(
+    {
+      ...unusedDependencies,
+      streams: { ...unusedDependencies.streams, changes: createStreamLimiter({ sessionCheckMs: 1 }) },
+      sessions: { ...unusedDependencies.sessions, find: async () => (hasEnded ? null : live) },
+      operatorView: {
+        ...unusedDependencies.operatorView,
+        readChanges: async () => toState(1),
+        sleep: (_, signal) => new Promise(resolve => signal.addEventListener('abort', () => resolve())),
+      },
+      observer: { ...unusedDependencies.observer, onRequest: () => {} },
+    },
+    { listener: 'operator', tokens: ['token'], exposeLists: true },
+  )
+  const response = await app.request('/api/v1/changes', { headers: { Cookie: `pool-session=${'A'.repeat(43)}` } })
+  const reader = response.body?.getReader()
+  await reader?.read()
+  hasEnded = true
+  // Without the end of the session, this read would never end.
+  for (let part = await reader?.read(); part?.done === false; part = await reader?.read());
+  expect(response.status).toBe(200)
+})
+
 test('the number of streams is limited, and a stop of the service ends them', async () => {
   const { request, stopping } = follow([toState(1)], { maxStreams: 1 })
   const first = await request()

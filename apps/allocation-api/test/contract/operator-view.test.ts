@@ -491,6 +491,18 @@ describe('the console', () => {
     )
   })
 
+  test('a page of another origin can link to it, and cannot embed it', async () => {
+    const { status, headers } = await get('/console/names', {
+      'Sec-Fetch-Site': 'cross-site',
+      'Sec-Fetch-Mode': 'navigate',
+    })
+    expect([status, headers['x-frame-options'], headers['cross-origin-resource-policy']]).toEqual([
+      200,
+      'DENY',
+      'same-origin',
+    ])
+  })
+
   test('every response has strict headers', async () => {
     for (const path of ['/console', '/console/assets/app-1a2b.js', '/console/assets/none.js']) {
       const { headers } = await get(path)

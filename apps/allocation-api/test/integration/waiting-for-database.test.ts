@@ -56,6 +56,23 @@ test('without a database: alive, not ready, and every other route is 503 without
   expect((await sendRequest(`${url}/livez`, 'GET')).status).toBe(200)
   const ready = await sendRequest(`${url}/readyz`, 'GET')
   expect([ready.status, ready.body]).toEqual([503, { status: 'starting' }])
+  // Whether a session is valid is unknown, so a browser is not signed out.
+  const session = { Cookie: `pool-session=${'A'.repeat(43)}`, Origin: operatorUrl }
+  for (const [method, path] of [
+    ['GET', '/api/v1/session'],
+    ['GET', '/metrics'],
+    ['POST', '/api/v1/session'],
+  ] as const) {
+    const response = await sendRequest(
+      operatorUrl + path,
+      method,
+      method === 'POST' ? { token: 'token' } : undefined,
+      session,
+    )
+    expect([response.status, response.body.error], path).toEqual([503, 'database-unavailable'])
+  }
+  expect((await sendRequest(`${operatorUrl}/metrics`, 'GET')).status).toBe(401)
+  expect((await sendRequest(`${operatorUrl}/console`, 'GET')).status).toBe(404)
   const healthy = await sendRequest(`${url}/healthz`, 'GET')
   expect([healthy.status, healthy.body]).toEqual([503, { status: 'unhealthy', managedDomains: ['pool.test'] }])
   expect((await sendRequest(`${url}/metrics`, 'GET')).text).toContain('pdm_build_info')
