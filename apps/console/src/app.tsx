@@ -65,7 +65,7 @@ const Console = () => {
     },
     [open],
   )
-  // Before the page is shown: a key that is pressed at once counts too.
+  // Before the page is shown: a key that is pressed immediately counts too.
   useLayoutEffect(() => {
     const handle = (event: KeyboardEvent) => {
       const press = {

@@ -13,7 +13,7 @@ const retryAdvice = (seconds: number | undefined): string =>
 
 const adviceByCode: Readonly<Record<string, string>> = {
   'dns-unavailable':
-    'The DNS provider did not respond, or another replica is writing the zone. The service retries by itself; see the zone for the reason.',
+    'The DNS provider did not respond, or another replica is writing the zone. The service retries automatically; see the zone for the reason.',
   'database-unavailable':
     'The database does not respond. The runbook is docs/runbooks/allocation-api-database-unavailable.md.',
   'database-read-only': 'The database accepts no writes: it may be a standby. Nothing was changed.',
@@ -23,9 +23,9 @@ const adviceByCode: Readonly<Record<string, string>> = {
   'object-storage-unavailable':
     'The object storage did not respond, so that the keys could not be checked. They may be valid.',
   'in-progress': 'Wait for the run to end, or cancel it.',
-  'lease-changed': 'Read the lease again and decide anew.',
+  'lease-changed': 'The lease has changed since it was read: look at it and decide again.',
   'internal-error': 'This is a bug. The log has details under the request ID.',
-  forbidden: 'The session may have ended in another tab: reload the page and sign in again.',
+  forbidden: 'A proxy that changes Host can be the reason: see PDM_ALLOWED_ORIGINS in the configuration.',
 }
 
 const describeProblem = (error: ProblemError): ErrorText => {

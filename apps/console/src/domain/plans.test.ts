@@ -29,7 +29,7 @@ test.each<[string, Partial<NamePlan>, readonly string[]]>([
       'acme.pool.test is released. Only its former client can reserve it for 1 h.',
       'In DNS, 2 record sets are deleted.',
       '1 record set of other writers at or below the name is deleted too.',
-      'Clients that resolve the name get no address once the TTL has passed.',
+      'Clients that resolve the name get no address after the TTL.',
     ],
   ],
   [

@@ -14,7 +14,7 @@ const stateSentence = ({ action, to, coolOffSeconds }: NamePlan, fqdn: string): 
   if (to === 'held') return `${fqdn} is released. It stays held, because a deployment has infrastructure under it.`
   return action === 'lift-cool-off'
     ? `The cool-off of ${fqdn} ends. Any client can reserve it.`
-    : `${fqdn} is released. Any client can reserve it at once.`
+    : `${fqdn} is released. Any client can reserve it immediately.`
 }
 
 /** What an action does to a name, in sentences. */
@@ -34,7 +34,7 @@ export const describeNamePlan = (plan: NamePlan): readonly string[] => {
           `${count(deletedRecords.length, 'record set')} of other writers at or below the name ${deletedRecords.length === 1 ? 'is' : 'are'} deleted too.`,
         ]
       : []),
-    ...(action === 'release' ? ['Clients that resolve the name get no address once the TTL has passed.'] : []),
+    ...(action === 'release' ? ['Clients that resolve the name get no address after the TTL.'] : []),
     ...(unavailable === undefined
       ? []
       : [`The zone could not be read, so that this plan may lack records: ${toVisibleText(unavailable)}`]),
@@ -126,7 +126,7 @@ export const describeDeploymentAction = (
       needsKeys: false,
       consequences: [
         'The deployment is deleted although its infrastructure may exist. Nothing is destroyed.',
-        'The service forgets the state: remove by hand what is left, or pay for it.',
+        'The service forgets the state: remove what is left yourself, or it continues to cost money.',
         'The name is released and its records are deleted.',
         ...(hasBucket ? [`The claim of the bucket ${bucket} stays until it is lifted.`] : []),
       ],

@@ -124,7 +124,7 @@ describe('drafts', () => {
       '-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAA\n-----END OPENSSH PRIVATE KEY-----'
     expect(formatDraft({ step: 'ssh', form: { ...form, sshPublicKey: privateKey } })).not.toContain('b3BlbnNza')
   })
-  test.each([[null], ['{'], ['{"step":"domain"}'], ['[]']])('%s is no draft', text =>
+  test.each([[null], ['{'], ['{"step":"domain"}'], ['[]']])('%s is not a draft', text =>
     expect(parseDraft(text, settings)).toBe(null),
   )
 })

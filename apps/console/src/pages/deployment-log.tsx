@@ -17,7 +17,7 @@ import { TextField } from '../ui/field.tsx'
 import { LogView } from '../ui/log-view.tsx'
 import { Panel } from '../ui/shell.tsx'
 
-/** Lines that arrive within this time are rendered at once. */
+/** Lines that arrive within this time are rendered in one go. */
 const RENDER_MS = 100
 const LEVELS: readonly LogLevel[] = ['info', 'warn', 'error']
 
@@ -131,7 +131,7 @@ export const DeploymentLog = ({ id, runKey, onEnd }: DeploymentLogProps) => {
         {error !== undefined && <ErrorNotice error={error} />}
       </div>
       {lines.length === 0 ? (
-        <EmptyState title={buffer.lines.length === 0 ? 'There is no line yet.' : 'No line matches.'} />
+        <EmptyState title={buffer.lines.length === 0 ? 'The log has no lines yet.' : 'No line matches.'} />
       ) : (
         <LogView lines={lines} search={search} isFollowing={isFollowing} onFollowingChange={setIsFollowing} />
       )}

@@ -70,7 +70,7 @@ export const DeploymentsPage = ({ status }: { readonly status: string }) => {
         <Loaded resource={deployments}>
           {data =>
             data.deployments.length === 0 ? (
-              <EmptyState title={known ? `No deployment is ${known}.` : 'There is no deployment yet.'}>
+              <EmptyState title={known ? `No deployment is ${known}.` : 'No deployment exists yet.'}>
                 <div class="actions">
                   <Link class="button" to={{ page: 'new-deployment' }}>
                     Create one

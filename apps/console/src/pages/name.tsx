@@ -101,7 +101,7 @@ const FailureNotice = ({ name }: { readonly name: NameDetails }) =>
       {name.dns.detail && <div>{toVisibleText(name.dns.detail)}</div>}
       <div>
         The service retries {name.nextAttemptAt ? <RelativeTime at={name.nextAttemptAt} /> : 'automatically'}. To retry
-        at once, converge the <Link to={{ page: 'zone', pool: name.poolDomain }}>zone</Link>.
+        immediately, converge the <Link to={{ page: 'zone', pool: name.poolDomain }}>zone</Link>.
       </div>
     </Notice>
   ) : null

@@ -145,7 +145,7 @@ export const OverviewPage = () => {
           <>
             <Panel title={`Pools (${managedDomains.length})`}>
               {data.pools.length === 0 ? (
-                <EmptyState title="There are no samples yet.">Each replica stores one every 10 s.</EmptyState>
+                <EmptyState title="No samples exist yet.">Each replica stores one every 10 s.</EmptyState>
               ) : (
                 <PoolPlots {...data} />
               )}

@@ -157,8 +157,8 @@ export const SummaryStep = ({ wizard: { form, errors } }: StepProps) => {
         </dd>
       </dl>
       <p>
-        The service reserves the name, checks the {isStored ? 'keys and the ' : ''}domain once more, and starts
-        Terraform. When it has ended, the name points to the new load balancer.
+        The service reserves the name, checks the {isStored ? 'keys and the ' : ''}domain again, and starts Terraform.
+        When it has ended, the name points to the new load balancer.
       </p>
       {errors.form && (
         <div class="field">

@@ -39,8 +39,8 @@ export const ConvergeDialog = ({ pool, onClose, onDone }: ZoneDialogProps) => {
           <>
             <p>
               {changeCount === 0
-                ? 'The zone has the desired records: nothing is written. Names that failed are tried again at once.'
-                : `${plural(changeCount, 'record set')} change. Names that failed are tried again at once.`}
+                ? 'The zone has the desired records: nothing is written. Names that failed are tried again immediately.'
+                : `${plural(changeCount, 'record set')} change. Names that failed are tried again immediately.`}
               {conflictCount > 0 && ` ${plural(conflictCount, 'name')} with a record in the way are not changed.`}
             </p>
             {changes.length > 0 && <PlanTable label="Changes to the zone" rows={toPlanRows(changes)} />}
@@ -86,7 +86,7 @@ const trusts: readonly (readonly [Trust, string])[] = [
   ['zone', 'The zone is right'],
 ]
 
-/** Starts the writes to a stopped zone again, once the operator has decided which side is right. */
+/** Starts the writes to a stopped zone again, after the operator has decided which side is right. */
 export const ResumeDialog = ({ pool, onClose, onDone }: ZoneDialogProps) => {
   const [trust, setTrust] = useState<Trust>('database')
   const group = useId()

@@ -252,7 +252,7 @@ export const ZonePage = ({ pool }: { readonly pool: string }) => {
               <Notice tone="bad" title={`Calls to the DNS provider (${provider.kind}) are suspended after failures.`} />
             )}
             {zone === undefined ? (
-              <EmptyState title="There is no zone of this name." />
+              <EmptyState title="No zone has this name." />
             ) : (
               <div class="columns two">
                 <Panel title="Health">

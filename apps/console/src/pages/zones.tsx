@@ -67,7 +67,7 @@ export const ZonesPage = () => {
             )}
             <Panel title={`Zones (DNS provider: ${provider.kind})`} hasPadding={false}>
               {list.length === 0 ? (
-                <EmptyState title="There is no zone.">
+                <EmptyState title="No zone exists.">
                   Set DNSPROVIDER_MANAGED_DOMAINS to the domains that the service allocates names in.
                 </EmptyState>
               ) : (

@@ -14,7 +14,7 @@ interface DialogProps {
 export const Dialog = ({ title, onClose, children, class: className }: DialogProps) => {
   const element = useRef<HTMLDialogElement>(null)
   const titleId = useId()
-  // Before the next key: what is typed at once belongs to the dialog.
+  // Before the next key: what is typed immediately belongs to the dialog.
   useLayoutEffect(() => {
     const before = document.activeElement
     element.current?.showModal()

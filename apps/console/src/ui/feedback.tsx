@@ -10,7 +10,7 @@ interface NoticeProps {
   readonly tone?: Tone
   readonly title: ComponentChildren
   readonly children?: ComponentChildren
-  /** Announced at once; otherwise only visible. */
+  /** A screen reader announces it immediately. */
   readonly isAlert?: boolean
 }
 

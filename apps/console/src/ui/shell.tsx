@@ -36,7 +36,7 @@ const ConnectionStatus = () => {
   useEffect(() => onConnectionState(setState), [])
   const [tone, text] = connectionTexts[state]
   return (
-    <span role="status" title="Whether this page is told of changes">
+    <span role="status" title="Whether this page receives changes of the service">
       <Status tone={tone} text={text} />
     </span>
   )

@@ -264,7 +264,7 @@ describe.skipIf(skipsBrowser)('leases', () => {
     await dialog().getByRole('checkbox').check()
     await dialog().getByRole('button', { name: 'Release' }).click()
     await dialog().getByRole('alert').waitFor()
-    await dialog().getByText('Read the lease again and decide anew.').waitFor()
+    await dialog().getByText('The lease has changed since it was read').waitFor()
     expect((await stack.leases.read('region-pair/backup')).lease.holder).toBe('region-b/controller-0')
   })
 })
