@@ -55,7 +55,7 @@ import { createChangeReader } from './operator/changes.ts'
 import { SAMPLE_INTERVAL_S } from './operator/domain/series.ts'
 import { createSamples, type ReplicaSample } from './operator/samples.ts'
 import { createOperatorSessions } from './operator/sessions.ts'
-import { createWitness } from './operator/witness.ts'
+import { createWitness, noWitness } from './operator/witness.ts'
 import { createReconciler } from './reconciler/reconciler.ts'
 import { createZoneLocks } from './reconciler/zone-lock.ts'
 import { createZoneWritesRepository } from './reconciler/zone-writes.ts'
@@ -447,7 +447,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
       reconciler,
       readOverview: samples.readOverview,
       readChanges: createChangeReader(readSql, { timeoutMs, now: () => performance.now() }),
-      witness: config.witness && createWitness({ ...config.witness, timeoutMs: WITNESS_TIMEOUT_MS }),
+      witness: config.witness ? createWitness({ ...config.witness, timeoutMs: WITNESS_TIMEOUT_MS }) : noWitness,
       sleep: waitFor,
     },
     consoleFolder,

@@ -44,6 +44,18 @@ export interface Witness {
   release(lease: ObservedLease): Promise<WitnessResult<undefined>>
 }
 
+const NOT_CONFIGURED: WitnessFailure = {
+  kind: 'not-found',
+  detail: 'No lease witness is configured; set PDM_WITNESS_URL and PDM_WITNESS_TOKEN.',
+}
+
+/** What operators see without PDM_WITNESS_URL. */
+export const noWitness: Witness = {
+  list: async () => NOT_CONFIGURED,
+  history: async () => NOT_CONFIGURED,
+  release: async () => NOT_CONFIGURED,
+}
+
 const DETAILS: Readonly<Record<number, WitnessFailure>> = {
   400: { kind: 'invalid-format', detail: 'The witness rejects the request as invalid; check the slot and the cursor.' },
   401: {

@@ -60,7 +60,7 @@ export const unusedDependencies: AppDependencies = {
     reconciler: { listZoneStatuses: failOnCall, isCircuitOpen: failOnCall },
     readOverview: failOnCall,
     readChanges: failOnCall,
-    witness: null,
+    witness: { list: failOnCall, history: failOnCall, release: failOnCall },
     sleep: failOnCall,
   },
   consoleFolder: '/nowhere',

@@ -23,8 +23,7 @@ export interface OperatorView {
   readonly reconciler: Pick<Reconciler, 'listZoneStatuses' | 'isCircuitOpen'>
   readonly readOverview: Samples['readOverview']
   readonly readChanges: () => Promise<ChangeState>
-  /** Null: none is configured. */
-  readonly witness: Witness | null
+  readonly witness: Witness
   /** Resolves after `ms`, or when the signal aborts. */
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>
 }
@@ -123,8 +122,6 @@ export const operatorViewRoutes = (view: OperatorView, streams: StreamLimiter, o
       }
     })
 
-const NO_WITNESS = 'No lease witness is configured; set PDM_WITNESS_URL and PDM_WITNESS_TOKEN.'
-
 const sendFailure = (c: Context<HttpEnv>, failure: WitnessFailure) =>
   sendError(c, {
     ...failure,
@@ -132,27 +129,19 @@ const sendFailure = (c: Context<HttpEnv>, failure: WitnessFailure) =>
   })
 
 /** The few requests to the lease witness that operators need. */
-export const leaseRoutes = (witness: Witness | null) => {
-  const app = new Hono<HttpEnv>().use(async (c, next) =>
-    witness ? next() : sendError(c, { kind: 'not-found', detail: NO_WITNESS }),
-  )
-  const requireWitness = (): Witness => {
-    if (!witness) throw new Error('no witness')
-    return witness
-  }
-  return app
+export const leaseRoutes = (witness: Witness) =>
+  new Hono<HttpEnv>()
     .get('/', validate('query', witnessLeasesQuery, sendError, { lists: ['slot'] }), async c => {
-      const outcome = await requireWitness().list(c.req.valid('query'))
+      const outcome = await witness.list(c.req.valid('query'))
       return outcome.kind === 'done' ? c.json(outcome.value, 200) : sendFailure(c, outcome)
     })
     .get('/history', validate('query', witnessHistoryQuery), async c => {
-      const outcome = await requireWitness().history(c.req.valid('query').slot)
+      const outcome = await witness.history(c.req.valid('query').slot)
       return outcome.kind === 'done' ? c.json(outcome.value, 200) : sendFailure(c, outcome)
     })
     .post('/release', validateJson(witnessReleaseRequest), async c => {
-      const outcome = await requireWitness().release(c.req.valid('json'))
+      const outcome = await witness.release(c.req.valid('json'))
       if (outcome.kind !== 'done') return sendFailure(c, outcome)
       c.set('outcome', 'released')
       return c.body(null, 204)
     })
-}

@@ -46,6 +46,8 @@ const weights: Readonly<Record<string, number>> = {
   unlockDeployment: 5,
   removeDeployment: 6,
   followDeployment: 2,
+  // It lasts for minutes, and no other request of its client would follow.
+  followChanges: 0,
   validateObjectStorageKeys: 3,
   validateToken: 3,
   getHealth: 1,
