@@ -10,6 +10,7 @@ import {
   type NameOrder,
   type NamePosition,
   parseNamePosition,
+  readsByPool,
   type TextRange,
   toNameFilter,
 } from './domain/name-filter.ts'
@@ -119,12 +120,25 @@ export const createNameSearch = (
     return sql`and d.applied_version < d.version and (d.last_error is null) = ${dns === 'pending'}`
   }
 
+  /** The rows of the index of a state. The words are those of the migration, or the server would not use the index. */
+  const inStateIndex = (state: NameFilter['state']): Fragment => {
+    if (state === 'held') return sql`t.lineage_id is not null and t.state <> 'active'`
+    return state === 'cooling-off'
+      ? sql`t.lineage_id is null and t.cool_off_until is not null`
+      : sql`t.state = 'reserved'`
+  }
+  const inUnpublishedIndex = (dns: NameFilter['dns']): Fragment =>
+    dns === 'failing'
+      ? sql`t.applied_version < t.version and t.last_error is not null`
+      : sql`t.applied_version < t.version`
+
   /** What an index has, from its table `t`. `lead`: the column before the pool and the name. */
-  const toIndex = (filter: NameFilter, order: NameOrder, pool: string) => {
+  const toIndex = (filter: NameFilter, order: NameOrder) => {
     const allocations = { table: sql`pool_allocations`, pool: sql`t.pool_domain`, lead: null }
     const indexes = {
-      name: { ...allocations, where: sql`t.pool_domain = ${pool} ${isIn(sql`t.subdomain`, filter.subdomain)}` },
-      'not-active': { ...allocations, where: sql`t.state <> 'active'` },
+      name: { ...allocations, where: sql`true` },
+      state: { ...allocations, where: inStateIndex(filter.state) },
+      unpublished: { table: sql`dns_names`, pool: sql`t.zone`, lead: null, where: inUnpublishedIndex(filter.dns) },
       address: {
         ...allocations,
         lead: sql`t.load_balancer_ip`,
@@ -135,38 +149,37 @@ export const createNameSearch = (
         lead: sql`(t.created_by collate "C")`,
         where: sql`t.state <> 'pool' ${isIn(sql`t.created_by collate "C"`, filter.createdBy)}`,
       },
-      unpublished: {
-        table: sql`dns_names`,
-        pool: sql`t.zone`,
-        lead: null,
-        where: sql`t.applied_version < t.version`,
-      },
     }
     return indexes[order]
   }
 
   /**
    * Reads at most `MAX_SCANNED` rows of an index. Most pages read few, because the server stops at the `limit`. A row of the
-   * index has the columns `lead`, `pool` and `sub`.
+   * index has the columns `lead`, `pool` and `sub`. `pool`: only its names; null: those of every pool.
    */
   const readPage = async (
     filter: NameFilter,
     order: NameOrder,
-    { pool, after, limit }: { readonly pool: string; readonly after: readonly string[] | null; readonly limit: number },
+    {
+      pool,
+      after,
+      limit,
+    }: { readonly pool: string | null; readonly after: readonly string[] | null; readonly limit: number },
   ): Promise<IndexPage> => {
-    const index = toIndex(filter, order, pool)
+    const index = toIndex(filter, order)
     const { lead } = index
+    const inPool = pool === null ? sql`` : sql`and ${index.pool} = ${pool} ${isIn(sql`t.subdomain`, filter.subdomain)}`
     const keys = lead ? sql`${lead}, ${index.pool}, t.subdomain` : sql`${index.pool}, t.subdomain`
     const [first = '', second = '', third = ''] = after ?? []
     const leadValue = order === 'address' ? sql`${first}::text::inet` : sql`${first}`
     const position = lead ? sql`${leadValue}, ${second}, ${third}` : sql`${first}, ${second}`
     const scanned = sql`
       select ${lead ? sql`${lead} as lead,` : sql``} ${index.pool} as pool, t.subdomain as sub
-      from ${index.table} t where ${index.where} ${after ? sql`and (${keys}) > (${position})` : sql``}
+      from ${index.table} t where ${index.where} ${inPool} ${after ? sql`and (${keys}) > (${position})` : sql``}
       order by ${keys} limit ${MAX_SCANNED}`
     // Exactly the order that the planner knows of the rows: it must not sort them, or it would read all of them first.
-    const sorted = lead ? sql`s.lead, s.pool, s.sub` : order === 'name' ? sql`s.sub` : sql`s.pool, s.sub`
-    const hasPool = order === 'name' ? sql`` : sql`and s.pool = any (string_to_array(${filter.pools.join(' ')}, ' '))`
+    const sorted = lead ? sql`s.lead, s.pool, s.sub` : pool !== null ? sql`s.sub` : sql`s.pool, s.sub`
+    const hasPool = pool !== null ? sql`` : sql`and s.pool = any (string_to_array(${filter.pools.join(' ')}, ' '))`
     const leadText = order === 'address' ? sql`host(s.lead),` : sql`s.lead,`
     const texts = sql`jsonb_build_array(${lead ? leadText : sql``} s.pool, s.sub)`
     const [row] = await withTimeout(
@@ -196,15 +209,20 @@ export const createNameSearch = (
     return { rows: row?.rows ?? [], last: row?.last ?? null }
   }
 
-  /** Pages of the primary key, pool after pool. */
-  const readPools = async (filter: NameFilter, start: NamePosition | null, limit: number): Promise<IndexPage> => {
+  /** Pages of an index, pool after pool. */
+  const readPools = async (
+    filter: NameFilter,
+    order: NameOrder,
+    start: NamePosition | null,
+    limit: number,
+  ): Promise<IndexPage> => {
     const [startPool = ''] = start?.keys ?? []
     const pools = filter.pools.filter(pool => pool >= startPool)
     const rows: FoundRow[] = []
     for (const [i, pool] of pools.entries()) {
       if (i === MAX_POOLS) return { rows, last: [pool, ''] }
       const after = start !== null && pool === startPool ? start.keys : null
-      const page = await readPage(filter, 'name', { pool, after, limit: limit - rows.length })
+      const page = await readPage(filter, order, { pool, after, limit: limit - rows.length })
       rows.push(...page.rows)
       if (page.last) return { rows, last: page.last }
     }
@@ -218,10 +236,9 @@ export const createNameSearch = (
     const start = query.cursor === undefined ? null : parseNamePosition(query.cursor, order)
     if (query.cursor !== undefined && !start) return { kind: 'invalid-cursor' }
     const limit = query.limit ?? DEFAULT_LIMIT
-    const { rows, last } =
-      order === 'name'
-        ? await readPools(filter, start, limit)
-        : await readPage(filter, order, { pool: '', after: start?.keys ?? null, limit })
+    const { rows, last } = readsByPool(filter, order)
+      ? await readPools(filter, order, start, limit)
+      : await readPage(filter, order, { pool: null, after: start?.keys ?? null, limit })
     const next = last && formatNamePosition({ order, keys: last })
     return { kind: 'found', names: rows.map(toListedName), next }
   }

@@ -15,23 +15,27 @@ afterAll(() => database.drop())
 const { sql } = database
 const search = createNameSearch(sql, { timeoutMs: 60_000, listPools: () => POOLS })
 
-/** Names n0, n1, … in turn in each pool: every 10th reserved, every 100th in its cool-off, every 1,000th not published. */
+/**
+ * Names n0, n1, … in turn in each pool: every 10th reserved, every 100th in its cool-off, every 7,000th held; of the active
+ * ones every 10th pending, and every 1,000th failing.
+ */
 beforeAll(async () => {
   await sql`
-    insert into pool_allocations (pool_domain, subdomain, state, reserved_at, expires_at, cool_off_until, token_hash,
-      created_by, sovereign_fqdn, load_balancer_ip, committed_at)
+    insert into pool_allocations (pool_domain, subdomain, state, reserved_at, expires_at, cool_off_until, lineage_id,
+      token_hash, created_by, sovereign_fqdn, load_balancer_ip, committed_at)
     select pool, 'n' || i, state, now(), case when state = 'reserved' then now() + interval '1 day' end,
-      case when state = 'released' then now() + interval '1 day' end, sha256(i::text::bytea), 'team-' || i % 50,
+      case when state = 'released' then now() + interval '1 day' end,
+      case when i % 7000 = 6999 then gen_random_uuid() end, sha256(i::text::bytea), 'team-' || i % 50,
       case when state = 'active' then 'n' || i || '.' || pool end,
       case when state = 'active' then '10.0.0.0'::inet + i % 65536 end, case when state = 'active' then now() end
     from (
       select i, (string_to_array(${POOLS.join(' ')}, ' '))[i % 3 + 1] as pool,
-        case when i % 10 = 3 then 'reserved' when i % 100 = 7 then 'released' else 'active' end as state
+        case when i % 10 = 3 then 'reserved' when i % 100 = 7 or i % 7000 = 6999 then 'released' else 'active' end as state
       from generate_series(0, ${NAMES - 1}::int) i
     ) names`
   await sql`
     insert into dns_names (zone, subdomain, version, desired, changed_at, applied_version, next_attempt_at, attempts, failure, last_error)
-    select pool_domain, subdomain, number, '[]', now(), case when is_failing then 0 else number end, now(),
+    select pool_domain, subdomain, number, '[]', now(), case when is_failing or number % 10 = 1 then 0 else number end, now(),
       is_failing::int, case when is_failing then 'rejected' end, case when is_failing then 'not accepted' end
     from (
       select pool_domain, subdomain, number, state, number % 1000 = 5 as is_failing
@@ -65,12 +69,29 @@ test.each<readonly [query: NamesQuery, condition: (i: number) => boolean]>([
   [{ createdBy: 'team-7', state: 'cooling-off' }, i => i % 50 === 7 && i % 100 === 7],
   [{ address: '10.0.1', state: 'active' }, i => Math.floor((i % 65_536) / 256) === 1 && i % 10 !== 3 && i % 100 !== 7],
   [{ dns: 'failing' }, i => i % 1_000 === 5],
+  [{ state: 'held' }, i => i % 7_000 === 6_999],
+  [{ state: 'held', q: 'n1', pool: 'b.test' }, i => i % 7_000 === 6_999 && i % 3 === 1 && String(i).startsWith('1')],
+  [{ dns: 'pending', pool: 'a.test' }, i => i % 10 === 1 && i % 3 === 0],
   [{ dns: 'failing', q: 'n1', createdBy: 'team-5' }, i => i % 1_000 === 5 && String(i).startsWith('1')],
 ])('%j finds exactly the names that meet it, whatever the size of a page', async (query, condition) => {
   const names = await readAll({ ...query, limit: 1_000 })
   const keys = names.map(({ poolDomain, subdomain }) => `${subdomain}.${poolDomain}`)
   expect(new Set(keys).size).toBe(keys.length)
   expect(keys.length).toBe(await count(condition))
+})
+
+test.each<NamesQuery>([
+  { state: 'held' },
+  { state: 'held', q: 'n' },
+  { state: 'held', pool: 'b.test' },
+  { state: 'held', createdBy: 'team-49' },
+  { state: 'cooling-off', q: 'n' },
+  { state: 'reserved', q: 'n1' },
+  { dns: 'failing' },
+  { dns: 'failing', q: 'n2' },
+])('%j: the first page has few names among many', async query => {
+  const page = await search({ ...query, limit: 1 })
+  expect(page.kind === 'found' && page.names.length).toBe(1)
 })
 
 test('a name that exists throughout is listed once, while others come and go between the pages', async () => {
@@ -111,7 +132,9 @@ const queries: readonly NamesQuery[] = [
   { state: 'cooling-off' },
   { state: 'held' },
   { state: 'held', q: 'n' },
+  { state: 'cooling-off', q: 'n77' },
   { dns: 'failing' },
+  { dns: 'failing', q: 'n777777' },
   { dns: 'pending' },
   { dns: 'published' },
   { dns: 'published', state: 'reserved' },

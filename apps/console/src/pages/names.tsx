@@ -165,7 +165,16 @@ export const NamesPage = ({ filter }: { readonly filter: NameFilter }) => {
       >
         <Loaded resource={names}>
           {data =>
-            data.names.length === 0 ? (
+            data.names.length === 0 && data.nextCursor !== undefined ? (
+              <EmptyState title="No name matches so far.">
+                Few names of this search match, and it has not read all of them.
+                <div class="actions">
+                  <button type="button" onClick={() => next(data.nextCursor)}>
+                    Search further
+                  </button>
+                </div>
+              </EmptyState>
+            ) : data.names.length === 0 ? (
               <EmptyState title={isFiltered ? 'No name matches.' : 'Every name is free.'}>
                 {isFiltered ? (
                   <div class="actions">

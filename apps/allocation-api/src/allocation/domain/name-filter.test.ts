@@ -1,3 +1,4 @@
+import type { NamesQuery } from '@pool/contract'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import {
@@ -5,12 +6,13 @@ import {
   formatNamePosition,
   type NameOrder,
   parseNamePosition,
+  readsByPool,
   toNameFilter,
   toPrefixRange,
 } from './name-filter.ts'
 
 const pools = ['a.test', 'pool.example', 'pool.test']
-const all = { pools, subdomain: null, address: null, createdBy: null, state: null, dns: null }
+const all = { pools, hasPool: false, subdomain: null, address: null, createdBy: null, state: null, dns: null }
 
 describe('the conditions of a query', () => {
   test.each([
@@ -21,7 +23,7 @@ describe('the conditions of a query', () => {
     [{ q: 'acme.' }, { ...all, subdomain: { from: 'acme', to: 'acme\u0001' } }],
     [{ q: 'acme.pool.te' }, { ...all, pools: ['pool.test'], subdomain: { from: 'acme', to: 'acme\u0001' } }],
     [{ q: 'acme.pool.test.' }, { ...all, pools: ['pool.test'], subdomain: { from: 'acme', to: 'acme\u0001' } }],
-    [{ pool: 'a.test' }, { ...all, pools: ['a.test'] }],
+    [{ pool: 'a.test' }, { ...all, pools: ['a.test'], hasPool: true }],
     [{ address: '203.0.113.9' }, { ...all, address: { first: '203.0.113.9', last: '203.0.113.9' } }],
     [{ address: '203.0' }, { ...all, address: { first: '203.0.0.0', last: '203.0.255.255' } }],
     [{ address: '203.' }, { ...all, address: { first: '203.0.0.0', last: '203.255.255.255' } }],
@@ -35,7 +37,7 @@ describe('the conditions of a query', () => {
     expect(toNameFilter(query, pools)).toEqual(filter)
   })
 
-  test.each([
+  test.each<NamesQuery>([
     { q: 'a_b' },
     { q: 'ä' },
     { q: 'a b' },
@@ -43,22 +45,30 @@ describe('the conditions of a query', () => {
     { q: 'x.other' },
     { pool: 'other.test' },
     { q: 'x.pool.test', pool: 'a.test' },
+    { address: '203', state: 'reserved' },
+    { dns: 'published', state: 'held' },
   ])('no name can meet %j', query => expect(toNameFilter(query, pools)).toBeNull())
 })
 
 test.each([
-  [{}, 'name'],
-  [{ state: 'active' }, 'name'],
-  [{ dns: 'published' }, 'name'],
-  [{ state: 'reserved' }, 'not-active'],
-  [{ state: 'held', pool: 'a.test' }, 'not-active'],
-  [{ q: 'a', createdBy: 'ci', state: 'reserved' }, 'name'],
-  [{ createdBy: 'ci', state: 'reserved' }, 'creator'],
-  [{ dns: 'failing', q: 'a' }, 'unpublished'],
-  [{ dns: 'pending', address: '203' }, 'address'],
-] as const)('%j is answered in the order of %s', (query, order) => {
+  [{}, 'name', true],
+  [{ state: 'active' }, 'name', true],
+  [{ dns: 'published' }, 'name', true],
+  [{ q: 'a', createdBy: 'ci' }, 'name', true],
+  [{ state: 'reserved' }, 'state', false],
+  [{ state: 'held', pool: 'a.test' }, 'state', true],
+  [{ state: 'held', q: 'a' }, 'state', true],
+  [{ state: 'held', createdBy: 'ci' }, 'state', false],
+  [{ q: 'a', createdBy: 'ci', state: 'reserved' }, 'state', true],
+  [{ createdBy: 'ci', state: 'reserved' }, 'creator', false],
+  [{ createdBy: 'ci', pool: 'a.test' }, 'creator', false],
+  [{ dns: 'failing' }, 'unpublished', false],
+  [{ dns: 'failing', q: 'a' }, 'unpublished', true],
+  [{ dns: 'pending', address: '203' }, 'address', false],
+] as const)('%j is answered in the order of %s, one pool at a time: %s', (query, order, isByPool) => {
   const filter = toNameFilter(query, pools)
-  expect(filter && chooseNameOrder(filter)).toBe(order)
+  if (!filter) throw new Error('no name can meet it')
+  expect([chooseNameOrder(filter), readsByPool(filter, order)]).toEqual([order, isByPool])
 })
 
 describe('the texts that begin with a prefix', () => {
@@ -92,7 +102,7 @@ describe('a cursor', () => {
     { order: 'creator', keys: ['Zoë !~/:%', 'pool.test', 'acme'] },
     { order: 'creator', keys: ['', 'pool.test', 'acme'] },
     { order: 'unpublished', keys: ['pool.test', 'acme'] },
-    { order: 'not-active', keys: ['pool.test', 'acme'] },
+    { order: 'state', keys: ['pool.test', 'acme'] },
   ]
   test.each(positions)('of %j is ASCII and leads back to it', position => {
     const text = formatNamePosition(position)

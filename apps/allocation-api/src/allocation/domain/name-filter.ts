@@ -10,6 +10,8 @@ export interface TextRange {
 export interface NameFilter {
   /** Only these pools. */
   readonly pools: readonly string[]
+  /** Whether the query names its pool. */
+  readonly hasPool: boolean
   readonly subdomain: TextRange | null
   readonly address: { readonly first: string; readonly last: string } | null
   readonly createdBy: TextRange | null
@@ -18,10 +20,10 @@ export interface NameFilter {
 }
 
 /**
- * The index that a search reads, in the order of its list. `unpublished` and `not-active` have few names, `address` and
- * `creator` usually too; `name` is the primary key, one pool at a time.
+ * The index that a search reads, in the order of its list. `name` is the primary key. `state` is that of the names that are
+ * reserved, cooling off or held, and `unpublished` that of the names with a change that is pending or failing.
  */
-export type NameOrder = 'name' | 'address' | 'creator' | 'unpublished' | 'not-active'
+export type NameOrder = 'name' | 'state' | 'unpublished' | 'address' | 'creator'
 
 const MAX_CODE_POINT = 0x10_ff_ff
 const LAST_BEFORE_SURROGATES = 0xd7_ff
@@ -57,8 +59,12 @@ export const toNameFilter = (
   const poolPrefix = dot < 0 ? '' : q.slice(dot + 1).replace(/\.$/, '')
   const wanted = pools.filter(name => (pool === undefined || name === pool) && name.startsWith(poolPrefix))
   if (wanted.length === 0 || (dot === 0 && label === '')) return null
+  // Only an active name has an address, and only its records are published.
+  const isActiveOnly = address !== undefined || dns === 'published'
+  if (isActiveOnly && state !== undefined && state !== 'active') return null
   return {
     pools: wanted,
+    hasPool: pool !== undefined,
     subdomain: label === '' ? null : dot < 0 ? toPrefixRange(label) : toExactRange(label),
     address: address === undefined ? null : toAddressRange(address),
     createdBy: createdBy === undefined || createdBy === '' ? null : toPrefixRange(createdBy),
@@ -67,14 +73,18 @@ export const toNameFilter = (
   }
 }
 
-/** The most selective index for a filter. */
+/** The most selective index for a filter. Held names are the fewest. */
 export const chooseNameOrder = ({ subdomain, address, createdBy, state, dns }: NameFilter): NameOrder => {
   if (address) return 'address'
   if (dns === 'pending' || dns === 'failing') return 'unpublished'
-  if (subdomain) return 'name'
-  if (createdBy) return 'creator'
-  return state !== null && state !== 'active' ? 'not-active' : 'name'
+  if (state === 'held') return 'state'
+  if (createdBy && !subdomain) return 'creator'
+  return state === null || state === 'active' ? 'name' : 'state'
 }
+
+/** Whether a search reads its index one pool at a time, because only then are its names next to each other in the index. */
+export const readsByPool = ({ subdomain, hasPool }: NameFilter, order: NameOrder): boolean =>
+  order === 'name' || ((order === 'state' || order === 'unpublished') && (subdomain !== null || hasPool))
 
 /** Where a page begins: after the name with these values of the columns of the order. */
 export interface NamePosition {
@@ -84,10 +94,10 @@ export interface NamePosition {
 
 const KEY_COUNTS: Readonly<Record<NameOrder, number>> = {
   name: 2,
+  state: 2,
+  unpublished: 2,
   address: 3,
   creator: 3,
-  unpublished: 2,
-  'not-active': 2,
 }
 
 /** ASCII, as `encodeCursor` requires. */
