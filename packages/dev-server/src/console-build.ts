@@ -2,8 +2,17 @@ import { spawn } from 'node:child_process'
 import { existsSync, globSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** What the build is made of, in the folder of the app. Installed packages change only with the manifest. */
-const SOURCES = ['src/**', 'scripts/**', 'index.html', 'package.json']
+/** The packages of this repository whose code is in the build, also through one another. */
+export const BUNDLED_PACKAGES: readonly string[] = ['client', 'contract']
+
+/** What the build is made of, relative to the folder of the app. Installed packages change only with a manifest. */
+const SOURCES = [
+  'src/**',
+  'scripts/**',
+  'index.html',
+  'package.json',
+  ...BUNDLED_PACKAGES.flatMap(name => [`../../packages/${name}/src/**`, `../../packages/${name}/package.json`]),
+]
 
 const readTime = (path: string): number => statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0
 

@@ -1,13 +1,17 @@
-import { mkdirSync, utimesSync, writeFileSync } from 'node:fs'
+import { globSync, mkdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
-import { buildConsole, isOutdated } from '../src/console-build.ts'
+import { BUNDLED_PACKAGES, buildConsole, isOutdated } from '../src/console-build.ts'
 import { tempFolder } from './fixtures/temp-folder.ts'
 
-/** An app whose build is written by `script`, or fails. */
+/** An app whose build is written by `script`, or fails, in a repository. */
 const createApp = (script: string): string => {
-  const app = tempFolder()
-  for (const folder of ['src', 'scripts']) mkdirSync(join(app, folder))
+  const app = join(tempFolder(), 'apps/console')
+  for (const folder of ['src', 'scripts', '../../packages/contract/src']) {
+    mkdirSync(join(app, folder), { recursive: true })
+  }
+  writeFileSync(join(app, '../../packages/contract/src/index.ts'), '')
   writeFileSync(join(app, 'src/page.tsx'), '')
   writeFileSync(join(app, 'scripts/main.ts'), script)
   return app
@@ -21,12 +25,23 @@ test('a build is outdated if it is absent or older than a source', async () => {
   expect(isOutdated(app)).toBe(true)
   const printed: string[] = []
   expect(await buildConsole(app, text => printed.push(text))).toBe(join(app, 'dist'))
-  for (const file of ['src', 'src/page.tsx', 'scripts', 'scripts/main.ts']) setTime(join(app, file), 1_000)
+  const sources = ['src/page.tsx', 'scripts/main.ts', '../../packages/contract/src/index.ts']
+  for (const path of ['src', 'scripts', '../../packages/contract/src', ...sources]) setTime(join(app, path), 1_000)
   setTime(join(app, 'dist/index.html'), 2_000)
   expect(isOutdated(app)).toBe(false)
-  setTime(join(app, 'src/page.tsx'), 3_000)
-  expect(isOutdated(app)).toBe(true)
+  for (const source of sources) {
+    setTime(join(app, source), 3_000)
+    expect(isOutdated(app), source).toBe(true)
+    setTime(join(app, source), 1_000)
+  }
   expect(printed).toEqual([])
+})
+
+test('the packages that the console bundles are sources of its build', () => {
+  const root = fileURLToPath(new URL('../../../apps/console/src', import.meta.url))
+  const files = globSync('**/*.{ts,tsx}', { cwd: root }).filter(file => !file.endsWith('.test.ts'))
+  const imports = files.flatMap(file => [...readFileSync(join(root, file), 'utf8').matchAll(/from '@pool\/([\w-]+)/g)])
+  expect(BUNDLED_PACKAGES).toEqual(expect.arrayContaining([...new Set(imports.map(([, name]) => name))]))
 })
 
 test('a build that fails prints its reason, and does not prevent the start', async () => {
