@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { operatorOperations } from '@pool/contract'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { type ApiResponse, startApi } from '../support/api.ts'
 import { createContractCall, poolPath, startTestService } from '../support/service.ts'
@@ -170,6 +171,30 @@ describe('a session', () => {
   test('the in-cluster listener has no sessions', async () => {
     expect((await api.call('POST', SESSION, { token: 'first-token' })).status).toBe(404)
     expect((await api.call('GET', '/console')).status).toBe(404)
+  })
+})
+
+describe('each operation of the console', () => {
+  const requests = operatorOperations.map(({ id, method, path }) => {
+    const target = path.replace('{domain}', 'pool.test').replace('{subdomain}', 'acme')
+    return [id, method.toUpperCase(), target] as const
+  })
+  const body = (method: string) => (method === 'GET' ? undefined : {})
+
+  test.each(requests)('%s needs a token or a session', async (id, method, path) => {
+    const unknown = { Cookie: `pool-session=${randomBytes(32).toString('base64url')}`, ...origin }
+    for (const headers of [{}, unknown, { ...unknown, Authorization: 'Bearer wrong' }]) {
+      const { status } = await call(method, path, body(method), headers)
+      expect(status).toBe(id === 'startSession' ? 422 : 401)
+    }
+  })
+
+  test.each(requests)('%s does not exist on the in-cluster listener, also with a session', async (_, method, path) => {
+    const { status, body: problem } = await api.call(method, path, body(method), {
+      ...(await start()),
+      Origin: api.url,
+    })
+    expect([status, problem.error]).toEqual([404, 'not-found'])
   })
 })
 
