@@ -191,11 +191,8 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
   const sql = openPool('allocation-api', sizes.background, { pipelines: false })
   const healthCheckSql = openPool('allocation-api probe', sizes.probe)
   const countSql = openPool('allocation-api count', sizes.count, { maxStatementMs: COUNT_TIMEOUT_MS })
-  const zoneLocks = createZoneLocks(config.database.url, {
-    waitMs: ZONE_LOCK_WAIT_MS,
-    idleTimeoutMs: ZONE_LOCK_IDLE_MS,
-    timeoutMs,
-  })
+  const lockLimits = { waitMs: ZONE_LOCK_WAIT_MS, idleTimeoutMs: ZONE_LOCK_IDLE_MS, timeoutMs }
+  const zoneLocks = createZoneLocks(config.database.url, lockLimits, sessions)
   const writer = createWriter({
     fast: writeSql,
     slow: slowSql,

@@ -21,8 +21,8 @@ export interface DatabaseClientOptions {
   readonly idleTimeoutS?: number
   /** False: the driver never replaces a connection, because its transaction is in use. */
   readonly expires?: boolean
-  /** Shared by pools whose sessions are replaced when one of them finds the database read-only. Absent: its own. */
-  readonly sessions?: Sessions
+  /** Shared by pools whose sessions are replaced when one of them finds the database read-only or silent. Absent: its own. */
+  readonly sessions?: Pick<Sessions, 'add'>
 }
 
 const DAY_MS = 86_400_000

@@ -119,7 +119,11 @@ const createFailedSocket = (error: Error): Socket => {
  */
 export const createSocketFactory = (
   connection: Pick<ConnectionString, 'hosts' | 'sessions' | 'tls'>,
-  { silenceMs, sessions, now }: { readonly silenceMs: number; readonly sessions: Sessions; readonly now: () => number },
+  {
+    silenceMs,
+    sessions,
+    now,
+  }: { readonly silenceMs: number; readonly sessions: Pick<Sessions, 'add'>; readonly now: () => number },
 ) => {
   let states: readonly HostState[] | undefined
   let preferred: HostState | undefined
@@ -135,7 +139,7 @@ export const createSocketFactory = (
   }
 
   const prepare = (socket: Socket, state: HostState): Socket => {
-    destroyOnSilence(socket, silenceMs)
+    destroyOnSilence(socket, silenceMs, now)
     // A balancer without a healthy server does this. Without an error, the driver would connect again at once, and never stop.
     const rejectClose = () => {
       const error = toConnectError('ECONNRESET', 'the server closed the connection')

@@ -15,19 +15,18 @@ const UNKNOWN_STATEMENT = '26000'
  */
 export const checkPreparedStatements = async (
   sql: Sql,
-  { open, urlVariable }: { readonly open: (sessions: Sessions) => Sql; readonly urlVariable: string },
+  { open, urlVariable }: { readonly open: (sessions: Pick<Sessions, 'add'>) => Sql; readonly urlVariable: string },
 ): Promise<void> => {
   const session = await sql<{ pid: number }[]>`select pg_backend_pid() as pid`
   // Only a pooler has process ids of its own.
   if (session.state.pid === session[0]?.pid) return
   let isUnknown = false
-  const sessions: Sessions = {
+  const sessions: Pick<Sessions, 'add'> = {
     add(socket) {
       socket.on('sqlstate', code => {
         isUnknown ||= code === UNKNOWN_STATEMENT
       })
     },
-    expire() {},
   }
   const [prepared, other] = [open(sessions), open(sessions)]
   const execute = () => withTimeout(prepared`select ${1}::int as one`, TIMEOUT_MS)

@@ -1,4 +1,5 @@
 import { createDatabaseClient, type Sql } from '@pool/database/client'
+import type { Sessions } from '@pool/database/sessions'
 import { withTimeout } from '@pool/database/with-timeout'
 import pLimit from 'p-limit'
 
@@ -10,6 +11,12 @@ export interface ZoneLockLimits {
   readonly idleTimeoutMs: number
   /** How long one statement may take. */
   readonly timeoutMs: number
+}
+
+interface IdleClient {
+  readonly sql: Sql
+  /** The silences of the sessions when it was used last. */
+  readonly silences: number
 }
 
 export interface ZoneLock {
@@ -36,11 +43,24 @@ const LOCK_NOT_AVAILABLE = '55P03'
  * transactions are not used: if the connection dies in one, version 3.4.9 can write to the closed socket, which ends the
  * process, or run the rest on another session (its issues 1208 and 1216, verified 2026-11-21). Here a statement that
  * reaches another session finds another transaction, so the lost lock is noticed.
+ *
+ * The connections are not among `sessions`, which would close one that holds a lock. `sessions` only report a silent server.
  */
-export const createZoneLocks = (url: string, limits: ZoneLockLimits) => {
+export const createZoneLocks = (url: string, limits: ZoneLockLimits, sessions: Pick<Sessions, 'silences'>) => {
   const { waitMs, idleTimeoutMs, timeoutMs } = limits
-  const idle: Sql[] = []
+  const idle: IdleClient[] = []
   const inUse = new Set<Sql>()
+
+  const close = (sql: Sql): void => void sql.end({ timeout: 0 }).catch(() => {})
+
+  /** Not one whose server may have vanished: its first statement would wait in vain. */
+  const takeIdle = (): Sql | null => {
+    for (let client = idle.pop(); client; client = idle.pop()) {
+      if (client.silences === sessions.silences) return client.sql
+      close(client.sql)
+    }
+    return null
+  }
 
   /** The id of the transaction that holds the lock, which no other transaction ever has; null after `waitMs`. */
   const acquire = async (sql: Sql, name: string): Promise<string | null> => {
@@ -95,7 +115,7 @@ export const createZoneLocks = (url: string, limits: ZoneLockLimits) => {
     /** Runs `work` while it holds the lock of `name`; null if the lock was not free within `waitMs`. */
     async withLock<Result>(name: string, work: (lock: ZoneLock) => Promise<Result>): Promise<Result | null> {
       const sql =
-        idle.pop() ??
+        takeIdle() ??
         createDatabaseClient(url, {
           maxConnections: 1,
           applicationName: 'allocation-api zone',
@@ -105,18 +125,19 @@ export const createZoneLocks = (url: string, limits: ZoneLockLimits) => {
       inUse.add(sql)
       try {
         const result = await runInTransaction(sql, name, work)
-        idle.push(sql)
+        idle.push({ sql, silences: sessions.silences })
         return result
       } catch (error) {
         // The state of the connection is unknown, so it is not reused. Closing it releases the lock.
-        void sql.end({ timeout: 0 }).catch(() => {})
+        close(sql)
         throw error
       } finally {
         inUse.delete(sql)
       }
     },
     async close(): Promise<void> {
-      await Promise.all([...idle.splice(0), ...inUse].map(sql => sql.end({ timeout: 0 })))
+      const clients = [...idle.splice(0).map(({ sql }) => sql), ...inUse]
+      await Promise.all(clients.map(sql => sql.end({ timeout: 0 })))
     },
   }
 }

@@ -3,11 +3,13 @@ import { chmod, chown, readFile, stat, writeFile } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { createDatabaseClient } from '@pool/database/client'
+import { createSessions } from '@pool/database/sessions'
 import { freePort } from '@pool/dev-server/ports'
 import { startNode } from '@pool/dev-server/process'
 import { createCa } from '@pool/test-ceph/test-ca'
 import { type DedicatedPostgres, startDedicatedPostgres } from '@pool/test-kit/dedicated-postgres.ts'
 import { MISSING_PGBOUNCER, pgbouncerVersion, startPgbouncer } from '@pool/test-kit/pgbouncer.ts'
+import { startTcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { toEntry } from '../support/api.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -238,5 +240,54 @@ describe('several hosts', () => {
     })
     await expect(sql`select 1`).rejects.toMatchObject({ code: 'ECONNREFUSED' })
     await sql.end({ timeout: 0 })
+  })
+})
+
+describe('a server that vanishes without closing its connections', () => {
+  const IDLE = 4
+  const POOL = { applicationName: 'vanished', pipelines: false }
+
+  /** Two pools with the same sessions: one with idle connections only, and one that finds the server silent. */
+  const setUp = async (cleanup: AsyncDisposableStack) => {
+    const database = await createTestDatabase({ schema: false, connections: 1 })
+    cleanup.defer(() => database.drop())
+    const link = await startTcpProxy(Number(new URL(database.url).port))
+    cleanup.defer(() => link.close())
+    const url = withUrl(database.url, { port: String(link.port) })
+    const sessions = createSessions(() => performance.now())
+    const idle = createDatabaseClient(url, { ...POOL, maxConnections: IDLE, maxStatementMs: 60_000, sessions })
+    cleanup.defer(() => idle.end({ timeout: 0 }))
+    const active = createDatabaseClient(url, { ...POOL, maxConnections: 1, maxStatementMs: 100, sessions })
+    cleanup.defer(() => active.end({ timeout: 0 }))
+    const useAll = () => Promise.all(Array.from({ length: IDLE }, (_, own) => idle`select ${own}::int, pg_sleep(0.05)`))
+    await useAll()
+    await active`select 1`
+    return { link, idle, active, useAll }
+  }
+
+  test('the first statement without an answer closes the idle connections of all pools', async () => {
+    await using cleanup = new AsyncDisposableStack()
+    const { link, active, useAll } = await setUp(cleanup)
+    link.abandon()
+    await expect(active`select 1`).rejects.toMatchObject({ code: 'ETIMEDOUT' })
+    expect(await useAll()).toHaveLength(IDLE)
+  })
+
+  test('a connection that waits for its answer, or has received data since, stays open', async () => {
+    await using cleanup = new AsyncDisposableStack()
+    const { idle, active } = await setUp(cleanup)
+    const readPids = async () => {
+      const rows = await Promise.all(
+        Array.from({ length: IDLE }, () => idle<{ pid: number }[]>`select pg_backend_pid() as pid, pg_sleep(0.5)`),
+      )
+      return rows.map(([row]) => row?.pid).sort()
+    }
+    const before = await readPids()
+    const [during] = await Promise.all([
+      readPids(),
+      expect(active`select pg_sleep(10)`).rejects.toMatchObject({ code: 'ETIMEDOUT' }),
+    ])
+    expect(during).toEqual(before)
+    expect(await readPids()).toEqual(before)
   })
 })

@@ -57,7 +57,8 @@ export const startReplica = ({
     applicationName: 'replica',
     maxStatementMs: STATEMENT_TIMEOUT_MS,
   })
-  const zoneLocks = createZoneLocks(url, { waitMs: lockWaitMs, idleTimeoutMs: 30_000, timeoutMs: STATEMENT_TIMEOUT_MS })
+  const lockLimits = { waitMs: lockWaitMs, idleTimeoutMs: 30_000, timeoutMs: STATEMENT_TIMEOUT_MS }
+  const zoneLocks = createZoneLocks(url, lockLimits, { silences: 0 })
   const errors: unknown[] = []
   const driftChecks: (ZoneDiff | Unavailable)[] = []
   const stops: string[] = []

@@ -39,7 +39,8 @@ export const createWorker = async (startHost: StartZoneHost): Promise<Worker> =>
       applicationName: 'replica',
       maxStatementMs: TIMEOUT_MS,
     })
-    const zoneLocks = createZoneLocks(database.url, { waitMs: 10_000, idleTimeoutMs: 30_000, timeoutMs: TIMEOUT_MS })
+    const lockLimits = { waitMs: 10_000, idleTimeoutMs: 30_000, timeoutMs: TIMEOUT_MS }
+    const zoneLocks = createZoneLocks(database.url, lockLimits, { silences: 0 })
     const reservation = { ttlMs: RESERVATION_MS, maxAgeMs: RESERVATION_MS }
     const provider = host.createProvider()
     cleanup.defer(async () => {
