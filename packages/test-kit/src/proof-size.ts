@@ -36,6 +36,7 @@ export const longProofs = [
   'browser/names-and-zones',
   'browser/object-storage',
   'browser/pages',
+  'browser/performance',
   'browser/security',
   'cli/test/package',
   'cli/test/leases',
