@@ -1,14 +1,14 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { UsageError } from '../shared/cli.ts'
-import { type Interval, toInterval, toRatios, toSpread } from '../shared/stats.ts'
-import { left, right, spreadText } from '../shared/table.ts'
 import type { Checkout, Environment } from './environment/environment.ts'
-import { compare, listErrors, pickField, type Run } from './load/compare.ts'
+import { compare, listErrors } from './load/compare.ts'
+import { pairTable, toComparedLoad } from './load/pair.ts'
 import type { Target } from './load/target.ts'
 import type { BenchOptions } from './options.ts'
 import type { Section, SectionResult } from './report.ts'
 import { checkSection, commitSection, reserveSection } from './sections/allocation.ts'
+import { cloneStartSection } from './sections/clone-start.ts'
 import { acquireAll, createGetTarget, createRenewTarget, LeaseClient, waitForCopies } from './sections/lease-client.ts'
 import { leaseWaitAgainst } from './sections/lease-wait.ts'
 import { leaseGetSection } from './sections/leases.ts'
@@ -36,7 +36,7 @@ interface Side {
   readonly stack: AsyncDisposableStack
 }
 
-const NAMES = ['this', 'other']
+const NAMES = ['this', 'other'] as const
 const API_USERS = [16, 64]
 const LEASE_USERS = [1, 16]
 
@@ -106,34 +106,6 @@ export const checkCheckout = async (folder: string): Promise<void> => {
   }
 }
 
-const MIN_ROUNDS_FOR_INTERVAL = 2
-
-const intervalText = ({ mean, low, high }: Interval, rounds: number): string =>
-  rounds < MIN_ROUNDS_FOR_INTERVAL ? 'n/a' : `${mean.toFixed(3)} (${low.toFixed(3)}–${high.toFixed(3)})`
-
-interface ComparedLoad {
-  readonly users: number
-  /** The rounds in which both checkouts completed operations. The others have no ratio. */
-  readonly rounds: number
-  readonly perSecond: Interval
-  readonly p50: Interval
-  readonly p99: Interval
-}
-
-const toComparedLoad = (users: number, [own = [], other = []]: readonly (readonly Run[])[]): ComparedLoad => {
-  const isMeasured = (_: Run, round: number) => Boolean(own[round]?.operations && other[round]?.operations)
-  const [ownRounds, otherRounds] = [own.filter(isMeasured), other.filter(isMeasured)]
-  const interval = (field: Parameters<typeof pickField>[1]) =>
-    toInterval(toRatios(pickField(ownRounds, field), pickField(otherRounds, field)))
-  return {
-    users,
-    rounds: ownRounds.length,
-    perSecond: interval('perSecond'),
-    p50: interval('p50Ms'),
-    p99: interval('p99Ms'),
-  }
-}
-
 const toSection = ({ name, title, needs, users, createTarget }: ComparableSection): Section => ({
   name,
   title,
@@ -148,33 +120,16 @@ const toSection = ({ name, title, needs, users, createTarget }: ComparableSectio
       createTarget({ name: 'other', checkout: against, environment, options, stack }),
     ])
     const comparisons = await compare(targets, { name, users, rounds, seconds })
-    const loads = comparisons.map(comparison => toComparedLoad(comparison.users, comparison.runs))
-    const perSecond = (runs: readonly Run[] = []) => spreadText(toSpread(pickField(runs, 'perSecond')))
+    const loads = comparisons.map(toComparedLoad)
     return {
       notes: [NOTE],
-      tables: [
-        {
-          columns: [
-            left(name),
-            ...['rounds', 'this ops/s', 'other ops/s', 'this / other: ops/s (95 %)', 'p50 (95 %)', 'p99 (95 %)'].map(
-              right,
-            ),
-          ],
-          rows: comparisons.map(({ runs: [own, other] }, index) => {
-            const load = loads[index]
-            const ratios = [load?.perSecond, load?.p50, load?.p99].map(interval =>
-              load && interval ? intervalText(interval, load.rounds) : 'n/a',
-            )
-            return [`${load?.users} virtual users`, String(load?.rounds), perSecond(own), perSecond(other), ...ratios]
-          }),
-        },
-      ],
+      tables: [pairTable(name, NAMES, comparisons)],
       figures: { loads },
       errors: comparisons.flatMap(comparison => listErrors(NAMES, `${comparison.users} virtual users`, comparison)),
     }
   },
 })
 
-export const comparableSections: readonly Section[] = [...sections.map(toSection), leaseWaitAgainst]
+export const comparableSections: readonly Section[] = [...sections.map(toSection), leaseWaitAgainst, cloneStartSection]
 
 export const comparableNames = comparableSections.map(({ name }) => name)

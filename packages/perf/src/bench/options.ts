@@ -6,7 +6,7 @@ export interface BenchOptions {
   /** How long each target is under load in one round. */
   readonly seconds: number
   readonly rounds: number
-  /** Rows of the pool that `list` reads. */
+  /** Names in the database of `list`, `search`, `indexes` and `samples`. */
   readonly rows: number
   /** Slots of the loads on many slots. */
   readonly slots: number
@@ -66,7 +66,7 @@ The first part of a name selects every section that starts with it: "lease" sele
 
   --seconds N    how long each target is under load in one round (${numbers.seconds.fallback})
   --rounds N     number of rounds; medians are reported (${numbers.rounds.fallback})
-  --rows N       rows of the pool that "list" reads (${numbers.rows.fallback})
+  --rows N       names in the database of "list", "search", "indexes" and "samples" (${numbers.rows.fallback})
   --slots N      slots of the loads on many slots of "lease-…" (${numbers.slots.fallback})
   --against DIR  compare with the services of another checkout of this project, whose dependencies are installed:
                  the ratio this/other of ${comparable.join(', ')} with its 95 % interval

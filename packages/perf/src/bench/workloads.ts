@@ -21,9 +21,9 @@ const toReserveTask = (subdomain: string): Task => ({
   check: expectStatus(201),
 })
 
-/** Unused names: every reserve succeeds. */
-export const createReserveWorkload = (): Workload<string> => {
-  let names = 0
+/** Names from number `from` on, which must be unused: every reserve succeeds. */
+export const createReserveWorkload = (from = 0): Workload<string> => {
+  let names = from
   return { next: () => toLabel(names++), toTask: toReserveTask }
 }
 
@@ -97,17 +97,13 @@ export const toCommitTask = ({ subdomain, reservationToken }: Reservation): Task
   check: expectStatus(200, 202),
 })
 
-/** Each commit is of another reservation. They are made before each run. */
-export const createCommitWorkload = (
-  reserve: Reserve,
-  seconds: number,
-  perSecond = COMMITS_PER_SECOND,
-): Workload<Reservation> => {
+/** Each commit is of another reservation. They are made before each run, of the names from number `from` on. */
+export const createCommitWorkload = (reserve: Reserve, seconds: number, from = 0): Workload<Reservation> => {
   const waiting: Reservation[] = []
-  let reserved = 0
+  let reserved = from
   return {
     async prepare() {
-      const missing = Math.ceil(seconds * perSecond) - waiting.length
+      const missing = Math.ceil(seconds * COMMITS_PER_SECOND) - waiting.length
       if (missing <= 0) return
       waiting.push(...(await reserve(reserved, missing)))
       reserved += missing

@@ -34,6 +34,7 @@ describe('a goal', () => {
     const run = (perSecond: number, p50Ms: number, p99Ms: number): Run => ({
       perSecond,
       p50Ms,
+      p95Ms: p99Ms,
       p99Ms,
       operations: 1,
       problems: new Map(),

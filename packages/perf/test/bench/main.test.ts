@@ -51,6 +51,19 @@ const expected: Record<string, object> = {
   check: { goals: [{ goal: 0.8 }, { goal: 5 }] },
   commit: { answered202: expect.any(Number), loads: [1, 16, 64].map(users => ({ users })) },
   list: { rows: 2_000, rounds: 1, firstByteMs: spread, totalMs: spread, goals: [{ goal: 80 }] },
+  search: {
+    rows: 2_000,
+    searches: expect.arrayContaining([
+      expect.objectContaining({ name: 'FQDN', users: 1 }),
+      expect.objectContaining({ users: 8 }),
+    ]),
+  },
+  indexes: {
+    loads: ['reserve', 'commit'].map(name => ({ name, ratios: [1, 16, 64].map(users => ({ users })) })),
+    sizes: expect.arrayContaining([{ name: 'pool_allocations_address_idx', bytes: expect.any(Number) }]),
+  },
+  samples: { addMs: spread, countMs: spread, week: { replicaRows: 3 * 60_480, poolRows: 3 * 10_080 } },
+  'clone-start': { starts: [{ start: 'first' }, { start: 'later' }], goals: [{ goal: 5 }, { goal: 5 }] },
   start: {
     wholeMs: spread,
     firstMs: expect.any(Number),

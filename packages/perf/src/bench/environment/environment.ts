@@ -12,6 +12,8 @@ import { migrateDatabase } from 'allocation-api/src/database/schema.ts'
 
 export interface Service extends AsyncDisposable {
   readonly port: number
+  /** The port of the operator's address; null: it has none. */
+  readonly operatorPort: number | null
   readonly pid: number
 }
 
@@ -78,19 +80,24 @@ export class Environment {
   }
 
   /** A new, empty database. The service applies its schema when it starts. */
-  async createDatabase(): Promise<string> {
-    if (!this.#postgres) throw new Error('a section uses Postgres without declaring it in `needs`')
-    this.#databases += 1
-    const name = `bench_${this.#databases}`
-    await this.#postgres.admin.unsafe(`create database ${name}`)
-    return Object.assign(new URL(this.#postgres.url), { pathname: `/${name}` }).href
+  createDatabase(): Promise<string> {
+    return this.#createDatabase('')
   }
 
   /** A new database with the schema of this checkout. */
   async createSchema(): Promise<Database> {
-    const url = await this.createDatabase()
+    const database = this.connect(await this.createDatabase())
+    await migrateDatabase(database.sql)
+    return database
+  }
+
+  /** A new database with the content of another one, to which nothing may be connected. */
+  async copyDatabase(url: string): Promise<string> {
+    return await this.#createDatabase(`template ${new URL(url).pathname.slice(1)} strategy file_copy`)
+  }
+
+  connect(url: string): Database {
     const sql = createDatabaseClient(url, { maxConnections: DATABASE_CONNECTIONS, applicationName: 'bench' })
-    await migrateDatabase(sql)
     return { url, sql, [Symbol.asyncDispose]: () => sql.end({ timeout: 1 }) }
   }
 
@@ -180,11 +187,20 @@ export class Environment {
     this.#cleanup.defer(stop)
   }
 
+  async #createDatabase(options: string): Promise<string> {
+    if (!this.#postgres) throw new Error('a section uses Postgres without declaring it in `needs`')
+    this.#databases += 1
+    const name = `bench_${this.#databases}`
+    await this.#postgres.admin.unsafe(`create database ${name} ${options}`)
+    return Object.assign(new URL(this.#postgres.url), { pathname: `/${name}` }).href
+  }
+
   async #start(entry: string, env: Record<string, string>, { canBeKilled = true } = {}): Promise<Service> {
     const child = startNode({ entry, env })
     this.#cleanup.defer(async () => void (await (canBeKilled ? child.kill() : child.stop())))
-    const { port } = await child.ready
+    const { port, operatorPort } = await child.ready
     if (typeof port !== 'number') throw new Error(`${entry} did not log the port that it listens on`)
-    return { port, pid: child.pid, [Symbol.asyncDispose]: async () => void (await child.stop()) }
+    const operator = { operatorPort: typeof operatorPort === 'number' ? operatorPort : null }
+    return { port, ...operator, pid: child.pid, [Symbol.asyncDispose]: async () => void (await child.stop()) }
   }
 }

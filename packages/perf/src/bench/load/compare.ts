@@ -75,7 +75,7 @@ export interface TargetFigures {
   readonly ratio: { readonly perSecond: Spread; readonly p50: Spread; readonly p99: Spread } | null
 }
 
-type RunField = 'perSecond' | 'p50Ms' | 'p99Ms'
+type RunField = 'perSecond' | 'p50Ms' | 'p95Ms' | 'p99Ms'
 export const pickField = (runs: readonly Run[], field: RunField): number[] => runs.map(run => run[field])
 
 const toFigures = (name: string, runs: readonly Run[], first: readonly Run[]): TargetFigures => {

@@ -95,7 +95,12 @@ export const reserveSection: Section = {
   needs: 'postgres',
   async run(context) {
     await using stack = new AsyncDisposableStack()
-    const targets = await createTargets(context, stack, createReserveWorkload, direct => direct.reserve)
+    const targets = await createTargets(
+      context,
+      stack,
+      () => createReserveWorkload(),
+      direct => direct.reserve,
+    )
     const measured = await measure('reserve', context, [
       createHttpTarget(TARGETS[0], targets.api.port, targets.apiLoad),
       targets.sql,
