@@ -1,4 +1,4 @@
-# Invalid inputs. packages/terraform-tests checks the error messages.
+# Invalid inputs. packages/infra-tests checks the error messages.
 mock_provider "cloudflare" {}
 
 variables {

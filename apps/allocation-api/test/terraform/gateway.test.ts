@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { createS3Client, createS3Store } from '@pool/terraform-tests/s3-store'
+import { createS3Client, createS3Store } from '@pool/infra-tests/s3-store'
 import { type Gateway, missingGateway, startGateway } from '@pool/test-ceph'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync, statSync, utimesSync, writeFileS
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { startNode } from '@pool/dev-server/process'
-import { ObjectStorage } from '@pool/terraform-tests/memory-store'
+import { ObjectStorage } from '@pool/infra-tests/memory-store'
 import { until } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
 import { createTerraform } from '../../src/deployments/terraform/terraform.ts'
