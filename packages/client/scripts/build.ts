@@ -18,21 +18,24 @@ const ENTRIES = { index: 'src/index.ts', allocation: 'src/allocation/index.ts', 
 const LITERAL = /(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?:[^`\\]|\\.)*`)/.source
 
 /**
- * The texts of the OpenAPI documents, and those of the errors that the service sends. They are a third of the code, and no
- * client reads them.
+ * What the OpenAPI documents need of a schema and of an operation, and the texts of the errors that the service sends. They are
+ * a third of the code, and no client reads them. The ids would also be registered with the zod of the whole program.
  */
-const UNREAD_TEXTS: readonly RegExp[] = [
-  new RegExp(`(\\b(?:description|summary):\\s*)${LITERAL}`, 'g'),
-  new RegExp(`(\\b(?:error|validationError)\\(\\s*)${LITERAL}`, 'g'),
-  new RegExp(`(\\brule\\(\\s*'[a-z-]+',\\s*)${LITERAL}`, 'g'),
+const UNREAD: readonly (readonly [RegExp, string])[] = [
+  [new RegExp(`\\b(?:description|summary|tag|example):\\s*${LITERAL}\\s*(?:,|(?=\\}))`, 'g'), ''],
+  [/(\.meta\(\{\s*)id: '\w+',?/g, '$1'],
+  [/\.meta\(\{\s*\}\)/g, ''],
+  [new RegExp(`(\\b(?:error|validationError)\\(\\s*)${LITERAL}`, 'g'), "$1''"],
+  [new RegExp(`(\\brule\\(\\s*'[a-z-]+',\\s*)${LITERAL}`, 'g'), "$1''"],
 ]
 
-const omitUnreadTexts: Plugin = {
-  name: 'omit-unread-texts',
+const omitUnread: Plugin = {
+  name: 'omit-unread',
   setup({ onLoad }) {
     onLoad({ filter: /\/contract\/src\/.*\.ts$/ }, async ({ path }) => {
       const source = await readFile(path, 'utf8')
-      return { contents: UNREAD_TEXTS.reduce((text, unread) => text.replace(unread, "$1''"), source), loader: 'ts' }
+      const contents = UNREAD.reduce((text, [pattern, replacement]) => text.replace(pattern, replacement), source)
+      return { contents, loader: 'ts' }
     })
   },
 }
@@ -54,7 +57,7 @@ const bundle = async (): Promise<void> => {
     minify: true,
     // With the sources in it, a debugger shows them.
     sourcemap: true,
-    plugins: [omitUnreadTexts],
+    plugins: [omitUnread],
     logLevel: 'silent',
   }).finally(stop)
   if (warnings.length > 0) throw new Error(warnings.map(({ text }) => text).join('\n'))
