@@ -17,6 +17,8 @@ const groups: Readonly<Record<string, readonly AllocationOperationId[]>> = {
   ],
   'only if it had no effect': [
     'liftCoolOff',
+    'startSession',
+    'releaseWitnessLease',
     'resumeZone',
     'liftBucketClaim',
     'unlockDeployment',
@@ -34,6 +36,7 @@ const groups: Readonly<Record<string, readonly AllocationOperationId[]>> = {
     'removeOrphans',
     'validateObjectStorageKeys',
     'validateToken',
+    'endSession',
     ...operations.filter(({ method }) => method === 'get').map(({ id }) => id),
   ],
 }
