@@ -42,6 +42,8 @@ export const parsePoolName = (name: string, pool: string | undefined): PoolName 
   return { subdomain, pool: parsePool(domain) }
 }
 
+export const toFqdn = ({ subdomain, pool }: PoolName): string => `${subdomain}.${pool}`
+
 export const parseSubdomains = (labels: readonly string[]): string[] =>
   labels.map(label => parseWith(subdomainSchema, label, detail => `NAME ${JSON.stringify(label)}: ${detail}`))
 

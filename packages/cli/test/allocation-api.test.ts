@@ -114,6 +114,61 @@ describe('names', () => {
     })
   })
 
+  test('search finds names of all pools by each flag', async () => {
+    await poolctl('names reserve starkville.pool.test --created-by region-b')
+    await poolctl('names reserve stark.pool.test --created-by ci')
+    await poolctl('names commit stark.pool.test --address 198.51.100.7 --wait')
+    const find = async (flags: string) => (await poolctl(`names search ${flags} -o name`)).stdout
+    expect(await find('sta')).toBe('stark.pool.test\nstarkville.pool.test\n')
+    expect(await find('stark.pool.te')).toBe('stark.pool.test\n')
+    expect(await find('sta --state active --dns published')).toBe('stark.pool.test\n')
+    expect(await find('--address 198.51.100')).toBe('stark.pool.test\n')
+    expect(await find('sta --created-by region-')).toBe('starkville.pool.test\n')
+    expect(await find('sta --limit 1')).toBe('stark.pool.test\n')
+    expect(await poolctl('names search sta --pool other.test')).toMatchObject({
+      exitCode: 0,
+      stdout: '',
+      stderr: 'No name matches.\n',
+    })
+    expect(await poolctl('names search --address 300')).toMatchObject({
+      exitCode: 3,
+      stderr: expect.stringContaining('address must be an IPv4 address'),
+    })
+  })
+
+  test('describe has the desired records, and a name that is free', async () => {
+    const { stdout } = await poolctl('names describe stark.pool.test')
+    expect(stdout).toMatch(/^name: +stark\.pool\.test\nstate: +active\n/)
+    expect(stdout).toMatch(/record: +stark\.pool\.test \d+ A 198\.51\.100\.7\n/)
+    expect((await poolctl('names describe nothing.pool.test')).stdout).toMatch(/state: +free\n/)
+  })
+
+  test('diff is 0 for published records', async () => {
+    expect(await poolctl('names diff stark.pool.test')).toMatchObject({
+      exitCode: 0,
+      stderr: expect.stringContaining('stark.pool.test: the name has its desired records.\n'),
+    })
+  })
+
+  test('--dry-run of release, update and lift lists the changes and changes nothing', async () => {
+    const released = await poolctl('names release stark.pool.test --dry-run')
+    expect(released).toMatchObject({
+      exitCode: 0,
+      stderr: expect.stringContaining('goes from active to cooling-off; for 1h'),
+    })
+    expect(released.stdout).toMatch(/delete +stark\.pool\.test +A/)
+    const updated = await poolctl('names update stark.pool.test --address 198.51.100.8 --dry-run')
+    expect(updated).toMatchObject({ exitCode: 0, stderr: 'stark.pool.test stays active.\n' })
+    expect(updated.stdout).toMatch(/upsert +stark\.pool\.test +A +\d+ +198\.51\.100\.8/)
+    expect((await poolctl('names describe stark.pool.test')).stdout).toContain('198.51.100.7')
+    await poolctl('names release stark.pool.test --yes')
+    expect(await poolctl('zones cool-off lift stark.pool.test --dry-run')).toMatchObject({
+      exitCode: 0,
+      stderr: expect.stringContaining('goes from cooling-off to free.'),
+    })
+    expect((await poolctl('names describe stark.pool.test')).stdout).toMatch(/state: +cooling-off\n/)
+  })
+
   test('--limit ends a list, and JSON stays valid', async () => {
     const { stdout } = await poolctl('names history pool.test --limit 2 -o json')
     expect(JSON.parse(stdout).entries).toHaveLength(2)
@@ -124,6 +179,15 @@ describe('names', () => {
 })
 
 describe('zones', () => {
+  test('list has every zone', async () => {
+    const { stdout } = await poolctl('zones list -o json')
+    expect(JSON.parse(stdout)).toMatchObject({
+      provider: { writesZones: true },
+      zones: [{ zone: 'pool.test', status: 'managed' }],
+    })
+    expect((await poolctl('zones list')).stdout).toMatch(/^ZONE +STATUS .*\npool\.test +managed /)
+  })
+
   test('diff is 0 without a difference; converge and republish succeed', async () => {
     await expect.poll(async () => (await poolctl('zones diff pool.test')).exitCode).toBe(0)
     expect(await poolctl('zones converge pool.test')).toMatchObject({ exitCode: 0 })

@@ -23,6 +23,15 @@ const WITHOUT_COMMAND: Readonly<Record<string, string>> = {
   getOpenApiDocument: 'generators read it',
   getApiReference: 'a web page',
   getApiReferenceAsset: 'a part of the web page',
+  startSession: 'a browser has a session; poolctl sends its token with every request',
+  getSession: 'of a browser',
+  endSession: 'of a browser',
+  getSettings: 'the console reads it; an operator has the configuration',
+  readOverview: 'series for the plots of the console; Prometheus has the metrics',
+  followChanges: 'the console reads it to show changes at once',
+  listWitnessLeases: '`leases list` asks the witness itself',
+  readWitnessHistory: '`leases history` asks the witness itself',
+  releaseWitnessLease: '`leases release` asks the witness itself',
   drainLeases: 'once in the life of an installation, on Cloudflare only; docs/operate/move.md has the calls',
   getHealth: 'of the witness; a probe reads it. That of the API is in `doctor`',
   getHealthMethods: 'a preflight request',
@@ -41,9 +50,9 @@ describe('the commands and the operations of the contract', () => {
     expect(covered.has(id) || id in WITHOUT_COMMAND).toBe(true)
   })
 
-  test('every operation of operators has a command', () => {
-    const ids = operations.filter(({ tag, id }) => tag === 'Operator' && id !== 'getMetrics').map(({ id }) => id)
-    expect(ids.filter(id => !covered.has(id))).toEqual([])
+  test('every operation of operators has a command, or a reason to have none', () => {
+    const ids = operations.filter(({ tag }) => tag === 'Operator').map(({ id }) => id)
+    expect(ids.filter(id => !covered.has(id) && !(id in WITHOUT_COMMAND))).toEqual([])
     expect(ids.length).toBeGreaterThan(12)
   })
 

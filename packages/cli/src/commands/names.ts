@@ -1,4 +1,4 @@
-import type { Allocation, HistoryEntry } from '@pool/contract'
+import { type Allocation, type HistoryEntry, type ListedName, type NameDetails, nameStates } from '@pool/contract'
 import type { ArgumentSpec, Arguments, CommandSpec, FlagSpec, Flags, GroupSpec } from '../command.ts'
 import { EXIT, UsageError } from '../exit-codes.ts'
 import { hadNoEffect } from '../failures.ts'
@@ -15,8 +15,10 @@ import {
   parseDuration,
   parsePool,
   parsePoolName,
+  toFqdn,
 } from '../values.ts'
-import { limitFlag, take, toText, yesFlag } from './flags.ts'
+import { dryRunFlag, limitFlag, take, toText, yesFlag } from './flags.ts'
+import { diffView, showNamePlan, toChangeRow } from './record-changes.ts'
 
 const nameArguments: readonly ArgumentSpec[] = [
   { name: 'NAME', description: 'the subdomain, or with its pool: acme.pool.example' },
@@ -39,12 +41,11 @@ const waitFlags: readonly FlagSpec[] = [
 ]
 const DEFAULT_WAIT = '5m'
 const WAIT_LIMITS = { min: 1_000, max: 86_400_000 } as const
+const DNS_STATUSES = ['pending', 'published', 'failing'] as const
 export const LIST_LIMITS = { min: 1, max: Number.MAX_SAFE_INTEGER } as const
 
 const toPoolName = (args: Arguments): PoolName =>
   parsePoolName(String(args[0]), typeof args[1] === 'string' ? args[1] : undefined)
-
-const toFqdn = ({ subdomain, pool }: PoolName): string => `${subdomain}.${pool}`
 
 const toSubject = ({ subdomain, pool }: PoolName) => ({ kind: 'name', pool, subdomain }) as const
 
@@ -252,13 +253,20 @@ const update: CommandSpec = {
   description:
     'The records change in one write and are never absent in between. On the operator listener no token is needed.',
   arguments: nameArguments,
-  flags: [addressFlag, tokenFileFlag, ...waitFlags],
-  examples: ['names update acme pool.example --address 203.0.113.20 --wait'],
-  operations: ['updateName'],
+  flags: [addressFlag, tokenFileFlag, dryRunFlag, ...waitFlags],
+  examples: [
+    'names update acme pool.example --address 203.0.113.20 --wait',
+    'names update acme.pool.example --address 203.0.113.20 --dry-run',
+  ],
+  operations: ['updateName', 'planNameAction'],
   async run(session, { args, flags }) {
     const name = toPoolName(args)
     const loadBalancerIP = parseAddress(String(flags.address))
     checkWait(flags)
+    if (flags.dryRun === true) {
+      await showNamePlan(session, name, 'update', loadBalancerIP)
+      return undefined
+    }
     const reservationToken = await findToken(session, name, flags)
     const api = await session.api()
     const request = { domain: name.pool, subdomain: name.subdomain, loadBalancerIP, reservationToken }
@@ -274,11 +282,15 @@ const release: CommandSpec = {
   description:
     'Every record at and below the name is deleted, whichever client wrote it. Without a token, any name is released.',
   arguments: nameArguments,
-  flags: [tokenFileFlag, yesFlag],
-  examples: ['names release acme pool.example', 'names release acme.pool.example --yes'],
-  operations: ['releaseName'],
+  flags: [tokenFileFlag, dryRunFlag, yesFlag],
+  examples: ['names release acme pool.example --dry-run', 'names release acme.pool.example --yes'],
+  operations: ['releaseName', 'planNameAction'],
   async run(session, { args, flags }) {
     const name = toPoolName(args)
+    if (flags.dryRun === true) {
+      await showNamePlan(session, name, 'release')
+      return undefined
+    }
     const fqdn = toFqdn(name)
     const reservationToken = await findToken(session, name, flags)
     await session.confirm(`Release ${fqdn} and delete its records?`, fqdn, flags.yes === true)
@@ -340,6 +352,121 @@ const list: CommandSpec = {
       empty: `No names in ${domain}.`,
     })
     return undefined
+  },
+}
+
+const searchColumns: readonly Column<ListedName>[] = [
+  { header: 'NAME', value: ({ subdomain, poolDomain }) => `${subdomain}.${poolDomain}`, isFirm: true },
+  { header: 'STATE', value: ({ state }) => state, colour: ({ state }) => toStateColour(state) },
+  { header: 'ADDRESS', value: ({ loadBalancerIP }) => loadBalancerIP },
+  {
+    header: 'DNS',
+    value: ({ dns }) => dns?.status,
+    colour: ({ dns }) => (dns === undefined ? undefined : toStateColour(dns.status)),
+  },
+  { header: 'SINCE', value: ({ committedAt, reservedAt }) => committedAt ?? reservedAt },
+  { header: 'CREATED BY', value: ({ createdBy }) => createdBy },
+]
+
+const search: CommandSpec = {
+  name: 'search',
+  summary: 'Search the names of all pools that are not free',
+  description:
+    'TEXT is the beginning of the subdomain, or the subdomain with a dot and the beginning of the pool: acme.pool.ex. For operators.',
+  arguments: [{ name: '[TEXT]', description: 'how the name begins; every name by default' }],
+  flags: [
+    { flags: '--pool <pool>', description: 'only names of this pool', suggest: 'pools' },
+    { flags: '--state <state>', description: 'only names in this state', choices: [...nameStates] },
+    { flags: '--dns <status>', description: 'only names whose records have this status', choices: [...DNS_STATUSES] },
+    { flags: '--address <ip>', description: 'only names with this address, or with these first numbers of it' },
+    { flags: '--created-by <text>', description: 'only names whose creator begins with this text' },
+    limitFlag,
+  ],
+  examples: ['names search acm', 'names search --dns failing --pool pool.example', 'names search --address 203.0.113'],
+  operations: ['searchNames'],
+  async run(session, { args, flags }) {
+    const limit = flags.limit === undefined ? undefined : parseCount(String(flags.limit), '--limit', LIST_LIMITS)
+    const pool = toText(flags.pool)
+    const query = {
+      q: toText(args[0]),
+      pool: pool === undefined ? undefined : parsePool(pool),
+      state: flags.state as (typeof nameStates)[number] | undefined,
+      dns: flags.dns as (typeof DNS_STATUSES)[number] | undefined,
+      address: toText(flags.address),
+      createdBy: toText(flags.createdBy),
+    }
+    const api = await session.api()
+    await session.output.list(take(api.names(query, session.reading), limit), {
+      key: 'names',
+      columns: searchColumns,
+      toName: ({ subdomain, poolDomain }) => `${subdomain}.${poolDomain}`,
+      empty: 'No name matches.',
+    })
+    return undefined
+  },
+}
+
+const formatRecord = ({ name, type, ttl, data }: NameDetails['desired'][number]): string =>
+  `${name} ${ttl} ${type} ${data.join(', ')}`
+
+const describe: CommandSpec = {
+  name: 'describe',
+  summary: 'Show a name with its desired records and its deployment, even if it is free',
+  description: 'For operators. Compare its records with those of the zone: poolctl names diff.',
+  arguments: nameArguments,
+  examples: ['names describe acme pool.example', 'names describe acme.pool.example -o json'],
+  operations: ['describeName'],
+  async run(session, { args }) {
+    const { subdomain, pool } = toPoolName(args)
+    const api = await session.api()
+    const details = await api.describeName({ domain: pool, subdomain }, session.reading)
+    const { fqdn, state, loadBalancerIP, dns, nextAttemptAt, availableAt, expiresAt, renewalCount, deployment } =
+      details
+    await session.output.item(details, {
+      name: fqdn,
+      fields: [
+        ['name', fqdn],
+        ['state', state, toStateColour(state)],
+        ['expires at', expiresAt],
+        ['renewals', renewalCount],
+        ['available at', availableAt],
+        ['address', loadBalancerIP],
+        ['dns', dns?.status, dns && toStateColour(dns.status)],
+        ['dns detail', dns?.detail],
+        ['next attempt at', nextAttemptAt],
+        ...details.desired.map((set): Field => ['record', formatRecord(set)]),
+        ['deployment', deployment && `${deployment.id} (${deployment.status})`],
+        ['committed at', details.committedAt],
+        ['created by', details.createdBy],
+        ['reserved at', details.reservedAt],
+      ],
+    })
+    return undefined
+  },
+}
+
+const diff: CommandSpec = {
+  name: 'diff',
+  summary: 'Compare the records of a name with its desired ones; change nothing',
+  description: 'For operators. Lists what the service would write now.',
+  arguments: nameArguments,
+  examples: ['names diff acme pool.example', 'names diff acme.pool.example -o json'],
+  operations: ['compareNameRecords'],
+  exitCodes: ['0  the name has its desired records', '1  its records differ, or are not written'],
+  async run(session, { args }) {
+    const name = toPoolName(args)
+    const api = await session.api()
+    const result = await api.compareNameRecords({ domain: name.pool, subdomain: name.subdomain }, session.reading)
+    await session.output.report(
+      result,
+      result.changes.map(toChangeRow),
+      diffView(
+        toFqdn(name),
+        result.conflict === undefined ? 'the name has its desired records.' : 'nothing is written.',
+      ),
+    )
+    if (result.conflict !== undefined) session.output.note(`The records are not written: ${result.conflict}`)
+    return result.changes.length === 0 && result.conflict === undefined ? EXIT.done : EXIT.negative
   },
 }
 
@@ -411,5 +538,20 @@ const reserved: CommandSpec = {
 export const nameCommands: GroupSpec = {
   name: 'names',
   summary: 'Names of the pools: reserve, commit, release',
-  commands: [check, reserve, commit, renew, update, release, get, list, history, wait, reserved],
+  commands: [
+    check,
+    reserve,
+    commit,
+    renew,
+    update,
+    release,
+    get,
+    list,
+    history,
+    wait,
+    search,
+    describe,
+    diff,
+    reserved,
+  ],
 }

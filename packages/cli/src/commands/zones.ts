@@ -1,53 +1,13 @@
-import type { FormerRecordsResponse, Orphan, PlannedChange, ZoneDifference } from '@pool/contract'
+import type { FormerRecordsResponse, Orphan, ZoneDifference, ZoneStatus } from '@pool/contract'
 import type { ArgumentSpec, CommandSpec, GroupSpec } from '../command.ts'
 import { EXIT } from '../exit-codes.ts'
 import type { Session } from '../session.ts'
 import type { Column } from '../table.ts'
 import { parsePool, parsePoolName, parseSubdomains } from '../values.ts'
 import { dryRunFlag, yesFlag } from './flags.ts'
+import { type DiffRow, diffView, noteMore, showNamePlan, toChangeRow } from './record-changes.ts'
 
 const poolArgument: ArgumentSpec = { name: 'POOL', description: 'the pool whose zone it is', suggest: 'pools' }
-
-/** One line of a comparison of a zone with its desired records. */
-interface DiffRow {
-  readonly action: string
-  readonly name: string
-  readonly type?: string
-  readonly ttl?: number | undefined
-  readonly detail?: string | undefined
-}
-
-const diffColumns: readonly Column<DiffRow>[] = [
-  {
-    header: 'ACTION',
-    value: ({ action }) => action,
-    colour: ({ action }) =>
-      action === 'upsert' || action === 'publish' ? 'green' : action === 'delete' ? 'red' : 'yellow',
-  },
-  { header: 'NAME', value: ({ name }) => name },
-  { header: 'TYPE', value: ({ type }) => type },
-  { header: 'TTL', value: ({ ttl }) => ttl },
-  { header: 'DETAIL', value: ({ detail }) => detail },
-]
-
-const toChangeRow = ({ action, name, type, ttl, values }: PlannedChange): DiffRow => ({
-  action,
-  name,
-  type,
-  ttl,
-  detail: values?.join(', '),
-})
-
-const diffView = (pool: string, empty: string) => ({
-  key: 'changes',
-  columns: diffColumns,
-  toName: ({ name }: DiffRow) => name,
-  empty: `${pool}: ${empty}`,
-})
-
-const noteMore = (session: Session, shown: number, count: number, what: string): void => {
-  if (count > shown) session.output.note(`${count} ${what}; the first ${shown} are listed.`)
-}
 
 const PENDING = 'Some names do not have their records yet. The service continues; no further request is needed.'
 
@@ -297,11 +257,15 @@ const liftCoolOff: CommandSpec = {
     { name: 'NAME', description: 'the subdomain, or with its pool: acme.pool.example' },
     { name: '[POOL]', description: 'the pool, if NAME is only the subdomain', suggest: 'pools' },
   ],
-  flags: [yesFlag],
-  examples: ['zones cool-off lift acme pool.example'],
-  operations: ['liftCoolOff'],
+  flags: [dryRunFlag, yesFlag],
+  examples: ['zones cool-off lift acme pool.example', 'zones cool-off lift acme.pool.example --dry-run'],
+  operations: ['liftCoolOff', 'planNameAction'],
   async run(session, { args, flags }) {
     const { subdomain, pool } = parsePoolName(String(args[0]), typeof args[1] === 'string' ? args[1] : undefined)
+    if (flags.dryRun === true) {
+      await showNamePlan(session, { subdomain, pool }, 'lift-cool-off')
+      return undefined
+    }
     const fqdn = `${subdomain}.${pool}`
     await session.confirm(`Make ${fqdn} free for any client?`, fqdn, flags.yes === true)
     const api = await session.api()
@@ -311,10 +275,46 @@ const liftCoolOff: CommandSpec = {
   },
 }
 
+const zoneColumns: readonly Column<ZoneStatus>[] = [
+  { header: 'ZONE', value: ({ zone }) => zone, isFirm: true },
+  { header: 'STATUS', value: ({ status }) => status },
+  { header: 'PENDING', value: ({ pendingNames }) => pendingNames },
+  {
+    header: 'FAILING',
+    value: ({ failing }) => failing.map(({ cause, names }) => `${names} ${cause}`).join(', '),
+    colour: () => 'red',
+  },
+  { header: 'STOPPED', value: ({ stopped }) => stopped, colour: () => 'red' },
+  { header: 'PUBLISHED', value: ({ syncedAt }) => syncedAt },
+  { header: 'DRIFT CHECK', value: ({ driftCheckedAt }) => driftCheckedAt },
+]
+
+const list: CommandSpec = {
+  name: 'list',
+  summary: 'List the zones with their pending and failing names',
+  examples: ['zones list', 'zones list -o json'],
+  operations: ['listZones'],
+  async run(session) {
+    const api = await session.api()
+    const result = await api.listZones(session.reading)
+    await session.output.report(result, result.zones, {
+      key: 'zones',
+      columns: zoneColumns,
+      toName: ({ zone }) => zone,
+      empty: 'No zones.',
+    })
+    const { kind, writesZones, circuitOpen } = result.provider
+    if (!writesZones) session.output.note('The service writes no records: PDM_DNS_WRITES is off.')
+    if (circuitOpen) session.output.note(`The service has suspended its calls to ${kind} after failures.`)
+    return undefined
+  },
+}
+
 export const zoneCommands: GroupSpec = {
   name: 'zones',
   summary: 'DNS zones of the pools: compare, repair, resume',
   commands: [
+    list,
     diff,
     convergeCommand,
     republish,
