@@ -50,13 +50,14 @@ export interface WriteCheckOptions {
   readonly probe: () => Promise<Durability>
   /** They are replaced when the database accepts writes again: those that began before may not accept any. */
   readonly sessions: Pick<Sessions, 'expire'>
-  /** Acknowledged writes can be lost, which they could not at the check before. */
+  /** Acknowledged writes can be lost, which they could not at the last check that succeeded, or not in this way. */
   readonly onWeak: (durability: 'asynchronous' | 'volatile') => void
 }
 
 /** Checks with `probe` whether the database accepts writes, and how durable they are. */
 export const createWriteCheck = ({ probe, sessions, onWeak }: WriteCheckOptions) => {
   let durability: Durability | null = null
+  let lastKnown: Durability | null = null
   return {
     /** As of the last check; null: the database accepted no write, or there was no check. */
     durability: (): Durability | null => durability,
@@ -67,8 +68,9 @@ export const createWriteCheck = ({ probe, sessions, onWeak }: WriteCheckOptions)
         throw error
       })
       if (durability === null) sessions.expire()
-      if (latest !== durability && (latest === 'asynchronous' || latest === 'volatile')) onWeak(latest)
+      if (latest !== lastKnown && (latest === 'asynchronous' || latest === 'volatile')) onWeak(latest)
       durability = latest
+      lastKnown = latest
     },
   }
 }
