@@ -416,6 +416,7 @@ export const startService = async (config: ServiceConfig, log: Logger, nodeVersi
     buckets: createBucketClaims(sql, { timeoutMs }),
     domains: {
       createChallenge: domainProof.createChallenge,
+      check: (domain, key) => deployments.checkDomain(domain, key),
       limitChallenges: address => limitChallenges(toRateLimitKey(address), performance.now()),
     },
     credentials,

@@ -27,6 +27,7 @@ const WITHOUT_COMMAND: Readonly<Record<string, string>> = {
   getSession: 'of a browser',
   endSession: 'of a browser',
   getSettings: 'the console reads it; an operator has the configuration',
+  checkDomain: 'the wizard of the console reads it; `deployments create` reports the same',
   readOverview: 'series for the plots of the console; Prometheus has the metrics',
   followChanges: 'the console reads it to show changes at once',
   listWitnessLeases: '`leases list` asks the witness itself',

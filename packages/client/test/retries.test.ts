@@ -14,6 +14,7 @@ const groups: Readonly<Record<string, readonly AllocationOperationId[]>> = {
     'releaseName',
     'createDeployment',
     'createDomainChallenge',
+    'checkDomain',
   ],
   'only if it had no effect': [
     'liftCoolOff',

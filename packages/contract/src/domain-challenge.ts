@@ -44,3 +44,21 @@ export const domainChallenge = z
   })
   .meta({ id: 'DomainChallenge' })
 export type DomainChallenge = z.infer<typeof domainChallenge>
+
+export const domainCheck = z
+  .object({
+    domain: z.string(),
+    available: z.boolean().meta({ description: 'Whether a new deployment can have the domain.' }),
+    reason: z.enum(['in-pool', 'fqdn-conflict', 'fqdn-remains']).optional().meta({
+      description:
+        'Without `available`. `in-pool`: the domain is in a pool. `fqdn-conflict`: a deployment has it. `fqdn-remains`: an earlier deployment left infrastructure or a bucket.',
+    }),
+    detail: z.string().optional().meta({ description: 'With `reason`: what to do.' }),
+    proof: z.enum(['not-required', 'proven', 'missing', 'unknown']).meta({
+      description:
+        '`not-required`: `PDM_BYO_PROOF` is off. `proven`: the TXT record has a valid value. `missing`: it does not exist, or has other values. `unknown`: it could not be looked up.',
+    }),
+    proofDetail: z.string().optional().meta({ description: 'With `missing` and `unknown`: what to do.' }),
+  })
+  .meta({ id: 'DomainCheck' })
+export type DomainCheck = z.infer<typeof domainCheck>

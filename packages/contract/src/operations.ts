@@ -782,6 +782,27 @@ export const operations = [
     },
   },
   {
+    id: 'checkDomain',
+    method: 'post',
+    path: '/api/v1/domains/check',
+    tag: 'Deployments',
+    summary:
+      'Returns whether a deployment in mode `byo` can have a domain, and whether its TXT record proves it. Only on the operator listener.',
+    description:
+      'Looks the TXT record up. Nothing is changed. Send the Idempotency-Key of the challenge: a value that was requested under a key proves the domain under that key only.',
+    headers: idempotencyHeader,
+    body: { schema: dc.domainChallengeRequest, required: true },
+    responses: {
+      ...commonErrors,
+      200: { description: 'What a deployment that is created now would find.', schema: dc.domainCheck },
+      400: invalidJson,
+      404: operatorOnly,
+      413: tooLarge,
+      422: error('`invalid-fqdn`.'),
+      503: databaseUnavailable,
+    },
+  },
+  {
     id: 'validateObjectStorageKeys',
     method: 'post',
     path: '/api/v1/credentials/object-storage/validate',

@@ -1,4 +1,4 @@
-import type { Deployment, DeploymentStatus } from '@pool/contract'
+import type { Deployment, DeploymentStatus, DomainCheck } from '@pool/contract'
 import type { Sql } from '@pool/database/client'
 import type { Writer } from '@pool/database/writer'
 import type { Caller, Rejection } from '../allocation/domain/types.ts'
@@ -178,6 +178,21 @@ export class DeploymentService {
     return this.#calls.unlock(id, caller)
   }
 
+  /** What a deployment of this domain that is created now would find. Changes nothing. */
+  async checkDomain(domain: string, key: string | undefined): Promise<DomainCheck> {
+    const obstacle = await this.#findDomainObstacle(domain)
+    const claimant = { spec: { name: null, sovereignFQDN: domain }, lineageId: null, idempotencyKey: key }
+    const proven = await this.#options.domainProof.prove(claimant)
+    return {
+      domain,
+      available: obstacle === null,
+      ...obstacle,
+      ...(proven.kind === 'proven'
+        ? { proof: proven.proof ? 'proven' : 'not-required' }
+        : { proof: proven.kind === 'dns-unavailable' ? 'unknown' : 'missing', proofDetail: proven.detail }),
+    }
+  }
+
   async tailLog(id: string, after: number, signal: AbortSignal): Promise<TailOutcome> {
     const { now } = this.#options
     const [repository, notifier] = [this.#repository, this.#notifier]
@@ -207,6 +222,18 @@ export class DeploymentService {
     const remains = await this.#repository.findRemains(sovereignFQDN, null)
     if (!remains || (await this.#repository.isTaken(sovereignFQDN))) return null
     return { kind: 'fqdn-remains', detail: toRemainsDetail(sovereignFQDN, remains) }
+  }
+
+  async #findDomainObstacle(domain: string): Promise<Pick<DomainCheck, 'reason' | 'detail'> | null> {
+    const parsed = this.#options.parseSpec({ sovereignDomainMode: 'byo', sovereignFQDN: domain })
+    // The other fields are absent, so the domain is never the only fault.
+    const fault = parsed.kind === 'valid' ? undefined : parsed.faults.find(({ field }) => field === 'sovereignFQDN')
+    if (fault) return { reason: 'in-pool', detail: fault.detail }
+    if (await this.#repository.isTaken(domain)) {
+      return { reason: 'fqdn-conflict', detail: `Another deployment has ${domain}; destroy and delete it first.` }
+    }
+    const remains = await this.#repository.findRemains(domain, null)
+    return remains ? { reason: 'fqdn-remains', detail: toRemainsDetail(domain, remains) } : null
   }
 
   async #decide(

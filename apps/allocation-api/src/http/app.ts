@@ -30,7 +30,7 @@ import {
   deploymentUnlockRoutes,
 } from './routes/deployments.ts'
 import { docsRoutes } from './routes/docs.ts'
-import { type DomainOperations, domainRoutes } from './routes/domains.ts'
+import { type DomainOperations, domainCheckRoutes, domainRoutes } from './routes/domains.ts'
 import { type HealthDependencies, healthRoutes, type MetricsSource } from './routes/health.ts'
 import { type NameOperations, nameRoutes, nameSearchRoutes } from './routes/names.ts'
 import { leaseRoutes, type OperatorView, operatorViewRoutes } from './routes/operator-view.ts'
@@ -192,6 +192,7 @@ export const createApp = (deps: AppDependencies, { listener, tokens, exposeLists
   if (isOperator) {
     app.route('/api/v1/deployments', deploymentHistoryRoutes(deps.deployments, lists))
     app.route('/api/v1/buckets', bucketRoutes(deps.buckets, lists))
+    app.route('/api/v1/domains', domainCheckRoutes(deps.domains))
   }
   app.route('/api/v1/deployments', deploymentRoutes(deps.deployments, deps.streams.logs, onStreamError))
   app.route('/api/v1/domains', domainRoutes(deps.domains))

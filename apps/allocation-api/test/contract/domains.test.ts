@@ -4,10 +4,14 @@ import { join } from 'node:path'
 import { deploymentRequest } from '@pool/test-kit/deployment-request.ts'
 import { describe, expect, test } from 'vitest'
 import { createZoneTable } from '../../src/dns/providers/local/zone-table.ts'
-import { startTestService } from '../support/service.ts'
+import { createContractCall, startTestService } from '../support/service.ts'
 import { isTerraformMissing } from '../terraform/support/terraform.ts'
 
-const { call, database } = await startTestService({ PDM_BYO_PROOF: 'required', PDM_BYO_RESOLVERS: '127.0.0.1:9' })
+const { call, database, api } = await startTestService({
+  PDM_BYO_PROOF: 'required',
+  PDM_BYO_RESOLVERS: '127.0.0.1:9',
+  PDM_OPERATOR_TOKENS: 'token',
+})
 const path = '/api/v1/domains/challenge'
 
 describe('a challenge', () => {
@@ -58,6 +62,34 @@ describe('a challenge', () => {
     expect(await call('POST', path)).toMatchObject({ status: 400, body: { error: 'invalid-json' } })
     const answer = await call('POST', path, { domain: 'acme.example' }, { 'Idempotency-Key': 'a b' })
     expect(answer).toMatchObject({ status: 400, body: { error: 'invalid-idempotency-key' } })
+  })
+})
+
+describe('the check of a domain', () => {
+  const operator = createContractCall(api.operatorUrl ?? '')
+  const check = (body: unknown, headers = {}) =>
+    operator('POST', '/api/v1/domains/check', body, { Authorization: 'Bearer token', ...headers })
+
+  test('200 has whether the domain is available, and what is unknown of its proof', async () => {
+    expect(await check({ domain: 'Cloud.Acme.Example.' })).toMatchObject({
+      status: 200,
+      body: {
+        domain: 'cloud.acme.example',
+        available: true,
+        proof: 'unknown',
+        proofDetail: expect.stringContaining('_pool-challenge.cloud.acme.example'),
+      },
+    })
+  })
+
+  test('200 has the pool that contains the domain', async () => {
+    expect((await check({ domain: 'acme.pool.test' })).body).toMatchObject({ available: false, reason: 'in-pool' })
+  })
+
+  test('422 for no domain, 400 for an invalid Idempotency-Key, 404 on the in-cluster listener', async () => {
+    expect(await check({})).toMatchObject({ status: 422, body: { error: 'invalid-fqdn' } })
+    expect(await check({ domain: 'a.example' }, { 'Idempotency-Key': 'a b' })).toMatchObject({ status: 400 })
+    expect((await call('POST', '/api/v1/domains/check', { domain: 'a.example' })).status).toBe(404)
   })
 })
 

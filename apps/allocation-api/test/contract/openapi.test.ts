@@ -88,6 +88,7 @@ test('without lists only the lists are missing; the in-cluster listener has no o
     'GET /api/v1/settings',
     'GET /api/v1/zones',
     'POST /api/v1/deployments/{id}/unlock',
+    'POST /api/v1/domains/check',
     'POST /api/v1/import',
     'POST /api/v1/leases/release',
     'POST /api/v1/pool/{domain}/converge',
@@ -125,11 +126,12 @@ test('each path parameter is required, and no other path parameter is described'
   }
 })
 
-test('Idempotency-Key is described on reserve, commit, update, release, createDeployment and createDomainChallenge only', () => {
+test('Idempotency-Key is described on reserve, commit, update, release, createDeployment and for a domain only', () => {
   const keyed = listOperations().filter(({ parameters = [] }) =>
     parameters.some(({ name }) => name === 'Idempotency-Key'),
   )
   expect(keyed.map(({ operationId }) => operationId).sort()).toEqual([
+    'checkDomain',
     'commitName',
     'createDeployment',
     'createDomainChallenge',
@@ -157,6 +159,7 @@ test('every body is required, except for release, for orphans and for calls that
     destroyDeployment: false,
     planDeployment: false,
     createDomainChallenge: true,
+    checkDomain: true,
     startSession: true,
     releaseWitnessLease: true,
     importInstallation: true,

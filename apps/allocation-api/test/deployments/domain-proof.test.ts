@@ -29,6 +29,10 @@ const record = `_pool-challenge.${domain}`
 const createProof = (lookUpTxt: LookUpTxt): DomainProof =>
   createDomainProof({ sql: fixture.sql, isRequired: true, lookUpTxt, timeoutMs: 5_000 })
 
+const neverLookUp = async (): Promise<TxtLookup> => {
+  throw new Error('no lookup is needed')
+}
+
 /** A replica that requires a proof. `texts` are the TXT records of the domain. */
 const createReplica = () => {
   const texts: string[] = []
@@ -154,6 +158,45 @@ describe('a deployment of a customer domain', () => {
   })
 })
 
+describe('the check of a domain', () => {
+  test('says whether the record proves it, for the Idempotency-Key of the challenge', async () => {
+    const { replica, texts, domainProof } = createReplica()
+    const check = async (key?: string) => (await replica.deployments.checkDomain(domain, key)).proof
+    expect(await check('one-key')).toBe('missing')
+    texts.push((await domainProof.createChallenge(domain, 'one-key')).value)
+    expect([await check('one-key'), await check('another-key'), await check()]).toEqual([
+      'proven',
+      'missing',
+      'missing',
+    ])
+    expect(await fixture.sql`select from lineages`).toHaveLength(0)
+  })
+
+  test('says that a deployment has it, and what an earlier one left', async () => {
+    const { replica, texts, domainProof, create } = createReplica()
+    const check = () => replica.deployments.checkDomain(domain, undefined)
+    expect(await check()).toMatchObject({ available: true })
+    texts.push((await domainProof.createChallenge(domain, undefined)).value)
+    replica.provisioner.result = applied()
+    const outcome = await create()
+    if (outcome.kind !== 'created') throw new Error(outcome.kind)
+    await waitUntilFinished(replica, outcome.id)
+    expect(await check()).toMatchObject({ available: false, reason: 'fqdn-conflict' })
+    replica.provisioner.destroyResult = { kind: 'failed', reason: 'no' }
+    await replica.deployments.destroy(outcome.id, {}, operator)
+    await waitUntilFinished(replica, outcome.id)
+    expect(await check()).toMatchObject({ available: false, reason: 'fqdn-remains', proof: 'missing' })
+  })
+
+  test('whose record cannot be looked up, or is not needed', async () => {
+    const failing = createProof(async () => ({ kind: 'failed', reason: 'ESERVFAIL' }))
+    const off = createDomainProof({ sql: fixture.sql, isRequired: false, lookUpTxt: neverLookUp, timeoutMs: 5_000 })
+    const check = (domainProof: DomainProof) => fixture.replica({ domainProof }).deployments.checkDomain(domain, 'key')
+    expect(await check(failing)).toMatchObject({ proof: 'unknown', proofDetail: expect.stringContaining('ESERVFAIL') })
+    expect(await check(off)).toEqual({ domain, available: true, proof: 'not-required' })
+  })
+})
+
 test('a name of a pool needs no record', async () => {
   const { replica, lookups } = createReplica()
   expect(await replica.deployments.create(toBody(withStorage('acme')), caller, undefined)).toMatchObject({
@@ -164,10 +207,8 @@ test('a name of a pool needs no record', async () => {
 })
 
 test('PDM_BYO_PROOF=off: no record is needed', async () => {
-  const lookUpTxt = async (): Promise<TxtLookup> => {
-    throw new Error('no lookup is needed')
-  }
-  const domainProof = createDomainProof({ sql: fixture.sql, isRequired: false, lookUpTxt, timeoutMs: 5_000 })
+  const options = { sql: fixture.sql, isRequired: false, lookUpTxt: neverLookUp, timeoutMs: 5_000 }
+  const domainProof = createDomainProof(options)
   const outcome = await fixture.replica({ domainProof }).deployments.create(toBody(spec), caller, undefined)
   expect(outcome).toMatchObject({ kind: 'created' })
 })

@@ -42,7 +42,7 @@ export const unusedDependencies: AppDependencies = {
     tailLog: failOnCall,
     history: failOnCall,
   },
-  domains: { createChallenge: failOnCall, limitChallenges: failOnCall },
+  domains: { createChallenge: failOnCall, limitChallenges: failOnCall, check: failOnCall },
   transfer: { export: failOnCall, import: failOnCall, importNames: failOnCall },
   buckets: { list: failOnCall, lift: failOnCall },
   sessions: { start: failOnCall, find: failOnCall, end: failOnCall, limitAttempts: failOnCall },

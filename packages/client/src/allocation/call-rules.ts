@@ -72,6 +72,7 @@ export const callRules: Readonly<Record<AllocationOperationId, CallRule>> = {
   // After a success, a repetition is 409 lease-changed.
   releaseWitnessLease: once,
   createDomainChallenge: underKey,
+  checkDomain: { ...underKey, isRead: true },
   validateObjectStorageKeys: { ...repeatable, isRead: true },
   validateToken: { ...repeatable, isRead: true },
   getHealth: repeatable,

@@ -300,6 +300,11 @@ export class AllocationCalls implements Readonly<Record<AllocationOperationId, C
     return this.request('createDomainChallenge', params, options)
   }
 
+  /** Returns whether a deployment can have a domain. The Idempotency-Key is that of its challenge. Only for operators. */
+  checkDomain(params: Params<'checkDomain'>, options?: WriteOptions): Promise<Result<'checkDomain'>> {
+    return this.request('checkDomain', params, options)
+  }
+
   /** Returns whether the object storage accepts these keys: read `valid`. */
   validateObjectStorageKeys(
     params: Params<'validateObjectStorageKeys'>,

@@ -1,4 +1,4 @@
-import { domainChallengeRequest } from '@pool/contract'
+import { type DomainCheck, domainChallengeRequest } from '@pool/contract'
 import { Hono } from 'hono'
 import type { DomainProof } from '../../deployments/domain-proof.ts'
 import type { RateLimitDecision } from '../../lib/rate-limiter.ts'
@@ -9,6 +9,8 @@ import { parseIdempotencyKey, validateJson } from '../validate.ts'
 export interface DomainOperations extends Pick<DomainProof, 'createChallenge'> {
   /** Counts a challenge for the client with this address: each one is stored for days. */
   readonly limitChallenges: (address: string | null) => RateLimitDecision
+  /** `key`: the Idempotency-Key of the challenge. */
+  readonly check: (domain: string, key: string | undefined) => Promise<DomainCheck>
 }
 
 export const domainRoutes = (domains: DomainOperations) =>
@@ -22,4 +24,14 @@ export const domainRoutes = (domains: DomainOperations) =>
     const challenge = await domains.createChallenge(c.req.valid('json').domain, key.value)
     c.set('outcome', 'challenged')
     return c.json(challenge, 201)
+  })
+
+/** For operators, because each check is a lookup in the DNS of another domain. */
+export const domainCheckRoutes = ({ check }: Pick<DomainOperations, 'check'>) =>
+  new Hono<HttpEnv>().post('/check', validateJson(domainChallengeRequest), async c => {
+    const key = parseIdempotencyKey(c)
+    if (!key.ok) return sendError(c, key.error)
+    const result = await check(c.req.valid('json').domain, key.value)
+    c.set('outcome', result.available ? 'available' : (result.reason ?? 'unavailable'))
+    return c.json(result, 200)
   })

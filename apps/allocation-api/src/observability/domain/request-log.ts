@@ -60,6 +60,7 @@ const operations: ReadonlyMap<string, string> = new Map([
   ['GET /api/v1/buckets', 'list-bucket-claims'],
   ['DELETE /api/v1/buckets/:bucket', 'lift-bucket-claim'],
   ['POST /api/v1/domains/challenge', 'challenge-domain'],
+  ['POST /api/v1/domains/check', 'check-domain'],
   [`POST ${credentials}/object-storage/validate`, 'validate-keys'],
   [`POST ${credentials}/validate`, 'validate-token'],
 ])
