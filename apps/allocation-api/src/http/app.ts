@@ -147,6 +147,7 @@ export const requestContext = (
       route,
       status: c.res.status,
       outcome: c.get('outcome') ?? '',
+      cause: c.get('cause'),
       seconds: (performance.now() - started) / 1_000,
     })
   })
@@ -156,6 +157,10 @@ const NO_LISTS =
   'This listener does not serve lists (PDM_OPERATOR_ONLY_LIST); send the request to the operator listener.'
 
 const MAX_BODY_BYTES = 64 * 1_024
+
+/** The SQLSTATE or system code of a database error. Those without a code have a text of this service. */
+const toCause = (error: Error): string =>
+  'code' in error && typeof error.code === 'string' ? error.code : error.message
 
 const sendTooLarge = (c: Context<HttpEnv>) => {
   // The rest of the body is not read, so the connection cannot be reused.
@@ -233,6 +238,7 @@ export const createApp = (deps: AppDependencies, { listener, tokens, exposeLists
     if (error instanceof HTTPException) return error.getResponse()
     if (isBodyLimitError(error)) return sendTooLarge(c)
     if (isBodyTruncated(c)) return sendError(c, { kind: 'invalid-json', detail: 'The request body was truncated.' })
+    if (deps.isUnavailable(error)) c.set('cause', toCause(error))
     if (deps.isReadOnly(error)) {
       return sendError(c, { kind: 'database-read-only', retryAfterSeconds: RETRY_AFTER_S })
     }

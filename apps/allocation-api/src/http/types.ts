@@ -17,6 +17,8 @@ export interface HttpEnv {
     address: string | null
     /** An operation's outcome or an error code, for the log and the metrics. */
     outcome: string
+    /** Why the database was not available, for the log. */
+    cause: string | undefined
     /** The id of the deployment that the request created. */
     deployment: string | undefined
     /** The session of the request; absent: it has a token, or needs none. `id` is a secret of the browser. */

@@ -87,6 +87,14 @@ describe('a row that stays locked', () => {
       Array.from({ length: 20 }, () => reserve(one, 'locked')),
     )
     expect(countStatuses(await Promise.all(hot))).toEqual({ 503: 80 })
+    const logged = await until('every 503 is logged', () => {
+      const lines = api.lines.filter(line => line.includes('"status":503')).map(line => JSON.parse(line))
+      return lines.length >= hot.length ? lines : undefined
+    })
+    const causes = new Set(logged.map(({ cause }) => cause))
+    expect(
+      [...causes].filter(cause => !/^(?:the row is locked|no answer within \d+ ms|55P03|57PD2)$/.test(cause)),
+    ).toEqual([])
     await held.release()
     expect(countStatuses(await Promise.all(waiting))).toEqual({ 409: 20 })
     await sleep(100)

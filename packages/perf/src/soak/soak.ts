@@ -3,9 +3,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createPrng } from '@pool/test-kit/prng.ts'
 import { progress } from '../shared/cli.ts'
 import { checkAtQuiescence } from './checks/at-quiescence.ts'
-import { findUnattributableErrors, type InjectedFault } from './checks/errors-attributable.ts'
+import { type FailedCall, findUnattributableErrors, type InjectedFault } from './checks/errors-attributable.ts'
+import { describeEvidence } from './checks/evidence.ts'
 import { REPLICAS, type SoakEnvironment } from './environment/environment.ts'
 import type { LogSecretScanner } from './environment/log-secrets.ts'
+import { SessionWatch } from './environment/session-watch.ts'
 import { injectFault } from './faults/inject.ts'
 import { type FaultName, faultKinds, faultNames } from './faults/kinds.ts'
 import { MAX_READINESS_MS, MAX_RECOVERY_MS, RecoveryProbe } from './faults/measure-recovery.ts'
@@ -57,6 +59,7 @@ export const soak = async ({ options, environment, invariants, scanner }: SoakIn
 
   const recorder = createRecorder()
   const sampler = new ResourceSampler(environment)
+  const sessions = new SessionWatch(environment.sql)
   const probe = new RecoveryProbe(environment)
   const traffic = startTraffic(environment, { seed, withDeployments: !missing }, recorder, invariants)
   const injected: InjectedFault[] = []
@@ -80,9 +83,14 @@ export const soak = async ({ options, environment, invariants, scanner }: SoakIn
     }
     recoveries.set(name, [...(recoveries.get(name) ?? []), ...(recoveryMs === null ? [] : [recoveryMs])])
   }
+  const explain = (call: FailedCall) => {
+    const replica = call.target === 'witness' ? undefined : environment.replicas[call.target]
+    const cause = call.requestId === undefined ? undefined : replica?.causes.get(call.requestId)
+    return describeEvidence(call, { cause, samples: sessions.samples, injected })
+  }
   const checkErrors = () => {
     const failedCalls = recorder.failedCalls.splice(0)
-    const violations = findUnattributableErrors(failedCalls, injected)
+    const violations = findUnattributableErrors(failedCalls, injected, explain)
     invariants.record('every failed call is attributable to a fault', failedCalls.length, violations)
   }
   const reportRequestsInFlight = () =>
@@ -119,6 +127,7 @@ export const soak = async ({ options, environment, invariants, scanner }: SoakIn
   if (!(await traffic.quiescer.drain(MAX_QUIESCE_MS))) reportRequestsInFlight()
   checkErrors()
   await checkAtQuiescence(environment, recorder, injected, invariants)
+  sessions.stop()
   await sampler.stop()
 
   const resources = sampler.series.map(toResourceUsage)

@@ -12,6 +12,8 @@ export interface RequestLogEntry {
   readonly route: string
   readonly status: number
   readonly outcome: string
+  /** Of an error of the database: its SQLSTATE, the code of the connection's error, or which limit of the service it exceeded. */
+  readonly cause?: string | undefined
   /** Seconds until the response headers were ready. */
   readonly seconds: number
 }

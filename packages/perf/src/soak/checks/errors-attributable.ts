@@ -21,6 +21,8 @@ export interface FailedCall {
   /** The number of a replica, or the witness. */
   readonly target: number | 'witness'
   readonly operation: string
+  /** Absent: the call is to the witness. */
+  readonly requestId?: string
   /** Absent: the call is not about one name. */
   readonly name?: string
   /** Null: no response. */
@@ -55,14 +57,19 @@ const isAttributable = (
   }
 }
 
-/** Describes the failed calls that no fault accounts for. A 500 is a defect of the service and is never attributable. */
+/**
+ * Describes the failed calls that no fault accounts for, each with its evidence. A 500 is a defect of the service and is never
+ * attributable.
+ */
 export const findUnattributableErrors = (
   failures: readonly FailedCall[],
   inflicted: readonly InjectedFault[],
+  explain: (failure: FailedCall) => string = () => '',
 ): string[] =>
   failures
     .filter(failure => failure.status === 500 || !inflicted.some(fault => isAttributable(fault, failure)))
-    .map(
-      ({ target, operation: what, name, status, error, start, end }) =>
-        `${target === 'witness' ? target : `replica ${target}`}: ${what}${name ? ` of ${name}` : ''} ${status === null ? 'got no response' : `got ${status}${error ? ` ${error}` : ''}`}, ${new Date(start).toISOString()} to ${new Date(end).toISOString()}`,
-    )
+    .map(failure => {
+      const { target, operation: what, name, status, error, start, end } = failure
+      const evidence = explain(failure)
+      return `${target === 'witness' ? target : `replica ${target}`}: ${what}${name ? ` of ${name}` : ''} ${status === null ? 'got no response' : `got ${status}${error ? ` ${error}` : ''}`}, ${new Date(start).toISOString()} to ${new Date(end).toISOString()}${evidence && `; ${evidence}`}`
+    })

@@ -12,6 +12,8 @@ export interface Replica {
   readonly url: string
   readonly operatorUrl: string
   readonly process: SupervisedProcess
+  /** Why it responded with 503 to requests, by their ids. */
+  readonly causes: ReadonlyMap<string, string>
   /** The proxy between the replica and the database. */
   readonly link: TcpProxy
   /** Sets its wall clock, in milliseconds ahead of this machine's. */
@@ -33,6 +35,9 @@ const clock = import.meta.resolve('./shifted-clock.ts')
 /** The log line of a failed request has the cause of its 500. */
 const ANOMALY = /unhandled rejection|"level":"fatal"|"request failed"/
 
+/** A request whose database was not available. */
+const UNAVAILABLE = /"requestId":"([^"]+)".*"cause":"([^"]*)"/
+
 /** The API as it is deployed, with its own proxy to the database. */
 export const startReplica = async (options: ReplicaOptions, cleanup: AsyncDisposableStack): Promise<Replica> => {
   const { number, folder, database, operatorToken, env, scanner, invariants } = options
@@ -43,6 +48,7 @@ export const startReplica = async (options: ReplicaOptions, cleanup: AsyncDispos
   cleanup.defer(() => link.close())
   const [port, operatorPort] = await Promise.all([freePort(), freePort()])
   const url = Object.assign(new URL(database.url), { port: String(link.port) }).href
+  const causes = new Map<string, string>()
   const home = join(folder, `home-${number}`)
   mkdirSync(home)
   const replica = new SupervisedProcess({
@@ -61,6 +67,8 @@ export const startReplica = async (options: ReplicaOptions, cleanup: AsyncDispos
     },
     onLine: line => {
       scanner.scan(`replica ${number}`, line)
+      const [, requestId, cause] = UNAVAILABLE.exec(line) ?? []
+      if (requestId && cause) causes.set(requestId, cause)
       if (ANOMALY.test(line)) invariants.reportAnomaly(`replica ${number}: ${line}`)
     },
     onUnexpectedExit: lastLines => invariants.reportAnomaly(`replica ${number} exited unexpectedly: ${lastLines}`),
@@ -72,6 +80,7 @@ export const startReplica = async (options: ReplicaOptions, cleanup: AsyncDispos
     url: `http://127.0.0.1:${port}`,
     operatorUrl: `http://127.0.0.1:${operatorPort}`,
     process: replica,
+    causes,
     link,
     setClock,
   }

@@ -120,6 +120,7 @@ export class RecordingFetch {
     recorder.failedCalls.push({
       target: replica.number,
       operation: `${operation} (${requestId})`,
+      requestId,
       ...(name && { name }),
       status,
       ...(error && { error }),
