@@ -250,6 +250,23 @@ describe.each(['known', 'unknown'])('the adoption of a reserved name with %s rec
     expect(await findTransitions(subdomain)).toEqual([...start, 'committed reserved active'])
   })
 
+  test('a commit during the resume: the response has what the database decides', async () => {
+    const { subdomain, others } = await prepare()
+    setZone(subdomain, OTHER)
+    makeZoneNewer()
+    const [committed, resumed] = await runInOrder(fixture.sql, { poolDomain, subdomain }, others.commit, () =>
+      replica().dns.resume(poolDomain, { trust: 'zone', caller: operator }),
+    )
+    // Records that the database never had are in conflict with those of the client.
+    const isConflict = row === 'unknown'
+    expect(committed.kind).toBe('committed')
+    expect(resumed).toMatchObject({
+      ...{ kind: 'resumed', differenceCount: 1, pending: isConflict ? 1 : 0 },
+      differences: [{ subdomain, databaseAddress: OWN, zoneAddress: OTHER, action: 'publish' }],
+    })
+    expect(getZoneAddress(subdomain)).toBe(isConflict ? OTHER : OWN)
+  })
+
   test.each(['renew', 'release', 'expiry'] as const)('%s before it: it is adopted', async call => {
     const { subdomain, adopt, others } = await prepare()
     if (call === 'expiry')
