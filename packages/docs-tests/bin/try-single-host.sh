@@ -45,7 +45,7 @@ env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin TERM=du
   cat <<'END'
 sed -n 's/^Seccomp:\s*2$/the API has a system call filter/p' "/proc/$(systemctl show -p MainPID --value allocation-api)/status"
 systemctl kill --signal=KILL allocation-api
-curl -fsS --retry 30 --retry-delay 1 --retry-connrefused --retry-all-errors http://127.0.0.1:8080/readyz
+curl -sS --fail-with-body --retry 30 --retry-delay 1 --retry-connrefused --retry-all-errors http://127.0.0.1:8080/readyz
 systemctl stop allocation-api lease-witness
 [ "$(systemctl show --value -p Result allocation-api lease-witness | sort -u | tr -d '\n')" = success ]
 echo 'All steps of the page succeeded.'
