@@ -4,8 +4,9 @@ terraform {
   required_providers {
     minio = {
       source = "aminueza/minio"
-      # 3.5 is sufficient; s3_compat_mode and skip_bucket_tagging would need a later version.
-      version = "~> 3.5"
+      # Before 3.6.4, a failed lookup removes the bucket from the state. From 3.11.2 on, a private bucket is created with a
+      # request for which Ceph and Hetzner do not send the only response that the provider accepts.
+      version = ">= 3.6.4, < 3.11.2"
     }
   }
 }

@@ -1,9 +1,12 @@
-import { type BucketApi, bucketResource, type S3Connection } from './bucket-resource.ts'
+import { type BucketApi, type BucketVersion, bucketResource, type S3Connection } from './bucket-resource.ts'
 import { bucket, minioProvider } from './minio-schema.ts'
 import type { Provider } from './resource.ts'
 
-/** `connect` reaches the server that the provider is configured with. */
-export function minio(connect: (connection: S3Connection) => BucketApi): Provider {
+/** `connect` reaches the server that the provider is configured with. Default of `version`: as 3.11.1. */
+export function minio(
+  connect: (connection: S3Connection) => BucketApi,
+  version: BucketVersion = { removesPolicy: false },
+): Provider {
   let connected: { store: BucketApi; connection: S3Connection } | undefined
   const getConnected = () => {
     if (!connected) throw new Error('the provider is not configured')
@@ -13,7 +16,8 @@ export function minio(connect: (connection: S3Connection) => BucketApi): Provide
     name: 'Minio',
     source: 'aminueza/minio',
     schema: minioProvider,
-    resources: { minio_s3_bucket: { schema: bucket, behavior: bucketResource(getConnected) } },
+    resources: { minio_s3_bucket: { schema: bucket, behavior: bucketResource(getConnected, version) } },
+    hasLegacyTypes: true,
     configure({ minio_server, minio_region, minio_user, minio_password, minio_ssl }) {
       const connection = {
         server: String(minio_server),

@@ -8,10 +8,11 @@ import {
   type ServiceClientConstructor,
 } from '@grpc/grpc-js'
 import { loadSync } from '@grpc/proto-loader'
-import { ApiError, type Provider } from './resource.ts'
+import { ApiError, type Provider, ProviderError } from './resource.ts'
 import {
   type Attributes,
   fillMissingAttributes,
+  findReadOnly,
   fromWire,
   isObject,
   planChange,
@@ -47,12 +48,16 @@ const error = (summary: string, detail: string, attribute?: string): object => (
   ...(attribute ? { attribute: { steps: [{ attribute_name: attribute }] } } : {}),
 })
 
-function createService({ name, schema, resources, dataSources = {}, configure }: Provider) {
+function createService({ name, schema, resources, hasLegacyTypes = false, dataSources = {}, configure }: Provider) {
   const handler = (handle: (request: Request) => object | Promise<object>): handleUnaryCall<Request, object> => {
     return async ({ request }, callback) => {
       try {
         callback(null, await handle(request))
       } catch (reason) {
+        if (reason instanceof ProviderError) {
+          const diagnostics = reason.summaries.map(summary => error(summary, ''))
+          return callback(null, { diagnostics, ...(reason.state && { new_state: toWire(reason.state) }) })
+        }
         if (!(reason instanceof ApiError)) return callback(reason as Error)
         callback(null, { diagnostics: [error(`${name} rejected the request`, reason.message)] })
       }
@@ -90,8 +95,17 @@ function createService({ name, schema, resources, dataSources = {}, configure }:
 
     ValidateResourceConfig: handler(request => {
       const config = fromWire(request.config)
-      const fault = isObject(config) ? findResource(request).behavior.validate?.(config) : null
-      return { diagnostics: fault ? [error('Invalid attribute', fault.detail, fault.attribute)] : [] }
+      const { schema, behavior } = findResource(request)
+      if (!isObject(config)) return { diagnostics: [] }
+      const readOnly = findReadOnly(schema, config).map(({ path, detail }) =>
+        error('Value for unconfigurable attribute', detail, path),
+      )
+      const fault = behavior.validate?.(config)
+      return {
+        diagnostics: fault
+          ? [...readOnly, error(fault.summary ?? 'Invalid attribute', fault.detail, fault.attribute)]
+          : readOnly,
+      }
     }),
 
     UpgradeResourceState: handler(request => {
@@ -112,9 +126,10 @@ function createService({ name, schema, resources, dataSources = {}, configure }:
         fromWire(request.prior_state),
         fromWire(request.proposed_new_state),
         fromWire(request.config),
+        hasLegacyTypes,
       )
       const requires_replace = replaces.map(name => ({ steps: [{ attribute_name: name }] }))
-      return { planned_state: toWire(planned), requires_replace }
+      return { planned_state: toWire(planned), requires_replace, legacy_type_system: hasLegacyTypes }
     }),
 
     ApplyResourceChange: handler(async request => {
@@ -122,7 +137,8 @@ function createService({ name, schema, resources, dataSources = {}, configure }:
       const [prior, planned] = [fromWire(request.prior_state), fromWire(request.planned_state)]
       const config = fromWire(request.config)
       if (isObject(planned) && isObject(config)) {
-        return { new_state: toWire(await behavior.write(planned, isObject(prior) ? prior : null, config)) }
+        const new_state = toWire(await behavior.write(planned, isObject(prior) ? prior : null, config))
+        return { new_state, legacy_type_system: hasLegacyTypes }
       }
       if (isObject(prior)) await behavior.remove(prior)
       return { new_state: toWire(null) }

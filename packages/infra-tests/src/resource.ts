@@ -7,6 +7,19 @@ export class ApiError extends Error {
   }
 }
 
+/** Diagnostics of a provider. `state`: what a creation has left behind; Terraform keeps it as tainted. */
+export class ProviderError extends Error {
+  override readonly name = 'ProviderError'
+  readonly summaries: readonly string[]
+  readonly state: Attributes | null
+
+  constructor(summaries: readonly string[], state: Attributes | null = null) {
+    super(summaries.join('\n'))
+    this.summaries = summaries
+    this.state = state
+  }
+}
+
 type MaybePromise<Answer> = Answer | Promise<Answer>
 
 /** The operations of a provider for one resource type. */
@@ -21,8 +34,8 @@ export interface ResourceBehavior {
   remove(state: Attributes): MaybePromise<void>
   /** Returns the part of the state that an import id determines. */
   import(id: string): MaybePromise<Attributes>
-  /** Returns a validation error of the configuration, or null. */
-  validate?(config: Attributes): { attribute: string; detail: string } | null
+  /** Returns a validation error of the configuration, or null. `summary`: default `Invalid attribute`. */
+  validate?(config: Attributes): { attribute: string; summary?: string; detail: string } | null
 }
 
 export interface Resource {
@@ -46,6 +59,8 @@ export interface Provider {
   readonly source: string
   readonly schema: Schema
   readonly resources: { readonly [type: string]: Resource }
+  /** Whether the provider does not tell null from false, 0 and an empty text, as those of protocol 5 with the SDK. */
+  readonly hasLegacyTypes?: boolean
   readonly dataSources?: { readonly [type: string]: DataSource }
   /** Called before any operation of a resource or data source. */
   configure?(config: Attributes): void

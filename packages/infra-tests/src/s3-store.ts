@@ -1,7 +1,6 @@
 import { type HttpsResponse, httpsCall } from '@pool/test-ceph/https-call'
 import { AwsClient } from 'aws4fetch'
-import type { BucketApi, S3Connection } from './bucket-resource.ts'
-import { ApiError } from './resource.ts'
+import { type BucketApi, type S3Connection, S3Error } from './bucket-resource.ts'
 
 export interface ServerAddress {
   /** Address to connect to. The certificate must be valid for the host name of the connection, not for this address. */
@@ -49,11 +48,15 @@ export function createS3Store(connection: S3Connection, server: ServerAddress): 
     if (answer.status < 300) return answer
     const code = parseErrorCode(answer.text)
     if (answer.status === 404 && (options.method === 'HEAD' || code === notFoundCode)) return undefined
-    throw new ApiError(String(answer.status), code)
+    throw new S3Error(answer.status, code)
   }
 
   return {
-    exists: async bucket => (await request(`/${bucket}`, 'NoSuchBucket', { method: 'HEAD' })) !== undefined,
+    async exists(bucket) {
+      // As the provider: it asks for the location first, whose response, unlike that of HEAD, has the reason of a rejection.
+      await request(`/${bucket}?location`, 'NoSuchBucket')
+      return (await request(`/${bucket}`, 'NoSuchBucket', { method: 'HEAD' })) !== undefined
+    },
     async create(bucket, locking) {
       const body = `<CreateBucketConfiguration xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><LocationConstraint>${connection.region}</LocationConstraint></CreateBucketConfiguration>`
       const headers: Record<string, string> = locking ? { 'x-amz-bucket-object-lock-enabled': 'true' } : {}
@@ -64,9 +67,7 @@ export function createS3Store(connection: S3Connection, server: ServerAddress): 
       return answer?.text.includes('<ObjectLockEnabled>Enabled</ObjectLockEnabled>') ?? false
     },
     getPolicy: async bucket => (await request(`/${bucket}?policy`, 'NoSuchBucketPolicy'))?.text ?? '',
-    async deletePolicy(bucket) {
-      await request(`/${bucket}?policy`, 'NoSuchBucketPolicy', { method: 'DELETE' })
-    },
+    deletePolicy: async bucket => (await signed(`/${bucket}?policy`, { method: 'DELETE' })).status,
     async isEmpty(bucket) {
       const answer = await request(`/${bucket}?list-type=2&max-keys=1`, '')
       return answer !== undefined && !answer.text.includes('<Contents>')

@@ -151,16 +151,38 @@ function mapNested(
   return isObject(value) && isObject(config) ? walk(type.attributes, config, value) : value
 }
 
+/** Every attribute of the configuration that only the provider sets. `path` is its attribute of the resource. */
+export const findReadOnly = (schema: Schema, config: Attributes, parent?: string): { path: string; detail: string }[] =>
+  Object.entries(schema).flatMap(([name, { type, computed, optional }]) => {
+    const value = config[name] ?? null
+    if (value === null) return []
+    const path = parent ?? name
+    if (computed && !optional) return [{ path, detail: `Can't configure a value for "${name}".` }]
+    if (!isNested(type)) return []
+    return [value].flat().flatMap(element => (isObject(element) ? findReadOnly(type.attributes, element, path) : []))
+  })
+
+/** Null in place of the values that a provider with legacy types does not tell from it. */
+const dropZeros = (attributes: Attributes): Attributes =>
+  Object.fromEntries(
+    Object.entries(attributes).map(([name, value]) => [
+      name,
+      value === false || value === 0 || value === '' ? null : value,
+    ]),
+  )
+
 export function planChange(
   schema: Schema,
   prior: Value,
   proposed: Value,
   config: Value,
+  hasLegacyTypes = false,
 ): { planned: Value; replaces: string[] } {
   if (!isObject(proposed) || !isObject(config)) return { planned: null, replaces: [] }
   const withDefaults = applyDefaults(schema, config, proposed)
   if (!isObject(prior)) return { planned: markUnknowns(schema, config, withDefaults), replaces: [] }
-  if (isEqual(withDefaults, prior)) return { planned: prior, replaces: [] }
+  const [before, after] = hasLegacyTypes ? [dropZeros(prior), dropZeros(withDefaults)] : [prior, withDefaults]
+  if (isEqual(before, after)) return { planned: prior, replaces: [] }
   const planned = markUnknowns(schema, config, withDefaults, prior)
   const replaces = Object.entries(schema).flatMap(([name, { replaces }]) =>
     (replaces === true || (replaces === 'if-configured' && (config[name] ?? null) !== null)) &&

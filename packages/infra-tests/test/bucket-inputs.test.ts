@@ -64,7 +64,9 @@ withTerraform('inputs of the bucket', () => {
     storage.users.set(accessKey, 'another')
     const { code, output } = await terraform('apply', '-auto-approve', '-no-color')
     expect(code, output).toBe(1)
-    expect(collapseWhitespace(output)).toContain('SignatureDoesNotMatch')
+    expect(collapseWhitespace(output)).toContain(
+      `unable to check bucket (${bucketName}): The request signature we calculated does not match`,
+    )
     expect(storage.buckets.has(bucketName)).toBe(false)
   })
 })

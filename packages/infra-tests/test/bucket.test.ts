@@ -65,7 +65,7 @@ withTerraform('the bucket', () => {
       'minio_ssl',
       'minio_user',
     ])
-    expect(minio?.version_constraint).toBe('~> 3.5')
+    expect(minio?.version_constraint).toBe('>= 3.6.4, < 3.11.2')
   })
 
   test('is neither destroyed nor replaced, nor forgotten when its module is removed', async () => {

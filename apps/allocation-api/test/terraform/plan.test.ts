@@ -100,7 +100,7 @@ describe.skipIf(isTerraformMissing)('a plan', () => {
     await createTerraform(options).archive(toRequest(request))
     const imported = await plan(options, false, { ...request, mayImportBucket: true })
     expect(toChanges(imported).find(({ address }) => address === bucketAddress)?.change).toMatchObject({
-      actions: ['update'],
+      actions: ['no-op'],
       importing: { id: BUCKET },
     })
   })
