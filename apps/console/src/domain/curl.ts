@@ -8,13 +8,15 @@ export interface CurlRequest {
   /** JSON without the keys of the object storage. */
   readonly body: object
   readonly hasKeys: boolean
+  /** That of the form: the request and the form create one deployment, not two. A challenge is for this key. */
+  readonly idempotencyKey: string
 }
 
 /**
  * The request that creates a deployment, for bash. The operator token and the keys come from files and through pipes, so that
  * neither the history of the shell nor the list of processes has them. It needs jq if there are keys.
  */
-export const renderCurl = ({ origin, body, hasKeys }: CurlRequest): string => {
+export const renderCurl = ({ origin, body, hasKeys, idempotencyKey }: CurlRequest): string => {
   const json = quoteShellWord(JSON.stringify(body, null, 2))
   const data = hasKeys
     ? [
@@ -30,6 +32,7 @@ export const renderCurl = ({ origin, body, hasKeys }: CurlRequest): string => {
     `curl --silent --show-error ${quoteShellWord(`${origin}/api/v1/deployments`)} \\`,
     `  --header @<(printf 'Authorization: Bearer %s\\n' "$(cat operator-token)") \\`,
     "  --header 'Content-Type: application/json' \\",
+    `  --header ${quoteShellWord(`Idempotency-Key: ${idempotencyKey}`)} \\`,
     ...data,
   ].join('\n')
 }

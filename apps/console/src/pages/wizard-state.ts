@@ -1,5 +1,5 @@
 import { ProblemError } from '@pool/client'
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { client } from '../api/client.ts'
 import { useSettings } from '../api/session.tsx'
 import {
@@ -28,6 +28,8 @@ export interface WizardState {
   readonly hasKeys: boolean
   readonly change: (fields: Partial<WizardForm>) => void
   readonly setErrors: (errors: FieldErrors) => void
+  /** What the service has found wrong with the domain: the next step does not open. */
+  readonly setObstacle: (errors: FieldErrors) => void
   readonly goTo: (step: Step) => void
   /** Opens the next step if the fields of this one are valid. */
   readonly next: () => void
@@ -49,6 +51,10 @@ export const useWizard = (): WizardState => {
   const [hasKeys, setHasKeys] = useState(false)
   const [idempotencyKey] = useState(() => crypto.randomUUID())
   const isCreated = useRef(false)
+  const obstacle = useRef<FieldErrors>({})
+  const setObstacle = useCallback((found: FieldErrors) => {
+    obstacle.current = found
+  }, [])
 
   useEffect(() => {
     if (!isCreated.current) sessionStorage.setItem(DRAFT_KEY, formatDraft({ step, form }))
@@ -76,6 +82,7 @@ export const useWizard = (): WizardState => {
     hasKeys,
     idempotencyKey,
     setErrors,
+    setObstacle,
     goTo,
     change: fields => {
       setForm(old => ({ ...old, ...fields }))
@@ -86,7 +93,7 @@ export const useWizard = (): WizardState => {
       })
     },
     next: () => {
-      const found = findStepErrors(step, form)
+      const found = { ...(step === 'domain' ? obstacle.current : {}), ...findStepErrors(step, form) }
       setErrors(found)
       const following = steps[steps.indexOf(step) + 1]
       if (Object.keys(found).length === 0 && following !== undefined) setStep(following)

@@ -124,10 +124,11 @@ export const SshStep = ({ wizard: { form, errors, change, setErrors } }: StepPro
   )
 }
 
-export const SummaryStep = ({ wizard: { form, errors } }: StepProps) => {
+export const SummaryStep = ({ wizard: { form, errors, idempotencyKey } }: StepProps) => {
   const settings = useSettings()
   const isStored = hasStorage(form, settings)
-  const command = renderCurl({ origin: location.origin, body: toRequestBody(form, settings), hasKeys: isStored })
+  const body = toRequestBody(form, settings)
+  const command = renderCurl({ origin: location.origin, body, hasKeys: isStored, idempotencyKey })
   return (
     <>
       <dl class="facts">

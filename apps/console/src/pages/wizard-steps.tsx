@@ -1,14 +1,10 @@
-import type { DomainChallenge } from '@pool/contract'
 import { useEffect, useId, useState } from 'preact/hooks'
 import { client } from '../api/client.ts'
 import { describeError } from '../api/describe-error.ts'
-import { useAction } from '../api/resource.ts'
 import { useSettings } from '../api/session.tsx'
 import { findStepErrors, toFqdn, type WizardForm } from '../domain/wizard.ts'
-import { CopyButton } from '../ui/copy-button.tsx'
-import { ErrorNotice, Notice } from '../ui/feedback.tsx'
 import { SelectField, TextField } from '../ui/field.tsx'
-import { Time } from '../ui/time.tsx'
+import { TenantDomain } from './tenant-domain.tsx'
 import type { WizardState } from './wizard-state.ts'
 
 export interface StepProps {
@@ -51,11 +47,12 @@ const useNameCheck = (pool: string, subdomain: string, isValid: boolean): NameCh
   return check
 }
 
-const PoolName = ({ wizard: { form, errors, change } }: StepProps) => {
+const PoolName = ({ wizard: { form, errors, change, setObstacle } }: StepProps) => {
   const { managedDomains } = useSettings()
   const { subdomain: error } = findStepErrors('domain', form)
   const check = useNameCheck(form.pool, form.subdomain, error === undefined && form.subdomain !== '')
   const problem = check.kind === 'taken' ? check.text : undefined
+  useEffect(() => setObstacle(problem === undefined ? {} : { subdomain: problem }), [problem, setObstacle])
   const good =
     check.kind === 'available' ? `${toFqdn(form)} is free.${check.warning ? ` ${check.warning}` : ''}` : undefined
   return (
@@ -79,60 +76,13 @@ const PoolName = ({ wizard: { form, errors, change } }: StepProps) => {
   )
 }
 
-const Challenge = ({ wizard: { form, idempotencyKey } }: StepProps) => {
-  const { requiresDomainProof } = useSettings()
-  const [challenge, setChallenge] = useState<DomainChallenge | null>(null)
-  const domain = toFqdn(form)
-  const request = useAction(async () => {
-    setChallenge(await client.createDomainChallenge({ domain }, { idempotencyKey }))
-  })
-  const isValid = findStepErrors('domain', form).fqdn === undefined
-  if (!requiresDomainProof) {
-    return <p class="muted">This service does not require a proof of the domain.</p>
-  }
-  return (
-    <>
-      <p>
-        A TXT record proves that the tenant controls the domain. It is looked up when the deployment is created. The
-        value is for this form only: after a reload, request another one.
-      </p>
-      <div>
-        <button type="button" disabled={!isValid || request.isRunning} onClick={request.run}>
-          Request the TXT record
-        </button>
-      </div>
-      {request.error !== undefined && <ErrorNotice error={request.error} />}
-      {challenge?.domain === domain && (
-        <Notice title="Create this record in the DNS of the domain:">
-          <dl class="facts">
-            <dt>Name</dt>
-            <dd>
-              <code>{challenge.name}</code> <CopyButton text={challenge.name} what="the name" />
-            </dd>
-            <dt>Type</dt>
-            <dd>{challenge.type}</dd>
-            <dt>Value</dt>
-            <dd>
-              <code>{challenge.value}</code> <CopyButton text={challenge.value} what="the value" />
-            </dd>
-            <dt>Valid until</dt>
-            <dd>
-              <Time at={challenge.expiresAt} />
-            </dd>
-          </dl>
-        </Notice>
-      )}
-    </>
-  )
-}
-
 const modes = [
   ['pool', 'A name of a pool'],
   ['byo', 'A domain of the tenant'],
 ] as const
 
 export const DomainStep = ({ wizard }: StepProps) => {
-  const { form, errors, change } = wizard
+  const { form, change } = wizard
   const group = useId()
   return (
     <>
@@ -145,21 +95,7 @@ export const DomainStep = ({ wizard }: StepProps) => {
           </label>
         ))}
       </fieldset>
-      {form.mode === 'pool' ? (
-        <PoolName wizard={wizard} />
-      ) : (
-        <>
-          <TextField
-            label="Domain of the tenant"
-            hint="A fully qualified domain name such as cloud.acme.example."
-            value={form.fqdn}
-            error={errors.fqdn}
-            onInput={fqdn => change({ fqdn })}
-            onBlur={() => form.fqdn !== '' && wizard.setErrors(findStepErrors('domain', form))}
-          />
-          <Challenge wizard={wizard} />
-        </>
-      )}
+      {form.mode === 'pool' ? <PoolName wizard={wizard} /> : <TenantDomain wizard={wizard} />}
     </>
   )
 }

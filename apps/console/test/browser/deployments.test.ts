@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { findProgram } from '@pool/dev-server/server-process'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import type { Page } from 'playwright-core'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { openPage, signIn, type Visitor } from '../support/browser.ts'
-import { lookUp } from '../support/dns.ts'
+import { lookUp, startTxtServer } from '../support/dns.ts'
 import { skipsBrowser, useBrowserSuite } from '../support/session.ts'
 
 // An operator orders a deployment with the wizard and operates it, with real Terraform.
@@ -20,11 +20,14 @@ const skips = shouldSkip(missingTerraform) || skipsBrowser
 const sshPublicKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f operator'
 const folder = mkdtempSync(join(tmpdir(), 'console-wizard-'))
 
+const tenantDns = await startTxtServer()
+afterAll(() => tenantDns[Symbol.asyncDispose]())
+
 const getSuite = useBrowserSuite(
   async ({ client }) => {
     await client.reserveName({ domain: 'pool.test', subdomain: 'taken' })
   },
-  { PDM_BYO_PROOF: 'required' },
+  { PDM_BYO_PROOF: 'required', PDM_BYO_RESOLVERS: tenantDns.address },
 )
 
 let visitor: Visitor
@@ -94,9 +97,18 @@ describe.skipIf(skips)('the wizard', () => {
     await page.getByLabel('Domain of the tenant').last().fill('localhost')
     await next()
     await page.getByText('sovereignFQDN is required').waitFor()
-    await page.getByLabel('Domain of the tenant').last().fill('cloud.globex.example')
+    const domain = page.getByLabel('Domain of the tenant').last()
+    await domain.fill('in.pool.test')
+    await page.getByText('sovereignFQDN is in the pool pool.test').waitFor()
+    await next()
+    expect(await domain.getAttribute('aria-invalid')).toBe('true')
+    await domain.fill('cloud.globex.example')
+    await page.getByText('No deployment has cloud.globex.example.').waitFor()
     await button('Request the TXT record').click()
-    await page.getByText('_pool-challenge.cloud.globex.example').waitFor()
+    await page.getByText('_pool-challenge.cloud.globex.example', { exact: true }).waitFor()
+    await page.getByText('The record is not visible yet.').waitFor()
+    tenantDns.texts.push((await page.getByRole('definition').nth(2).locator('code').textContent()) ?? '')
+    await page.getByText('The record is visible: the domain is proven.').waitFor()
     const { rows } = await getSuite().stack.sql`select count(*)::int as rows from domain_challenges`.then(([row]) => ({
       rows: row?.rows,
     }))
