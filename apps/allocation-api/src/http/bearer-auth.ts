@@ -1,14 +1,14 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { Context } from 'hono'
 import { bearerAuth } from 'hono/bearer-auth'
-import { sendError } from './errors.ts'
+import { OPERATOR_CHALLENGE, sendError } from './errors.ts'
 import type { HttpEnv } from './types.ts'
 
 const toDigest = (token: string): Buffer => createHash('sha256').update(token).digest()
 
 /** Every failure has the same response, so a client cannot distinguish a malformed header from a wrong token. */
 const failure = {
-  wwwAuthenticateHeader: 'Bearer realm="operator"',
+  wwwAuthenticateHeader: OPERATOR_CHALLENGE,
   message: (c: Context<HttpEnv>) => sendError(c, { kind: 'unauthorized' }),
 }
 

@@ -107,6 +107,9 @@ export interface ErrorOutcome {
 /** Retry-After if no better value is known. */
 export const RETRY_AFTER_S = 5
 
+/** A browser asks for no password with this scheme (RFC 6750 section 3). */
+export const OPERATOR_CHALLENGE = 'Bearer realm="operator"'
+
 /** Sends the error response. `toExtraFields` adds fields for operations whose clients read another error shape too. */
 export const sendError = (
   c: Context<HttpEnv>,
@@ -114,6 +117,8 @@ export const sendError = (
   toExtraFields: (detail: string) => object = () => ({}),
 ) => {
   c.set('outcome', kind)
+  // RFC 9110 section 11.6.1.
+  if (kind === 'unauthorized') c.header('WWW-Authenticate', OPERATOR_CHALLENGE)
   if (retryAfterSeconds !== undefined) c.header('Retry-After', String(retryAfterSeconds))
   const [firstFault] = faults ?? []
   const body: DeploymentProblem = { error: kind, detail: detail ?? firstFault?.detail ?? DEFAULT_DETAILS[kind] }

@@ -62,6 +62,7 @@ describe('sign-in', () => {
   ])('with %s it is %i', async (_, token, status, error) => {
     const response = await signIn(token)
     expect([response.status, response.body.error]).toEqual([status, error])
+    expect(response.headers.get('WWW-Authenticate')).toBe(status === 401 ? 'Bearer realm="operator"' : null)
     expect(getCookies(response)).toEqual([])
   })
 
@@ -152,7 +153,8 @@ describe('a session', () => {
     ['an id of another form', () => 'pool-session=../../etc'],
     ['an empty cookie', () => 'pool-session='],
   ])('%s is 401', async (_, toHeader) => {
-    expect((await list({ Cookie: toHeader() })).status).toBe(401)
+    const response = await list({ Cookie: toHeader() })
+    expect([response.status, response.headers.get('WWW-Authenticate')]).toEqual([401, 'Bearer realm="operator"'])
   })
 
   test('its id is not a bearer token, and not accepted in the query', async () => {

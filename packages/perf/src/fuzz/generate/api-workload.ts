@@ -20,6 +20,9 @@ const POOL = 'pool.test'
 const NAMES = 8
 const sshPublicKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f fuzz'
 
+/** Their responses last for minutes, so no other request of their client would follow. */
+export const ENDLESS_OPERATIONS: readonly string[] = ['followChanges']
+
 /** The relative frequency of each operation. Large responses and lasting work are rarer. */
 const weights: Readonly<Record<string, number>> = {
   listReservedLabels: 2,
@@ -46,8 +49,7 @@ const weights: Readonly<Record<string, number>> = {
   unlockDeployment: 5,
   removeDeployment: 6,
   followDeployment: 2,
-  // It lasts for minutes, and no other request of its client would follow.
-  followChanges: 0,
+  ...Object.fromEntries(ENDLESS_OPERATIONS.map(id => [id, 0])),
   validateObjectStorageKeys: 3,
   validateToken: 3,
   getHealth: 1,

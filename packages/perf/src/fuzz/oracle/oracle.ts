@@ -57,6 +57,10 @@ const findReached = (
   return operations.filter(operation => operation.method === documented && operation.pattern.test(path))
 }
 
+/** Whether `type` is the documented media type, or in its range such as `text/*` (RFC 9110 section 12.5.1). */
+const isInRange = (type: string, range: string): boolean =>
+  range.endsWith('/*') ? type.startsWith(range.slice(0, -1)) : type === range
+
 /** How a response differs from a documented one; null: it does not. */
 const compareWith = (
   { description, mediaType, validate }: DocumentedResponse,
@@ -65,9 +69,7 @@ const compareWith = (
 ): string | null => {
   const type = response.headers.get('content-type')
   if (mediaType === null) return response.body.length === 0 ? null : 'a body where none is documented'
-  // Stands for the media types of several files.
-  if (mediaType !== 'application/octet-stream' && type?.split(';')[0]?.trim() !== mediaType)
-    return `Content-Type ${type}, not ${mediaType}`
+  if (!isInRange(type?.split(';')[0]?.trim() ?? '', mediaType)) return `Content-Type ${type}, not ${mediaType}`
   if (mediaType !== 'application/json') return null
   if (body === undefined) return 'a body that is not JSON'
   if (validate && !validate(body)) {
