@@ -32,7 +32,7 @@ const LEASE_SECONDS = 4
 const MARGIN_MS = (LEASE_SECONDS * 1_000) / 3
 
 describe.skipIf(shouldSkip(missing))('the Go controller', () => {
-  test('passes its own tests, with the elector of client-go in simulated time', { timeout: 600_000 }, async () => {
+  test('passes its own tests, with the elector of client-go in simulated time', { timeout: 1_200_000 }, async () => {
     await go('vet', './...')
     await go('test', './...')
   })

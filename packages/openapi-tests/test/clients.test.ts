@@ -10,7 +10,7 @@ import { isMissing } from '../src/programs.ts'
 import { type Services, startServices } from '../src/services.ts'
 
 /** The time to generate, compile and run a client, with the downloads of its generator and its dependencies. */
-const TIMEOUT_MS = 300_000
+const TIMEOUT_MS = 900_000
 
 const GO_GENERATOR = 'github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.2'
 const JAVA_VERSION = '7.16.0'

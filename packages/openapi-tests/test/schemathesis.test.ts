@@ -77,6 +77,9 @@ const sequences: Readonly<Record<Service, readonly string[]>> = {
   'lease-witness': ['readLease', 'readLeaseHistory', 'releaseLease', 'writeLease'],
 }
 
+/** Operations that the configuration disables. */
+const disabled: readonly string[] = ['followChanges']
+
 const document = (service: Service) => {
   const file = documentFiles.find(file => file.service === service)
   if (!file) throw new Error(`no document of ${service}`)
@@ -89,6 +92,7 @@ const readOperations = (service: Service): readonly string[] => {
   }
   return Object.values(paths)
     .flatMap(methods => Object.values(methods).map(({ operationId }) => operationId))
+    .filter(id => !disabled.includes(id))
     .sort()
 }
 
