@@ -173,9 +173,11 @@ export const createNameSearch = (
     const [first = '', second = '', third = ''] = after ?? []
     const leadValue = order === 'address' ? sql`${first}::text::inet` : sql`${first}`
     const position = lead ? sql`${leadValue}, ${second}, ${third}` : sql`${first}, ${second}`
+    // Within a pool, the server would begin with its first name if the position had the pool as well.
+    const isAfter = pool === null ? sql`and (${keys}) > (${position})` : sql`and t.subdomain > ${second}`
     const scanned = sql`
       select ${lead ? sql`${lead} as lead,` : sql``} ${index.pool} as pool, t.subdomain as sub
-      from ${index.table} t where ${index.where} ${inPool} ${after ? sql`and (${keys}) > (${position})` : sql``}
+      from ${index.table} t where ${index.where} ${inPool} ${after ? isAfter : sql``}
       order by ${keys} limit ${MAX_SCANNED}`
     // Exactly the order that the planner knows of the rows: it must not sort them, or it would read all of them first.
     const sorted = lead ? sql`s.lead, s.pool, s.sub` : pool !== null ? sql`s.sub` : sql`s.pool, s.sub`

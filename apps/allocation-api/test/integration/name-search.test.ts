@@ -1,6 +1,7 @@
 import type { ListedName, NamesQuery } from '@pool/contract'
 import { MIN_LONG_PROOF_SCALE, proofScale, proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { formatNamePosition } from '../../src/allocation/domain/name-filter.ts'
 import { createNameSearch } from '../../src/allocation/name-search.ts'
 import { createTestDatabase } from '../support/database.ts'
 
@@ -141,15 +142,31 @@ const queries: readonly NamesQuery[] = [
   { dns: 'failing', createdBy: 'team-5' },
 ]
 
+const readBlocks = async () => {
+  await sql`select pg_stat_force_next_flush()`
+  const [row] = await sql<{ blocks: number }[]>`
+    select sum(heap_blks_hit + heap_blks_read + idx_blks_hit + idx_blks_read)::float8 as blocks
+    from pg_statio_user_tables where relname in ('pool_allocations', 'dns_names')`
+  return row?.blocks ?? 0
+}
+
+test.each<NamesQuery>([{}, { pool: 'c.test' }, { q: 'n' }, { state: 'reserved', pool: 'c.test' }])(
+  'a later page of %j reads as much as the first one',
+  async query => {
+    const countBlocks = async (cursor: object) => {
+      const before = await readBlocks()
+      await search({ ...query, ...cursor, limit: 10 })
+      return (await readBlocks()) - before
+    }
+    const first = await countBlocks({})
+    const order = query.state === undefined ? 'name' : 'state'
+    const later = await countBlocks({ cursor: formatNamePosition({ order, keys: ['c.test', 'n8'] }) })
+    expect(later).toBeLessThan(1.5 * first)
+  },
+)
+
 test('no page reads more than a bounded part of the tables', async () => {
   const durations: number[] = []
-  const readBlocks = async () => {
-    await sql`select pg_stat_force_next_flush()`
-    const [row] = await sql<{ blocks: number }[]>`
-      select sum(heap_blks_hit + heap_blks_read + idx_blks_hit + idx_blks_read)::float8 as blocks
-      from pg_statio_user_tables where relname in ('pool_allocations', 'dns_names')`
-    return row?.blocks ?? 0
-  }
   for (const query of queries) {
     const before = await readBlocks()
     const startedAt = performance.now()
