@@ -1,13 +1,17 @@
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
-/** What the service must still know about a name after a restart. Both fields are secrets. */
+/** What the service must still know about a name after a restart. The key and the token are secrets. */
 export interface NameRecord {
   /** The base of the Idempotency-Keys of its calls. */
   readonly key: string
   /** Absent until the name is reserved. */
   readonly reservationToken?: string
+  /** Absent until the name is committed. */
+  readonly isCommitted?: true
 }
+
+export type ReservedName = NameRecord & Required<Pick<NameRecord, 'reservationToken'>>
 
 /** One file for each name, readable by this user only. A service with several replicas has a table instead. */
 export class NameStore {

@@ -1,5 +1,5 @@
 import { type AllocationClient, ProblemError } from '@pool/client/allocation'
-import type { NameStore } from './name-store.ts'
+import type { NameStore, ReservedName } from './name-store.ts'
 
 /** How long a request waits for DNS. After that, the allocation API continues without it. */
 const PUBLISH_WAIT_MS = 5_000
@@ -21,18 +21,16 @@ export class Names {
     this.#pool = pool
   }
 
-  /** Reserves and commits the name, unless that is done, and waits a moment for DNS. */
+  /** Reserves and commits the name with this address, or changes its address, and waits a moment for DNS. */
   async publish(subdomain: string, address: string, signal: AbortSignal): Promise<PublishedName> {
     const fqdn = `${subdomain}.${this.#pool}`
-    const { key, reservationToken } = await this.#reserve(subdomain, signal)
+    const record = await this.#reserve(subdomain, signal)
     try {
-      await this.#client.commitName(
-        { domain: this.#pool, subdomain, reservationToken, sovereignFQDN: fqdn, loadBalancerIP: address },
-        { idempotencyKey: `${key}-commit`, signal },
-      )
+      if (record.isCommitted || !(await this.#commit(subdomain, record, address, signal)))
+        await this.#update(subdomain, record, address, signal)
     } catch (error) {
-      // The reservation has ended without a commit: the next attempt starts again with a new key.
-      if (error instanceof ProblemError && [404, 410].includes(error.status)) await this.#store.remove(subdomain)
+      // The service no longer has the name: the next attempt starts again with a new key.
+      if (error instanceof ProblemError && [403, 404, 410].includes(error.status)) await this.#store.remove(subdomain)
       throw error
     }
     const published = this.#client.waitUntilPublished(
@@ -68,16 +66,48 @@ export class Names {
   }
 
   /** Stores the key before the request and the token after it. */
-  async #reserve(subdomain: string, signal: AbortSignal): Promise<{ key: string; reservationToken: string }> {
+  async #reserve(subdomain: string, signal: AbortSignal): Promise<ReservedName> {
     const record = (await this.#store.read(subdomain)) ?? { key: crypto.randomUUID() }
-    const { key } = record
-    if (record.reservationToken) return { key, reservationToken: record.reservationToken }
+    const { key, reservationToken } = record
+    if (reservationToken) return { ...record, reservationToken }
     await this.#store.write(subdomain, { key })
-    const { reservationToken } = await this.#client.reserveName(
+    const reserved = await this.#client.reserveName(
       { domain: this.#pool, subdomain, createdBy: 'example-service' },
       { idempotencyKey: `${key}-reserve`, signal },
     )
-    await this.#store.write(subdomain, { key, reservationToken })
-    return { key, reservationToken }
+    const written = { key, reservationToken: reserved.reservationToken }
+    await this.#store.write(subdomain, written)
+    return written
+  }
+
+  /** False: a commit whose response was lost has taken effect, with another address. Each address has a key. */
+  async #commit(subdomain: string, record: ReservedName, address: string, signal: AbortSignal): Promise<boolean> {
+    const { key, reservationToken } = record
+    const sovereignFQDN = `${subdomain}.${this.#pool}`
+    let isCommit = true
+    try {
+      await this.#client.commitName(
+        { domain: this.#pool, subdomain, reservationToken, sovereignFQDN, loadBalancerIP: address },
+        { idempotencyKey: `${key}-commit-${address}`, signal },
+      )
+    } catch (error) {
+      if (!(error instanceof ProblemError && error.code === 'already-active')) throw error
+      isCommit = false
+    }
+    await this.#store.write(subdomain, { ...record, isCommitted: true })
+    return isCommit
+  }
+
+  /** Each call has a new key: under a former one, the API would repeat the response to a request of the past. */
+  async #update(
+    subdomain: string,
+    { reservationToken }: ReservedName,
+    address: string,
+    signal: AbortSignal,
+  ): Promise<void> {
+    await this.#client.updateName(
+      { domain: this.#pool, subdomain, reservationToken, loadBalancerIP: address },
+      { signal },
+    )
   }
 }

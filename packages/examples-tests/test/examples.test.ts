@@ -133,8 +133,9 @@ describe('the regional controller', () => {
 })
 
 describe('the service in the cluster', () => {
-  test('publishes a name once, although a response is lost and the service is killed', async () => {
-    const env = { ALLOCATION_API: api.url, STATE_DIR: join(temporaryFolder(), 'state'), PORT: '0' }
+  test('publishes a name once, although responses are lost and the service is killed, and changes its address', async () => {
+    const folder = join(temporaryFolder(), 'state')
+    const env = { ALLOCATION_API: api.url, STATE_DIR: folder, PORT: '0' }
     const start = async () => {
       const service = new Program(runTypeScript('service/src/main.ts', env))
       const { port } = await service.untilLogged('ready')
@@ -142,25 +143,40 @@ describe('the service in the cluster', () => {
         fetch(`http://127.0.0.1:${port}/tenants/service`, { method, ...(body ? { body: JSON.stringify(body) } : {}) })
       return { service, send }
     }
-    const address = { address: '127.0.0.7' }
     const first = await start()
     await using _ = first.service
     expect((await first.send('PUT', { address: 'x' })).status).toBe(400)
     const silent = await api.partition({ path: '/api/v1/pool/pool.test/commit' })
-    const cut = first.send('PUT', address).catch(() => 'no response')
+    const cut = first.send('PUT', { address: '127.0.0.7' }).catch(() => 'no response')
     await silent.occurred()
     first.service.child.kill('SIGKILL')
     expect(await cut).toBe('no response')
     await silent.cancel()
 
+    // As if the commit of the killed service had arrived late.
+    const { reservationToken } = JSON.parse(readFileSync(join(folder, 'service.json'), 'utf8'))
+    const commit = {
+      subdomain: 'service',
+      reservationToken,
+      sovereignFQDN: 'service.pool.test',
+      loadBalancerIP: '127.0.0.7',
+    }
+    await fetch(`${api.url}/api/v1/pool/pool.test/commit`, { method: 'POST', body: JSON.stringify(commit) })
+    expect(await readAllocation('service')).toMatchObject({ state: 'active', loadBalancerIP: '127.0.0.7' })
+
     const second = await start()
     await using __ = second.service
-    const lost = await api.dropNextResponse({ path: '/api/v1/pool/pool.test/commit' })
-    const response = await second.send('PUT', address)
-    expect(response.status).toBeOneOf([200, 202])
-    expect(await response.json()).toMatchObject({ fqdn: 'service.pool.test' })
-    await lost.occurred()
-    expect(await readAllocation('service')).toMatchObject({ state: 'active', loadBalancerIP: '127.0.0.7' })
+    const faults = [
+      await api.dropNextResponse({ path: '/api/v1/pool/pool.test/commit' }),
+      await api.dropNextResponse({ path: '/api/v1/pool/pool.test/update' }),
+    ]
+    for (const address of ['127.0.0.8', '127.0.0.7', '127.0.0.8', '127.0.0.8']) {
+      const response = await second.send('PUT', { address })
+      expect(response.status).toBeOneOf([200, 202])
+      expect(await response.json()).toMatchObject({ fqdn: 'service.pool.test' })
+      expect(await readAllocation('service')).toMatchObject({ state: 'active', loadBalancerIP: address })
+    }
+    for (const fault of faults) await fault.occurred()
     expect((await second.send('DELETE')).status).toBe(204)
     expect((await second.send('DELETE')).status).toBe(404)
     expect((await fetch(`${api.url}/api/v1/pool/pool.test/allocations/service`)).status).toBe(404)
