@@ -1,3 +1,4 @@
+import { idempotencyKey } from '@pool/contract'
 import { expect, test } from 'vitest'
 import { AllocationClient, type LogEntry, NotPublishedError } from '../src/index.ts'
 import { FakeTiming } from './support/fake-timing.ts'
@@ -113,6 +114,22 @@ test('reserveAndCommit releases nothing if the outcome of the commit is unknown'
   expect(requests.map(({ path }) => path.split('/').at(-1))).toEqual(['reserve', ...Array(5).fill('commit')])
   expect(new Set(requests.map(({ headers }) => headers['Idempotency-Key']))).toEqual(new Set(['k-reserve', 'k-commit']))
   expect(requests[1]?.body).toMatchObject({ reservationToken: token, sovereignFQDN: 'acme.pool.test' })
+})
+
+test('reserveAndCommit takes an Idempotency-Key whose derived keys are valid, and sends nothing with a longer one', async () => {
+  const reservation = json(201, { ...reserved, reservationToken: '2b1c7a3e-6a55-4a0e-8a3d-0d3b9f0f4f11' })
+  const { client, timing, requests } = setUp([reservation, json(200, active('published'))])
+  const call = (length: number) =>
+    timing.settle(
+      client.reserveAndCommit({ ...name, loadBalancerIP: '203.0.113.10' }, { idempotencyKey: 'k'.repeat(length) }),
+    )
+  await expect(call(248)).rejects.toThrow(
+    new TypeError('reserveAndCommit: idempotencyKey must have 247 characters at most.'),
+  )
+  expect(requests).toEqual([])
+  await call(247)
+  const keys = requests.map(({ headers }) => headers['Idempotency-Key'])
+  expect(keys.map(key => idempotencyKey.safeParse(key).success)).toEqual([true, true])
 })
 
 const EVENTS = 'text/event-stream'

@@ -153,10 +153,16 @@ const tokenRule = rule('missing-token', 'reservationToken is required: the respo
 /** Any text is allowed, so that a token that is not a UUID is a mismatch (403) rather than malformed. */
 export const reservationToken = z.string(tokenRule).min(1, tokenRule)
 
+/** In characters. */
+export const MAX_IDEMPOTENCY_KEY_LENGTH = 255
+
 /** Visible ASCII characters (VCHAR, RFC 5234). The operations document reuse with a different request. */
 export const idempotencyKey = z
   .string()
   .regex(
-    /^[\x21-\x7e]{1,255}$/,
-    rule('invalid-idempotency-key', 'Idempotency-Key must be 1 to 255 visible ASCII characters.'),
+    new RegExp(`^[\\x21-\\x7e]{1,${MAX_IDEMPOTENCY_KEY_LENGTH}}$`),
+    rule(
+      'invalid-idempotency-key',
+      `Idempotency-Key must be 1 to ${MAX_IDEMPOTENCY_KEY_LENGTH} visible ASCII characters.`,
+    ),
   )

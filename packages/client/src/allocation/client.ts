@@ -15,6 +15,7 @@ import {
   type FormerRecordsResponse,
   type HistoryEntry,
   type ListedName,
+  MAX_IDEMPOTENCY_KEY_LENGTH,
   type ReserveResponse,
 } from '@pool/contract'
 import type * as z from 'zod'
@@ -73,6 +74,11 @@ export class NotPublishedError extends Error {
   }
 }
 
+/** What `reserveAndCommit` appends to the Idempotency-Key of each of its requests. */
+const RESERVE_SUFFIX = '-reserve'
+const COMMIT_SUFFIX = '-commit'
+const MAX_BASE_KEY_LENGTH = MAX_IDEMPOTENCY_KEY_LENGTH - RESERVE_SUFFIX.length
+
 const DEFAULT_WAIT_MS = 300_000
 const MIN_POLL_MS = 250
 const MAX_POLL_MS = 4_000
@@ -127,14 +133,18 @@ type Paged<Id extends Parameters<AllocationCalls['request']>[0]> = Omit<Params<I
 export class AllocationClient extends AllocationCalls {
   /**
    * Reserves a name and commits it. If the commit is rejected, the reservation is released. If its outcome is unknown
-   * (`isOutcomeUnknown`), the name may be active, and otherwise its reservation expires.
+   * (`isOutcomeUnknown`), the name may be active, and otherwise its reservation expires. The Idempotency-Key may have 247
+   * characters; with more, this rejects with a TypeError and sends nothing.
    */
   async reserveAndCommit(
     params: Params<'reserveName'> & Pick<Params<'commitName'>, 'loadBalancerIP'>,
     { onReserved, idempotencyKey = createRandomId(), ...options }: ReserveAndCommitOptions = {},
   ): Promise<CommittedName> {
+    if (idempotencyKey.length > MAX_BASE_KEY_LENGTH)
+      throw new TypeError(`reserveAndCommit: idempotencyKey must have ${MAX_BASE_KEY_LENGTH} characters at most.`)
     const { loadBalancerIP, ...reserve } = params
-    const reservation = await this.reserveName(reserve, { ...options, idempotencyKey: `${idempotencyKey}-reserve` })
+    const reserveKey = idempotencyKey + RESERVE_SUFFIX
+    const reservation = await this.reserveName(reserve, { ...options, idempotencyKey: reserveKey })
     await onReserved?.(reservation)
     const { poolDomain, subdomain, reservationToken } = reservation
     const commit = {
@@ -145,7 +155,8 @@ export class AllocationClient extends AllocationCalls {
       sovereignFQDN: `${subdomain}.${poolDomain}`,
     }
     try {
-      const allocation = await this.commitName(commit, { ...options, idempotencyKey: `${idempotencyKey}-commit` })
+      const commitKey = idempotencyKey + COMMIT_SUFFIX
+      const allocation = await this.commitName(commit, { ...options, idempotencyKey: commitKey })
       return { reservationToken, allocation }
     } catch (error) {
       if (error instanceof ClientError && !error.isOutcomeUnknown) {
