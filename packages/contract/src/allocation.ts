@@ -413,19 +413,21 @@ export const formerRecordsResponse = z
 export type FormerRecordsResponse = z.infer<typeof formerRecordsResponse>
 
 const MAX_ORPHAN_NAMES = 1_000
-const orphanNamesRule = rule('invalid-format', `subdomains must be a list of 1 to ${MAX_ORPHAN_NAMES} subdomains.`)
+const orphanNamesRule = rule(
+  'invalid-format',
+  `subdomains must be a list of 1 to ${MAX_ORPHAN_NAMES} subdomains; omit it to change every orphan.`,
+)
 
 export const orphansRequest = z
   .object(
     {
-      subdomains: absentIfNull(
-        z
-          .array(subdomain, orphanNamesRule)
-          .min(1, orphanNamesRule)
-          .max(MAX_ORPHAN_NAMES, orphanNamesRule)
-          .optional()
-          .meta({ description: 'Only these names. Default: every orphan of the zone.' }),
-      ),
+      // Not `absentIfNull`: a client that lost its list would change every orphan.
+      subdomains: z
+        .array(subdomain, orphanNamesRule)
+        .min(1, orphanNamesRule)
+        .max(MAX_ORPHAN_NAMES, orphanNamesRule)
+        .optional()
+        .meta({ description: 'Only these names. Absent: every orphan of the zone. `null` is invalid.' }),
     },
     rule('invalid-format', 'The body must be a JSON object, or absent.'),
   )

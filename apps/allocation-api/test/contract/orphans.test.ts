@@ -78,6 +78,7 @@ describe('rejections', () => {
   beforeAll(() => putRecords('left'))
 
   test.each([
+    [{ subdomains: null }, 'invalid-format'],
     [{ subdomains: [] }, 'invalid-format'],
     [{ subdomains: ['-'] }, 'invalid-format'],
     [{ subdomains: 'one' }, 'invalid-format'],
