@@ -9,7 +9,7 @@ export class TimeoutError extends Error {
  */
 export const withTimeout = async <Result>(operation: PromiseLike<Result>, timeoutMs: number): Promise<Result> => {
   const { promise: timeout, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => reject(new TimeoutError(`no answer within ${timeoutMs} ms`)), timeoutMs)
+  const timer = setTimeout(() => reject(new TimeoutError(`no answer within ${Math.round(timeoutMs)} ms`)), timeoutMs)
   try {
     return await Promise.race([operation, timeout])
   } finally {

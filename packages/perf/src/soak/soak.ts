@@ -3,8 +3,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createPrng } from '@pool/test-kit/prng.ts'
 import { progress } from '../shared/cli.ts'
 import { checkAtQuiescence } from './checks/at-quiescence.ts'
-import { type FailedCall, findUnattributableErrors, type InjectedFault } from './checks/errors-attributable.ts'
-import { describeEvidence } from './checks/evidence.ts'
+import {
+  describeFailedCall,
+  type FailedCall,
+  findUnattributable,
+  type InjectedFault,
+} from './checks/errors-attributable.ts'
+import { describeEvidence, wasMachineStalled } from './checks/evidence.ts'
 import { REPLICAS, type SoakEnvironment } from './environment/environment.ts'
 import type { LogSecretScanner } from './environment/log-secrets.ts'
 import { SessionWatch } from './environment/session-watch.ts'
@@ -83,6 +88,7 @@ export const soak = async ({ options, environment, invariants, scanner }: SoakIn
     }
     recoveries.set(name, [...(recoveries.get(name) ?? []), ...(recoveryMs === null ? [] : [recoveryMs])])
   }
+  let stalledCalls = 0
   const explain = (call: FailedCall) => {
     const replica = call.target === 'witness' ? undefined : environment.replicas[call.target]
     const cause = call.requestId === undefined ? undefined : replica?.causes.get(call.requestId)
@@ -90,7 +96,12 @@ export const soak = async ({ options, environment, invariants, scanner }: SoakIn
   }
   const checkErrors = () => {
     const failedCalls = recorder.failedCalls.splice(0)
-    const violations = findUnattributableErrors(failedCalls, injected, explain)
+    const unattributable = findUnattributable(failedCalls, injected)
+    const isStalled = (call: FailedCall) => call.status !== 500 && wasMachineStalled(call, sessions.samples)
+    stalledCalls += unattributable.filter(isStalled).length
+    const violations = unattributable
+      .filter(call => !isStalled(call))
+      .map(call => `${describeFailedCall(call)}; ${explain(call)}`)
     invariants.record('every failed call is attributable to a fault', failedCalls.length, violations)
   }
   const reportRequestsInFlight = () =>
@@ -138,13 +149,15 @@ export const soak = async ({ options, environment, invariants, scanner }: SoakIn
   const { tenures, rejectedLateWrites } = traffic.leadership
   const requests = [...recorder.counts.values()].reduce((sum, counts) => sum + counts.requests, 0)
   invariants.record('no anomaly in responses or processes', requests, [])
+  const stalls =
+    stalledCalls === 0 ? [] : [`Machine: ${stalledCalls} calls failed while it did not respond to the observer either.`]
   const minFaults = Math.floor(minutes * MIN_FAULTS_PER_MINUTE)
   const tooFew = injected.length < minFaults ? [`${injected.length} faults in ${minutes} minutes`] : []
   invariants.record('at least three faults per minute', injected.length, tooFew)
   return {
     options,
     seconds: (performance.now() - started) / 1_000,
-    notes: [...notes, `Elections: ${tenures} tenures, ${rejectedLateWrites} late writes rejected.`],
+    notes: [...notes, ...stalls, `Elections: ${tenures} tenures, ${rejectedLateWrites} late writes rejected.`],
     faults: [...recoveries]
       .map(([name, recoveriesMs]) => ({ name, recoveriesMs }))
       .sort((a, b) => (a.name < b.name ? -1 : 1)),

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import {
+  describeFailedCall,
   type FailedCall,
-  findUnattributableErrors,
+  findUnattributable,
   type InjectedFault,
 } from '../../src/soak/checks/errors-attributable.ts'
 import { type FaultName, RECOVERY_WINDOW_MS } from '../../src/soak/faults/kinds.ts'
@@ -80,7 +81,7 @@ describe('every failed call is attributable to a fault', () => {
     ['the witness, because of the database', false, 'Postgres hung', createFailedCall('witness', 1_500, 1_600)],
     ['the API, because of the witness', false, 'witness killed', createFailedCall(1, 1_500, 1_600)],
   ])('%s: %s', (_, isAttributable, name, failure) => {
-    expect(findUnattributableErrors([failure], [createFault(name, 1_000, 2_000)])).toHaveLength(isAttributable ? 0 : 1)
+    expect(findUnattributable([failure], [createFault(name, 1_000, 2_000)])).toHaveLength(isAttributable ? 0 : 1)
   })
 
   it('one of several faults is sufficient, even if it has not ended', () => {
@@ -88,13 +89,13 @@ describe('every failed call is attributable to a fault', () => {
       createFault('DNS provider hung', 0, 9_000),
       createFault('Postgres hung', 1_000, Number.POSITIVE_INFINITY),
     ]
-    expect(findUnattributableErrors([createFailedCall(2, 60_000, 61_000)], faults)).toEqual([])
+    expect(findUnattributable([createFailedCall(2, 60_000, 61_000)], faults)).toEqual([])
   })
 
   it('a violation names the replica, the operation and the time', () => {
-    expect(findUnattributableErrors([createFailedCall(1, 0, 1_000, null)], [])).toEqual([
+    expect(describeFailedCall(createFailedCall(1, 0, 1_000, null))).toBe(
       'replica 1: reserve got no response, 1970-01-01T00:00:00.000Z to 1970-01-01T00:00:01.000Z',
-    ])
+    )
   })
 
   it.each<readonly [string, boolean, Partial<FailedCall>]>([
@@ -105,7 +106,7 @@ describe('every failed call is attributable to a fault', () => {
   ])('locks of names account for a call that needs %s: %s', (_, isExplained, call) => {
     const fault = createFault('names locked', 1_000, 2_000)
     const locks = { table: 'pool_allocations', names: new Set(['n0']), start: 1_100, end: 1_900 } as const
-    const found = findUnattributableErrors([{ ...createFailedCall(1, 1_500, 1_600), ...call }], [{ ...fault, locks }])
+    const found = findUnattributable([{ ...createFailedCall(1, 1_500, 1_600), ...call }], [{ ...fault, locks }])
     expect(found.length).toBe(isExplained ? 0 : 1)
   })
 })

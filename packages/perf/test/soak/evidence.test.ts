@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type BusySession, describeEvidence } from '../../src/soak/checks/evidence.ts'
+import { type BusySession, describeEvidence, wasMachineStalled } from '../../src/soak/checks/evidence.ts'
 
 const session = (pid: number, forMs: number, rest: Partial<BusySession> = {}): BusySession => ({
   pid,
@@ -41,4 +41,35 @@ test('the evidence says that no session was busy, or that the database responded
   expect(describe([])).toBe('cause in the log: none; sessions of the database: not sampled; last faults: none')
   expect(describe([idle])).toContain('sessions of the database: none was busy; last')
   expect(describe([idle, late, failed])).toContain('none was busy; 2 of 3 samples had no response in time; last')
+})
+
+test.each<readonly [string, boolean, readonly (readonly [start: number, end: number])[]]>([
+  ['a second of one slow sample', true, [[2_000, 3_100]]],
+  [
+    'a second of two slow samples',
+    true,
+    [
+      [0, 1_600],
+      [3_500, 5_000],
+    ],
+  ],
+  ['half a second of a slow sample', false, [[0, 1_500]]],
+  [
+    'samples that took less than a second',
+    false,
+    [
+      [1_000, 1_900],
+      [1_900, 2_800],
+      [2_800, 3_700],
+    ],
+  ],
+])('the machine was stalled: %s: %s', (_, isStalled, spans) => {
+  const samples = spans.map(([start, end]) => ({ start, end, sessions: [] }))
+  expect(wasMachineStalled(call, samples)).toBe(isStalled)
+  expect(
+    wasMachineStalled(
+      call,
+      samples.map(sample => ({ ...sample, sessions: null })),
+    ),
+  ).toBe(false)
 })

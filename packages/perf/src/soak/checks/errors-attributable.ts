@@ -57,19 +57,16 @@ const isAttributable = (
   }
 }
 
-/**
- * Describes the failed calls that no fault accounts for, each with its evidence. A 500 is a defect of the service and is never
- * attributable.
- */
-export const findUnattributableErrors = (
+/** The failed calls that no fault accounts for. A 500 is a defect of the service and is never attributable. */
+export const findUnattributable = (
   failures: readonly FailedCall[],
   inflicted: readonly InjectedFault[],
-  explain: (failure: FailedCall) => string = () => '',
-): string[] =>
-  failures
-    .filter(failure => failure.status === 500 || !inflicted.some(fault => isAttributable(fault, failure)))
-    .map(failure => {
-      const { target, operation: what, name, status, error, start, end } = failure
-      const evidence = explain(failure)
-      return `${target === 'witness' ? target : `replica ${target}`}: ${what}${name ? ` of ${name}` : ''} ${status === null ? 'got no response' : `got ${status}${error ? ` ${error}` : ''}`}, ${new Date(start).toISOString()} to ${new Date(end).toISOString()}${evidence && `; ${evidence}`}`
-    })
+): FailedCall[] =>
+  failures.filter(failure => failure.status === 500 || !inflicted.some(fault => isAttributable(fault, failure)))
+
+export const describeFailedCall = ({ target, operation, name, status, error, start, end }: FailedCall): string => {
+  const sender = target === 'witness' ? target : `replica ${target}`
+  const outcome = status === null ? 'got no response' : `got ${status}${error ? ` ${error}` : ''}`
+  const times = `${new Date(start).toISOString()} to ${new Date(end).toISOString()}`
+  return `${sender}: ${operation}${name ? ` of ${name}` : ''} ${outcome}, ${times}`
+}

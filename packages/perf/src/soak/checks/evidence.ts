@@ -29,8 +29,13 @@ export interface Evidence {
   readonly injected: readonly InjectedFault[]
 }
 
-/** A sample that took longer shows that the database responded to nobody. */
+/**
+ * A sample that took longer shows that the machine was too busy, if no fault lasted: its statement is short and waits for no
+ * lock, and its connection has no faults.
+ */
 const SLOW_SAMPLE_MS = 1_000
+/** A third of the time after which a statement of a replica counts as unanswered. */
+const MIN_STALL_MS = 1_000
 const MAX_LISTED = 4
 
 const describeSession = ({ pid, application, state, wait, forMs, query, blockers }: BusySession): string =>
@@ -60,6 +65,14 @@ const describeFaults = (injected: readonly InjectedFault[], start: number): stri
       return `${fault.name} (replica ${fault.replica}) ${agoMs < 0 ? 'not ended' : `ended ${Math.round(agoMs)} ms before`}`
     })
     .join(', ') || 'none'
+
+/** Whether the machine was too busy to respond to the observer itself for a part of the call that explains a timeout. */
+export const wasMachineStalled = ({ start, end }: Span, samples: readonly SessionSample[]): boolean => {
+  const stallMs = samples
+    .filter(sample => sample.sessions && sample.end - sample.start > SLOW_SAMPLE_MS)
+    .reduce((sum, sample) => sum + Math.max(0, Math.min(end, sample.end) - Math.max(start, sample.start)), 0)
+  return stallMs >= MIN_STALL_MS
+}
 
 /** Why a call failed, as far as the replica, the database and the schedule show it. */
 export const describeEvidence = ({ start, end }: Span, { cause, samples, injected }: Evidence): string => {

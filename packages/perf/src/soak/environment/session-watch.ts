@@ -12,11 +12,11 @@ const readBusySessions = (sql: Sql): Promise<BusySession[]> => sql<BusySession[]
   select a.pid, a.application_name as application, a.state,
     a.wait_event_type || ' ' || a.wait_event as wait,
     extract(epoch from clock_timestamp() - a.state_change)::float8 * 1000 as "forMs",
-    left(regexp_replace(a.query, '\s+', ' ', 'g'), ${MAX_QUERY_LENGTH}) as query,
+    left(regexp_replace(a.query, '\\s+', ' ', 'g'), ${MAX_QUERY_LENGTH}) as query,
     (
       select string_agg(
         format('%s (%s) %s: %s', b.pid, b.application_name, b.state,
-          left(regexp_replace(b.query, '\s+', ' ', 'g'), ${MAX_QUERY_LENGTH})), ', ')
+          left(regexp_replace(b.query, '\\s+', ' ', 'g'), ${MAX_QUERY_LENGTH})), ', ')
       from pg_stat_activity b where b.pid = any (pg_blocking_pids(a.pid))
     ) as blockers
   from pg_stat_activity a

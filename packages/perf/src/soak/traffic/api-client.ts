@@ -73,28 +73,20 @@ export class ApiClient {
   }
 
   /** Sends one request. Undefined: no response, or a 5xx. */
-  async sendOnce<Result>(call: ApiCall, send: Send<Result>): Promise<ApiResponse<Result> | undefined> {
-    const record = this.#createRecord()
-    const limits = { deadlineMs: ATTEMPT_TIMEOUT_MS, attemptTimeoutMs: ATTEMPT_TIMEOUT_MS }
-    const outcome = await this.#run('once', call, record, limits, send)
-    const { id, attempts, start, end } = record
-    return outcome && { ...outcome, callId: id, attempts, start, end }
+  sendOnce<Result>(call: ApiCall, send: Send<Result>): Promise<ApiResponse<Result> | undefined> {
+    return this.#call('once', call, { deadlineMs: ATTEMPT_TIMEOUT_MS, attemptTimeoutMs: ATTEMPT_TIMEOUT_MS }, send)
   }
 
   /**
    * The client repeats the request where that is safe, until a response arrives. Undefined: there was none, so the outcome is
    * unknown.
    */
-  async send<Result>(
+  send<Result>(
     call: ApiCall,
     send: Send<Result>,
     attemptTimeoutMs = ATTEMPT_TIMEOUT_MS,
   ): Promise<ApiResponse<Result> | undefined> {
-    const record = this.#createRecord()
-    const start = Date.now()
-    const outcome = await this.#run('repeated', call, record, { deadlineMs: MAX_CALL_MS, attemptTimeoutMs }, send)
-    const { id, attempts, end } = record
-    return outcome && { ...outcome, callId: id, attempts, start, end }
+    return this.#call('repeated', call, { deadlineMs: MAX_CALL_MS, attemptTimeoutMs }, send)
   }
 
   /**
@@ -128,6 +120,19 @@ export class ApiClient {
   #createRecord(): CallRecord {
     this.#callCount += 1
     return { id: `${this.#options.name}-${this.#callCount}`, attempts: 0, start: 0, end: 0 }
+  }
+
+  async #call<Result>(
+    kind: 'once' | 'repeated',
+    call: ApiCall,
+    limits: CallLimits,
+    send: Send<Result>,
+  ): Promise<ApiResponse<Result> | undefined> {
+    const record = this.#createRecord()
+    const start = Date.now()
+    const outcome = await this.#run(kind, call, record, limits, send)
+    const { id, attempts, end } = record
+    return outcome && { ...outcome, callId: id, attempts, start, end }
   }
 
   async #run<Result>(
