@@ -46,13 +46,24 @@ interface Run {
   readonly responses: readonly ResponseCount[]
 }
 
+/** Operations that Schemathesis does not call: see the configuration of each service. */
+const notCalled: Readonly<Record<Service, readonly string[]>> = {
+  'allocation-api': ['followChanges'],
+  'lease-witness': [],
+}
+
 /** Operations that no request can complete in these tests, and why. */
 const incomplete: Readonly<Record<Service, Readonly<Record<string, string>>>> = {
   'allocation-api': {
+    getSession: 'the requests have a token instead of a session',
     importInstallation: 'the installation is not empty',
     liftBucketClaim: 'there is no object storage, so there is no claim',
+    listWitnessLeases: 'no witness is configured',
     liftCoolOff: 'no name cools off: this follows the end of infrastructure with a name',
+    readWitnessHistory: 'no witness is configured',
+    releaseWitnessLease: 'no witness is configured',
     resumeZone: 'no zone is stopped',
+    startSession: 'a generated token is not that of an operator',
     unlockDeployment: 'no run is killed, so no lock is left behind',
     validateObjectStorageKeys: 'there is no object storage',
     validateToken: 'no provider answers',
@@ -161,7 +172,7 @@ describe.skipIf(isSchemathesisMissing)('Schemathesis finds no failure', () => {
     reportProof(
       `Schemathesis, ${service}: ${requests} requests, of these ${steps} in sequences that follow links, 0 failures, seed ${SEED}; completed in a sequence: ${completedInSequence.join(', ')}`,
     )
-    const operations = readOperations(service)
+    const operations = readOperations(service).filter(id => !notCalled[service].includes(id))
     expect(listOperations(responses.filter(({ isPositive }) => isPositive)), 'operations with a valid request').toEqual(
       operations,
     )
