@@ -15,6 +15,7 @@ import { Page, Panel } from '../ui/shell.tsx'
 import { Status } from '../ui/status.tsx'
 import { RelativeTime } from '../ui/time.tsx'
 import { ConvergeDialog, OrphansDialog, RepublishDialog, ResumeDialog } from './zone-actions.tsx'
+import { FormerRecordsPanel } from './zone-former-records.tsx'
 
 const FAILING_NAMES = 20
 
@@ -276,6 +277,7 @@ export const ZonePage = ({ pool }: { readonly pool: string }) => {
           </p>
         </Panel>
       )}
+      <FormerRecordsPanel pool={pool} />
       {action === 'converge' && <ConvergeDialog {...dialog} />}
       {action === 'republish' && <RepublishDialog {...dialog} />}
       {action === 'resume' && <ResumeDialog {...dialog} />}

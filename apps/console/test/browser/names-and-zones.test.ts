@@ -167,6 +167,20 @@ describe.skipIf(skipsBrowser)('zones', () => {
     expect(await readState('ghost')).toBe(undefined)
   })
 
+  test('list the records that an earlier provider still has', async () => {
+    const { sql } = getSuite().stack
+    await openZone()
+    expect(await page.getByText('Records at an earlier provider').count()).toBe(0)
+    await sql`
+      insert into dns_former_records (zone, provider_kind, name, type, record_values)
+      values ('pool.test', 'powerdns', 'acme.pool.test', 'A', ${['203.0.113.10']})`
+    await page.reload()
+    const table = page.getByRole('table', { name: 'Records at an earlier provider' })
+    await table.getByText('powerdns').waitFor()
+    await table.getByText('203.0.113.10').waitFor()
+    await sql`delete from dns_former_records`
+  })
+
   test('show a conflict, and the plan of a republish', async () => {
     await openZone()
     await page.getByRole('table', { name: 'Conflicts' }).getByRole('link', { name: 'oceanic' }).waitFor()
