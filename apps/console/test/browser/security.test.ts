@@ -4,23 +4,32 @@ import type { Page } from 'playwright-core'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { openPage, signIn, type Visitor } from '../support/browser.ts'
 import { findKept } from '../support/secrets.ts'
+import { writeForeignRecord } from '../support/seed.ts'
 import { skipsBrowser, useBrowserSuite } from '../support/session.ts'
 
 // What other clients have stored is text. Secrets do not stay in the browser. Other origins get nothing.
 
 const MARKUP = '<img src=x onerror=alert(1)><script>alert(2)</script>'
+/** A holder has no spaces. */
+const MARKUP_HOLDER = '<img/src=x/onerror=alert(3)>'
 const ESCAPES = '\u001b]0;owned\u0007\u001b[2J\u001b[31mred\u202etxt'
 const LINES = 30_000
 
 const DEPLOYMENT_ID = '3f2b8f8e-0000-4000-8000-00000000c0de'
 
-const getSuite = useBrowserSuite(async ({ client }) => {
+const getSuite = useBrowserSuite(async stack => {
+  const { client, leases, sql } = stack
   await client.reserveAndCommit({
     domain: 'pool.test',
     subdomain: 'markup',
     createdBy: MARKUP,
     loadBalancerIP: '203.0.113.10',
   })
+  await writeForeignRecord(stack, 'note.markup.pool.test', 'TXT', [`"${MARKUP}"`])
+  await leases.acquire(MARKUP, { holder: MARKUP_HOLDER, generation: 0, ttlMs: 3_600_000 })
+  await sql`
+    insert into dns_former_records (zone, provider_kind, name, type, record_values)
+    values ('pool.test', 'powerdns', 'former.pool.test', 'TXT', ${[MARKUP]})`
 })
 
 let visitor: Visitor
@@ -36,11 +45,18 @@ beforeEach(async () => {
 afterEach(() => (skipsBrowser ? undefined : visitor.context.close()))
 
 describe.skipIf(skipsBrowser)('text of other clients', () => {
-  test('is shown as it is, and nothing of it runs', async () => {
-    await page.goto(`${getSuite().origin}/console/names/pool.test/markup`)
-    await page.getByText(MARKUP).first().waitFor()
-    await page.goto(`${getSuite().origin}/console/names?q=markup`)
-    await page.getByText(MARKUP).first().waitFor()
+  test.each([
+    ['the creator of a name', '/names?q=markup', MARKUP],
+    ['the creator, in the history of a name', '/names/pool.test/markup', `created by ${MARKUP}`],
+    ['a record of another writer', '/names/pool.test/markup', `"${MARKUP}"`],
+    ['a record at an earlier provider', '/zones/pool.test', MARKUP],
+    ['a slot', '/leases', MARKUP],
+    ['a holder', '/leases', MARKUP_HOLDER],
+    ['a slot and its history', `/leases/${encodeURIComponent(MARKUP)}`, `${MARKUP_HOLDER} acquired it`],
+    ['the text of a search', `/names?q=${encodeURIComponent(MARKUP)}`, 'No name matches.'],
+  ])('is shown as it is, and nothing of it runs: %s', async (_, path, text) => {
+    await page.goto(`${getSuite().origin}/console${path}`)
+    await page.getByText(text).first().waitFor()
     expect(await page.locator('img, script:not([src])').count()).toBe(0)
     expect(visitor.faults).toEqual([])
   })
@@ -93,7 +109,18 @@ describe.skipIf(skipsBrowser)('text of other clients', () => {
 describe.skipIf(skipsBrowser)('the token', () => {
   test('is in no storage, in no history and, after a collection, not in memory', async () => {
     const { stack } = getSuite()
-    expect(await findKept(page, [stack.api.operatorToken])).toEqual([])
+    const [cookie] = await visitor.context.cookies()
+    expect(await findKept(page, [stack.api.operatorToken, cookie?.value ?? ''])).toEqual([])
+  })
+
+  test.each([
+    ['a variable', "globalThis.kept = ['kept', 'in', 'the', 'page'].join('-')"],
+    ['a storage', "sessionStorage.setItem('x', ['kept', 'in', 'the', 'page'].join('-'))"],
+    ['the history', "history.pushState(null, '', '?' + ['kept', 'in', 'the', 'page'].join('-'))"],
+    ['an input', "document.body.append(Object.assign(document.createElement('input'), { value: 'kept-in-the-page' }))"],
+  ])('a secret in %s would be found', async (_, script) => {
+    await page.evaluate(script)
+    expect(await findKept(page, ['kept-in-the-page', 'not-in-the-page'])).toEqual(['kept-in-the-page'])
   })
 
   test('the cookie of the session cannot be read by a script', async () => {
@@ -111,6 +138,70 @@ describe.skipIf(skipsBrowser)('the token', () => {
     const { entries } = await session.send('Page.getNavigationHistory')
     expect([...entries.map(({ url }) => url), other.page.url()].join('\n')).not.toContain(stack.api.operatorToken)
     await other.context.close()
+  })
+})
+
+/** Runs `visit` on a page of another port of this host, to which the browser sends the cookie of the session. */
+const onOtherOrigin = async <Result>(html: string, visit: (other: Page) => Promise<Result>): Promise<Result> => {
+  const server = createServer((_, response) => response.setHeader('Content-Type', 'text/html').end(html))
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  const other = await visitor.context.newPage()
+  try {
+    await other.goto(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`)
+    return await visit(other)
+  } finally {
+    await other.close()
+    server.closeAllConnections()
+    server.close()
+  }
+}
+
+/** Sends a request that needs no preflight, and resolves when it has ended. */
+const postFrom = (from: Page, subdomain: string): Promise<void> =>
+  from.evaluate(
+    async ([url = '', body = '']) => {
+      await fetch(url, { method: 'POST', credentials: 'include', mode: 'no-cors', body })
+    },
+    [`${getSuite().origin}/api/v1/pool/pool.test/reserve`, JSON.stringify({ subdomain })],
+  )
+
+const isReserved = async (subdomain: string): Promise<boolean> => {
+  const rows = await getSuite().stack.sql`select from pool_allocations where subdomain = ${subdomain}`
+  return rows.length > 0
+}
+
+describe.skipIf(skipsBrowser)('a page of another origin', () => {
+  test('cannot change anything with a script; a page of the console can, with the same request', async () => {
+    await postFrom(page, 'own-page')
+    expect(await isReserved('own-page')).toBe(true)
+    await onOtherOrigin('', other => postFrom(other, 'other-page'))
+    expect(await isReserved('other-page')).toBe(false)
+  })
+
+  test('cannot change anything with a form', async () => {
+    const action = `${getSuite().origin}/api/v1/pool/pool.test/reserve`
+    const field = `<input type="hidden" name='{"subdomain":"by-form","x":"' value='"}'>`
+    const form = `<form method="post" enctype="text/plain" action="${action}">${field}<button>Send</button></form>`
+    const text = await onOtherOrigin(form, async other => {
+      await other.getByRole('button').click()
+      await other.waitForURL(action)
+      return other.locator('body').textContent()
+    })
+    expect(text).toContain('forbidden')
+    expect(await isReserved('by-form')).toBe(false)
+  })
+
+  test('reads nothing, also not in a frame', async () => {
+    const { origin } = getSuite()
+    await onOtherOrigin(`<iframe src="${origin}/console"></iframe>`, async other => {
+      const read = await other.evaluate(
+        target => fetch(`${target}/api/v1/names`, { credentials: 'include' }).then(r => r.text(), String),
+        origin,
+      )
+      expect(read).toContain('TypeError')
+      const frame = other.frames().find(inner => inner.parentFrame() !== null)
+      expect(await frame?.locator('input').count()).toBe(0)
+    })
   })
 })
 
@@ -146,38 +237,18 @@ describe.skipIf(skipsBrowser)('a session', () => {
     expect(visitor.faults.filter(fault => !/Failed|EventSource|ERR_/.test(fault))).toEqual([])
   })
 
-  test('is of no use to a page of another origin, in a frame or from a script', async () => {
+  test('whose id was stolen changes nothing without a page of this origin', async () => {
     const { stack, origin } = getSuite()
-    const server = createServer((_, response) => {
-      response.setHeader('Content-Type', 'text/html')
-      response.end(`<iframe src="${origin}/console"></iframe>`)
-    })
-    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-    const { port } = server.address() as AddressInfo
-    const other = await visitor.context.newPage()
-    await other.goto(`http://127.0.0.1:${port}/`)
-    const outcome = await other.evaluate(async target => {
-      const post = (path: string) =>
-        fetch(`${target}${path}`, { method: 'POST', credentials: 'include', mode: 'no-cors', body: '{}' }).then(
-          String,
-          String,
-        )
-      const read = await fetch(`${target}/api/v1/names`, { credentials: 'include' }).then(r => r.text(), String)
-      await post('/api/v1/pool/pool.test/converge')
-      return read
-    }, origin)
-    expect(outcome).toContain('TypeError')
-    const frame = other.frames().find(inner => inner.parentFrame() !== null)
-    expect(await frame?.locator('input').count()).toBe(0)
     const [cookie] = await visitor.context.cookies()
-    const response = await fetch(`${origin}/api/v1/pool/pool.test/release?sub=markup`, {
-      method: 'DELETE',
-      headers: { Cookie: `${cookie?.name}=${cookie?.value}` },
-    })
-    expect(response.status).toBe(403)
+    const send = (headers: Record<string, string>) =>
+      fetch(`${origin}/api/v1/pool/pool.test/release?sub=markup`, {
+        method: 'DELETE',
+        headers: { Cookie: `${cookie?.name}=${cookie?.value}`, ...headers },
+      })
+    for (const headers of [{}, { Origin: 'https://evil.example' }, { 'Sec-Fetch-Site': 'none' }]) {
+      expect((await send(headers)).status).toBe(403)
+    }
     const [row] = await stack.sql`select state from pool_allocations where subdomain = 'markup'`
     expect(row?.state).toBe('active')
-    await other.close()
-    server.close()
   })
 })

@@ -11,6 +11,8 @@ const readBrowserStorage = async (page: Page, session: CDPSession): Promise<stri
     state: history.state,
     address: location.href,
     html: document.documentElement.outerHTML,
+    // Neither the markup nor the heap of the scripts has what was typed.
+    typed: [...document.querySelectorAll('input, textarea')].map(element => (element as HTMLInputElement).value),
   }))
   const { entries } = await session.send('Page.getNavigationHistory')
   return JSON.stringify([kept, entries])
