@@ -54,7 +54,7 @@ export function createS3Store(connection: S3Connection, server: ServerAddress): 
   return {
     async exists(bucket) {
       // As the provider: it asks for the location first, whose response, unlike that of HEAD, has the reason of a rejection.
-      await request(`/${bucket}?location`, 'NoSuchBucket')
+      if ((await request(`/${bucket}?location`, 'NoSuchBucket')) === undefined) return false
       return (await request(`/${bucket}`, 'NoSuchBucket', { method: 'HEAD' })) !== undefined
     },
     async create(bucket, locking) {

@@ -1,8 +1,9 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Gateway, missingGateway, startGateway } from '@pool/test-ceph'
+import { missingGateway } from '@pool/test-ceph'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createS3Client, createS3Store } from '../src/s3-store.ts'
+import { type GatewaySite, startGatewaySite } from '../src/gateway-site.ts'
+import { usesRealProviders } from '../src/real-providers.ts'
 import { mustRun } from '../src/terraform.ts'
 import {
   accessKey,
@@ -12,42 +13,41 @@ import {
   renderRootModule,
   secretKey,
 } from './fixtures/bucket-fixture.ts'
-import { collapseWhitespace, replaceInFile } from './fixtures/module-fixture.ts'
+import { collapseWhitespace, readState, replaceInFile } from './fixtures/module-fixture.ts'
 import { withTerraform } from './fixtures/with-terraform.ts'
 
 const isSkipped = missingGateway !== undefined && !mustRun
 if (isSkipped) process.stderr.write(`The tests of the bucket module on a real gateway are skipped: ${missingGateway}\n`)
 
-const withImport = renderRootModule(
-  `import {\n  to = module.bucket.minio_s3_bucket.backups\n  id = "${bucketName}"\n}\n`,
-)
+const address = 'module.bucket.minio_s3_bucket.backups'
+const importBlock = `import {\n  to = ${address}\n  id = "${bucketName}"\n}\n`
+const storageOutput = 'output "storage" {\n  value = module.bucket\n}\n'
 
-// Real Terraform and a real server; the provider is a double.
-withTerraform('the bucket', () => {
+withTerraform(`the bucket, with ${usesRealProviders ? 'the real provider' : 'a double of the provider'}`, () => {
   describe.skipIf(isSkipped)('on a real object gateway', () => {
-    let gateway: Gateway
+    let site: GatewaySite
     beforeAll(async () => {
-      gateway = await startGateway({ names: ['*.storage.test'] })
-      await gateway.addUser({ accessKey, secretKey })
+      site = await startGatewaySite({ accessKey, secretKey })
     })
-    afterAll(() => gateway?.stop())
+    afterAll(() => site?.stop())
+    const withBucket = (name: string) => ({
+      ...inputs,
+      object_storage_domain: site.domain,
+      object_storage_bucket: name,
+    })
 
     test('is private, has no object lock, cannot be destroyed, and can be imported with its objects after the state is lost', async () => {
-      const server = `fsn1.storage.test:${gateway.port}`
-      const variables = { ...inputs, object_storage_domain: `storage.test:${gateway.port}` }
-      const { signed, anonymous } = createS3Client(
-        { server, region: 'fsn1', user: accessKey, password: secretKey, tls: true },
-        gateway,
-      )
+      const { signed, anonymous } = site.client
+      const variables = withBucket(bucketName)
       const { root, apply, outputs, set, terraform } = await createBucketFixture({
-        rootModule: `${renderRootModule()}output "storage" {\n  value = module.bucket\n}\n`,
+        rootModule: renderRootModule() + storageOutput,
         variables,
-        connect: connection => createS3Store(connection, gateway),
+        site,
       })
 
       await apply()
       expect(await outputs()).toEqual({
-        storage: { endpoint: `https://${server}`, region: 'fsn1', bucket: bucketName },
+        storage: { endpoint: `https://fsn1.${site.domain}`, region: 'fsn1', bucket: bucketName },
       })
       expect((await signed('/')).text).toContain(`<Name>${bucketName}</Name>`)
       expect(await signed(`/${bucketName}?acl`)).toMatchObject({
@@ -74,7 +74,7 @@ withTerraform('the bucket', () => {
       const unknown = await terraform('apply', '-auto-approve', '-no-color')
       expect(unknown.code, unknown.output).toBe(1)
       expect(collapseWhitespace(unknown.output)).toContain('bucket already exists!')
-      writeFileSync(join(root, 'main.tf'), withImport)
+      writeFileSync(join(root, 'main.tf'), renderRootModule(importBlock))
       expect(collapseWhitespace(await apply())).toContain('1 imported, 0 added, 0 changed, 0 destroyed')
       expect((await terraform('plan', '-detailed-exitcode')).code).toBe(0)
       expect(await signed(`/${bucketName}/archive`)).toEqual({ status: 200, text: 'archive content' })
@@ -85,25 +85,28 @@ withTerraform('the bucket', () => {
       expect(collapseWhitespace(wrong.output)).toContain('The request signature we calculated does not match')
     })
 
-    test('is not destroyed while it has objects, even without prevent_destroy', async () => {
-      const variables = {
-        ...inputs,
-        object_storage_bucket: 'catalyst-other',
-        object_storage_domain: `storage.test:${gateway.port}`,
-      }
-      const { signed } = createS3Client(
-        {
-          server: `fsn1.storage.test:${gateway.port}`,
-          region: 'fsn1',
-          user: accessKey,
-          password: secretKey,
-          tls: true,
-        },
-        gateway,
+    test('whose creation failed half-way is tainted, and untaint keeps it', async () => {
+      const variables = withBucket('catalyst-half')
+      const { directory, terraform } = await createBucketFixture({ rootModule: renderRootModule(), variables, site })
+      site.rejectLookups(true)
+      const failed = await terraform('apply', '-auto-approve', '-no-color').finally(() => site.rejectLookups(false))
+      expect(failed.code, failed.output).toBe(1)
+      expect(collapseWhitespace(failed.output)).toContain(
+        'error checking bucket existence (catalyst-half): Access Denied.',
       )
+      expect(readState(directory)).toContain('"status": "tainted"')
+      const refused = await terraform('plan', '-no-color')
+      expect(refused.code, refused.output).toBe(1)
+      expect(collapseWhitespace(refused.output)).toContain('Instance cannot be destroyed')
+      expect((await terraform('untaint', address)).code).toBe(0)
+      expect((await terraform('plan', '-detailed-exitcode')).code).toBe(0)
+    })
+
+    test('is not destroyed while it has objects, even without prevent_destroy', async () => {
+      const { signed } = site.client
       const { apply, terraform } = await createBucketFixture({
-        variables,
-        connect: connection => createS3Store(connection, gateway),
+        variables: withBucket('catalyst-other'),
+        site,
         change: directory => {
           const file = join(directory, 'bucket.tf')
           replaceInFile(file, 'prevent_destroy = true', 'prevent_destroy = false')
@@ -113,7 +116,7 @@ withTerraform('the bucket', () => {
       await signed('/catalyst-other/archive', { method: 'PUT', body: 'x' })
       const full = await terraform('destroy', '-auto-approve', '-no-color')
       expect(full.code, full.output).toBe(1)
-      expect(collapseWhitespace(full.output)).toContain('is not empty')
+      expect(collapseWhitespace(full.output)).toContain('unable to remove bucket (catalyst-other)')
       await signed('/catalyst-other/archive', { method: 'DELETE' })
       const empty = await terraform('destroy', '-auto-approve', '-no-color')
       expect(empty.code, empty.output).toBe(0)

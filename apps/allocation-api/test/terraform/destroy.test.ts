@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { startNode } from '@pool/dev-server/process'
 import { ObjectStorage } from '@pool/infra-tests/memory-store'
+import type { minio } from '@pool/infra-tests/minio'
 import { until } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
 import { createTerraform, type TerraformOptions } from '../../src/deployments/terraform/terraform.ts'
@@ -13,6 +14,7 @@ import {
   inspect,
   isTerraformMissing,
   killProcesses,
+  plan,
   readFiles,
   type Site,
   secrets,
@@ -42,11 +44,11 @@ const createStorage = (): ObjectStorage => {
 }
 
 /** A site whose module has a bucket, in object storage in memory, and machines. */
-const createBucketSite = async (more = machines) => {
+const createBucketSite = async (more = machines, version?: Parameters<typeof minio>[1]) => {
   const site = createTestSite()
   site.write(renderBucketModule(site, more))
   const storage = createStorage()
-  const options = await withMinio(site.options, connection => storage.connect(connection))
+  const options = await withMinio(site.options, connection => storage.connect(connection), version)
   return { site, storage, options }
 }
 
@@ -318,6 +320,32 @@ describe.skipIf(isTerraformMissing)('the creation of the bucket', () => {
     const before = reports
     await startApply(options, { ...request, onBucketCreated, run: 2 }).result
     expect(reports).toBeGreaterThan(before)
+  })
+})
+
+describe.skipIf(isTerraformMissing)('an apply that failed after it had created the bucket', () => {
+  test('says the way out, has no plan, and is completed by the next apply, which destroys nothing', async () => {
+    const { storage, options } = await createBucketSite(machines, { removesPolicy: true })
+    storage.policyRemovalStatus = 200
+    expect(await startApply(options, request).result).toEqual({
+      kind: 'failed',
+      reason: expect.stringMatching(
+        /unable to remove bucket policy \(catalyst-acme-pool-test\): 200 OK.*Remove the cause, then apply again: the bucket is kept\.$/,
+      ),
+    })
+    storage.buckets.get(BUCKET)?.objects.add('archive')
+    expect(await inspect(options, request)).toMatchObject({ hasKeptBucket: true })
+    expect(await plan(options, false, request)).toEqual({
+      kind: 'failed',
+      reason: expect.stringContaining('Apply again: that keeps the bucket and completes it.'),
+    })
+
+    expect(await startDestroy(options, request).result).toEqual({ kind: 'destroyed' })
+    const again = startApply(options, request)
+    expect(await again.result).toEqual(applied)
+    expect(again.logged('Resources: 3 added, 0 changed, 0 destroyed.')).toBe(true)
+    expect(storage.buckets.get(BUCKET)?.objects).toEqual(new Set(['archive']))
+    expect(await plan(options, false, request)).toMatchObject({ kind: 'planned' })
   })
 })
 

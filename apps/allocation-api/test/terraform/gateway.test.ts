@@ -1,49 +1,61 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { createS3Client, createS3Store } from '@pool/infra-tests/s3-store'
-import { type Gateway, missingGateway, startGateway } from '@pool/test-ceph'
+import { type GatewaySite, startGatewaySite } from '@pool/infra-tests/gateway-site'
+import { usesRealProviders } from '@pool/infra-tests/real-providers'
+import { missingGateway } from '@pool/test-ceph'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { BUCKET, renderBucketModule, storageVariables, withMinio } from './support/bucket-site.ts'
+import { BUCKET, renderBucketModule, storageVariables, withGatewayProvider } from './support/bucket-site.ts'
 import { inspect, isTerraformMissing, plan, secrets, startApply, startDestroy, useSites } from './support/terraform.ts'
 
 const createTestSite = useSites()
 const isGatewayMissing = shouldSkip(missingGateway && `A destroy is not tested on a Ceph gateway: ${missingGateway}`)
 const accessKey = secrets.object_storage_access_key
 const secretKey = secrets.object_storage_secret_key
+const machine = 'resource "terraform_data" "machine" { input = module.bucket.bucket }\n'
+const provider = usesRealProviders ? 'the real provider' : 'a double of the provider'
 
-/** Real Terraform and a real object gateway; the provider between them is a double. */
-describe.skipIf(isTerraformMissing || isGatewayMissing)('the bucket of a deployment on a Ceph gateway', () => {
-  let gateway: Gateway
+/** Real Terraform and a real object gateway. */
+describe.skipIf(isTerraformMissing || isGatewayMissing)(`a deployment on a Ceph gateway, with ${provider}`, () => {
+  let gateway: GatewaySite
   beforeAll(async () => {
-    gateway = await startGateway({ names: ['*.storage.test'] })
-    await gateway.addUser({ accessKey, secretKey })
+    gateway = await startGatewaySite({ accessKey, secretKey })
   })
   afterAll(() => gateway?.stop())
 
-  test('outlives a destroy with its objects, and is used by a reinstallation, also after the state was lost', async () => {
+  const createDeployment = async (bucket: string) => {
     const site = createTestSite()
-    site.write(renderBucketModule(site, 'resource "terraform_data" "machine" { input = module.bucket.bucket }\n'))
-    const options = await withMinio(site.options, connection => createS3Store(connection, gateway))
-    const domain = `storage.test:${gateway.port}`
-    const request = { bucket: BUCKET, variables: { ...storageVariables, object_storage_domain: domain } }
-    const connection = { server: `fsn1.${domain}`, region: 'fsn1', user: accessKey, password: secretKey, tls: true }
-    const { signed } = createS3Client(connection, gateway)
+    site.write(renderBucketModule(site, machine))
+    const options = await withGatewayProvider(site.options, gateway)
+    const variables = { ...storageVariables, object_storage_bucket: bucket, object_storage_domain: gateway.domain }
+    return { options, request: { bucket, variables } }
+  }
+
+  test('keeps its bucket with its objects after a destroy, and a reinstallation uses it, also after the state was lost', async () => {
+    const { options, request } = await createDeployment(BUCKET)
+    const { signed } = gateway.client
     const readArchive = () => signed(`/${BUCKET}/archive`)
 
     expect(await plan(options, false, request)).toMatchObject({ kind: 'planned' })
     expect((await signed('/')).text).not.toContain(BUCKET)
     expect(await startApply(options, request).result).toMatchObject({ kind: 'applied' })
-    await signed(`/${BUCKET}/archive`, { method: 'PUT', body: 'content' })
+    const again = startApply(options, request)
+    expect(await again.result).toMatchObject({ kind: 'applied' })
+    expect(again.logged('Resources: 0 added, 0 changed, 0 destroyed.')).toBe(true)
 
-    const destroy = startDestroy(options, request)
-    expect(await destroy.result).toEqual({ kind: 'destroyed' })
-    expect(destroy.logged('Destroy complete! Resources: 1 destroyed.')).toBe(true)
-    const kept = { kind: 'inspected', isEmpty: true, hasKeptBucket: true, resources: [] }
-    expect(await inspect(options, request)).toEqual(kept)
-    expect(await readArchive()).toEqual({ status: 200, text: 'content' })
-
-    expect(await startApply(options, { ...request, mayImportBucket: true }).result).toMatchObject({ kind: 'applied' })
+    // First without, then with an object in the bucket.
+    for (const isEmpty of [true, false]) {
+      if (!isEmpty) await signed(`/${BUCKET}/archive`, { method: 'PUT', body: 'content' })
+      const destroy = startDestroy(options, request)
+      expect(await destroy.result).toEqual({ kind: 'destroyed' })
+      expect(destroy.logged('Destroy complete! Resources: 1 destroyed.')).toBe(true)
+      const kept = { kind: 'inspected', isEmpty: true, hasKeptBucket: true, resources: [] }
+      expect(await inspect(options, request)).toEqual(kept)
+      expect(await signed(`/${BUCKET}`)).toMatchObject({ status: 200 })
+      const reinstalled = startApply(options, { ...request, mayImportBucket: true })
+      expect(await reinstalled.result).toMatchObject({ kind: 'applied' })
+      expect(reinstalled.logged('Resources: 1 added, 0 changed, 0 destroyed.')).toBe(true)
+    }
     expect(await readArchive()).toEqual({ status: 200, text: 'content' })
     expect(await startDestroy(options, request).result).toEqual({ kind: 'destroyed' })
 
@@ -53,5 +65,26 @@ describe.skipIf(isTerraformMissing || isGatewayMissing)('the bucket of a deploym
     expect(reinstalled.logged(`Importing the existing bucket ${BUCKET}.`)).toBe(true)
     expect(await inspect(options, request)).toMatchObject({ isEmpty: false, hasKeptBucket: true })
     expect(await readArchive()).toEqual({ status: 200, text: 'content' })
+  })
+
+  test('that failed after it had created the bucket succeeds when it is applied again, with the same bucket', async () => {
+    const bucket = 'catalyst-half'
+    const { options, request } = await createDeployment(bucket)
+    const { signed } = gateway.client
+    gateway.rejectLookups(true)
+    const failed = await startApply(options, request).result.finally(() => gateway.rejectLookups(false))
+    expect(failed).toEqual({
+      kind: 'failed',
+      reason: expect.stringMatching(
+        /error checking bucket existence \(catalyst-half\): Access Denied\..* The bucket catalyst-half was created before the failure\. Remove the cause, then apply again: the bucket is kept\.$/,
+      ),
+    })
+    await signed(`/${bucket}/archive`, { method: 'PUT', body: 'content' })
+
+    const again = startApply(options, request)
+    expect(await again.result).toMatchObject({ kind: 'applied' })
+    expect(again.logged(`Keeping the bucket ${bucket}, although the run that created it failed.`)).toBe(true)
+    expect(again.logged('Resources: 1 added, 0 changed, 0 destroyed.')).toBe(true)
+    expect(await signed(`/${bucket}/archive`)).toEqual({ status: 200, text: 'content' })
   })
 })

@@ -41,6 +41,28 @@ export const establishState = async (session: TerraformSession, request: Provisi
   return state
 }
 
+/**
+ * Removes the taint of the bucket, which an apply left that failed after it had created the bucket: the next one keeps the
+ * bucket and completes it. Returns the state and whether it was changed.
+ */
+export const untaintBucket = async (
+  session: TerraformSession,
+  request: ProvisioningRequest,
+  state: State,
+): Promise<{ state: State; isUntainted: boolean }> => {
+  const { taintedBuckets } = sortState(state.resources, request.bucket)
+  if (taintedBuckets.length === 0) return { state, isUntainted: false }
+  for (const address of taintedBuckets) {
+    await session.capture(['untaint', '-no-color', '-lock-timeout=60s', address])
+  }
+  const after = await readState(session, request)
+  await report(after, request)
+  return { state: after, isUntainted: true }
+}
+
+const hasTaintedBucket = (state: State, bucket: string | null): boolean =>
+  sortState(state.resources, bucket).taintedBuckets.length > 0
+
 /** Runs an apply or a destroy of the state `before`, and reports what it has become, also after a failure. */
 export const changeState = async (
   session: TerraformSession,
@@ -50,17 +72,29 @@ export const changeState = async (
   before: State,
 ): Promise<Readonly<Record<string, unknown>>> => {
   const { bucket, onLock, onBucketCreated } = request
-  try {
-    return await session.execute(phase, args, {
-      ...(onLock && { onLock }),
-      onCreated: ({ type, id }) => {
-        if (isBucketResource(type, { id }, bucket)) void onBucketCreated?.().catch(() => {})
-      },
-    })
-  } finally {
+  const reportAfter = async (): Promise<State | null> => {
     const text = await session.pullStateAtEnd()
     const after = text === null ? null : parseState(text)
     // A state that someone replaced in the meantime is for the next run to reject.
-    if (after && findStateMismatch(after.version, before.version) === null) await report(after, request)
+    if (after === null || findStateMismatch(after.version, before.version) !== null) return null
+    await report(after, request)
+    return after
+  }
+  const execution = session.execute(phase, args, {
+    ...(onLock && { onLock }),
+    onCreated: ({ type, id }) => {
+      if (isBucketResource(type, { id }, bucket)) void onBucketCreated?.().catch(() => {})
+    },
+  })
+  try {
+    const outputs = await execution
+    await reportAfter()
+    return outputs
+  } catch (error) {
+    const after = await reportAfter()
+    if (!(error instanceof CommandFailedError) || after === null || !hasTaintedBucket(after, bucket)) throw error
+    throw new CommandFailedError(
+      `${error.message} The bucket ${bucket} was created before the failure. Remove the cause, then apply again: the bucket is kept.`,
+    )
   }
 }

@@ -24,7 +24,7 @@ import { readModuleVersion } from './module-version.ts'
 import { Prerequisites } from './prerequisites.ts'
 import { checkProcessGroup } from './process-identity.ts'
 import { CommandFailedError, StoppedError, TerraformSession } from './session.ts'
-import { changeState, establishState, readState } from './state-access.ts'
+import { changeState, establishState, readState, untaintBucket } from './state-access.ts'
 import {
   archiveState,
   type BucketImport,
@@ -181,7 +181,12 @@ class TerraformProvisioner implements Provisioner {
     return this.#operate(operation, async ({ session, mask }) => {
       await this.#rejectUnsavedState(request)
       await session.execute('init', INIT)
-      const state = await establishState(session, request)
+      const established = await establishState(session, request)
+      const { state, isUntainted } = await untaintBucket(session, request, established)
+      if (isUntainted) {
+        const message = `Keeping the bucket ${request.bucket}, although the run that created it failed.`
+        log({ phase: 'apply', level: 'info', message })
+      }
       if (await this.#importBucket(session, request, state)) {
         log({ phase: 'apply', level: 'info', message: `Importing the existing bucket ${request.bucket}.` })
       }
@@ -210,7 +215,14 @@ class TerraformProvisioner implements Provisioner {
     return this.#operate(operation, async ({ session, mask }) => {
       await session.execute('init', INIT)
       const state = await readState(session, request)
-      const targets = request.destroy ? toDestroyTargets(sortState(state.resources, request.bucket)) : []
+      const contents = sortState(state.resources, request.bucket)
+      // Terraform would plan to replace the bucket, which an apply does not do.
+      if (!request.destroy && contents.taintedBuckets.length > 0) {
+        throw new CommandFailedError(
+          `There is no plan, because the run that created the bucket ${request.bucket} failed. Apply again: that keeps the bucket and completes it.`,
+        )
+      }
+      const targets = request.destroy ? toDestroyTargets(contents) : []
       if (targets === null) {
         return { kind: 'planned', text: 'No changes. Nothing is left to destroy.\n', json: toPublicPlan({}, mask) }
       }

@@ -1,5 +1,6 @@
 import { relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import type { GatewaySite } from '@pool/infra-tests/gateway-site'
 import { minio } from '@pool/infra-tests/minio'
 import { startProvider } from '@pool/infra-tests/provider'
 import { onTestFinished } from 'vitest'
@@ -36,10 +37,16 @@ ${more}`
 /** Options with which Terraform uses a provider in this process, until the test ends. */
 export const withMinio = async (
   options: TerraformOptions,
-  connect: Parameters<typeof minio>[0],
+  ...[connect, version]: Parameters<typeof minio>
 ): Promise<TerraformOptions> => {
-  const { reattach, stop } = await startProvider(minio(connect))
+  const { reattach, stop } = await startProvider(minio(connect, version))
   onTestFinished(stop)
   const env = { ...options.env, TF_REATTACH_PROVIDERS: reattach }
   return { ...options, env, passthrough: [...options.passthrough, 'TF_REATTACH_PROVIDERS'] }
 }
+
+/** Options with which Terraform uses the provider of the site: a double, or with REAL_PROVIDERS=1 the real one. */
+export const withGatewayProvider = async (options: TerraformOptions, site: GatewaySite): Promise<TerraformOptions> =>
+  site.realEnvironment
+    ? { ...options, env: { ...options.env, ...site.realEnvironment } }
+    : withMinio(options, connection => site.connect(connection))

@@ -27,6 +27,7 @@ describe('the contents of a state', () => {
     const data = { mode: 'data', type: 'external', name: 'd', instances: [{ attributes: {} }] }
     expect(sort([machine, data])).toEqual({
       hasKeptBucket: false,
+      taintedBuckets: [],
       others: [
         'module.deployment.module.m["x"].terraform_data.machine[0]',
         'module.deployment.module.m["x"].terraform_data.machine["a\\"$$' + '{b}"]',
@@ -41,7 +42,22 @@ describe('the contents of a state', () => {
     ['linode_object_storage_bucket', { label: BUCKET }],
     ['any_bucket_v2', { id: BUCKET }],
   ])('include the kept bucket: %s', (type, attributes) => {
-    expect(sort([toBucket(type, attributes)])).toEqual({ hasKeptBucket: true, others: [], requiredByBucket: [] })
+    expect(sort([toBucket(type, attributes)])).toEqual({
+      hasKeptBucket: true,
+      taintedBuckets: [],
+      others: [],
+      requiredByBucket: [],
+    })
+  })
+
+  test('say whether the kept bucket is tainted', () => {
+    const bucket = toBucket('minio_s3_bucket', { bucket: BUCKET })
+    const tainted = { ...bucket, instances: bucket.instances.map(instance => ({ ...instance, status: 'tainted' })) }
+    expect(sort([tainted])).toMatchObject({
+      hasKeptBucket: true,
+      taintedBuckets: ['module.deployment.minio_s3_bucket.kept'],
+    })
+    expect(sort([{ ...tainted, type: 'terraform_data' }])).toMatchObject({ taintedBuckets: [] })
   })
 
   test.each([
@@ -63,6 +79,7 @@ describe('the contents of a state', () => {
     const after = toNamed('c', ['module.deployment.minio_s3_bucket.kept'])
     expect(sort([toNamed('a', ['terraform_data.b']), toNamed('b', ['terraform_data.a']), after, bucket])).toEqual({
       hasKeptBucket: true,
+      taintedBuckets: [],
       others: ['terraform_data.a', 'terraform_data.b', 'terraform_data.c'],
       requiredByBucket: ['terraform_data.a', 'terraform_data.b'],
     })

@@ -9,6 +9,8 @@ export interface StateResource {
   readonly configAddress: string
   readonly type: string
   readonly attributes: JsonObject
+  /** Its creation failed after it existed, so a plan replaces it. */
+  readonly isTainted: boolean
   /** `configAddress` of the resources that its configuration refers to. */
   readonly dependencies: readonly string[]
 }
@@ -70,6 +72,7 @@ export const parseState = (text: string): State => {
         configAddress: stripKeys(base),
         type: String(type),
         attributes: isJsonObject(instance.attributes) ? instance.attributes : {},
+        isTainted: instance.status === 'tainted',
         dependencies: toTexts(instance.dependencies),
       }))
     })
@@ -86,6 +89,8 @@ export const isBucketResource = (type: string, attributes: JsonObject, bucket: s
 export interface StateContents {
   /** Whether a resource is the bucket of the deployment. */
   readonly hasKeptBucket: boolean
+  /** Addresses of the bucket if it is tainted. A replacement would delete it. */
+  readonly taintedBuckets: readonly string[]
   /** Addresses of all resources but the bucket, without duplicates. */
   readonly others: readonly string[]
   /** Those of `others` that cannot be destroyed without the bucket, because it depends on them. */
@@ -115,6 +120,7 @@ export const sortState = (resources: readonly StateResource[], bucket: string | 
   const toAddresses = (list: readonly StateResource[]) => [...new Set(list.map(({ address }) => address))]
   return {
     hasKeptBucket: kept.size > 0,
+    taintedBuckets: toAddresses(buckets.filter(({ isTainted }) => isTainted)),
     others: toAddresses(others),
     requiredByBucket: toAddresses(others.filter(({ configAddress }) => required.has(configAddress))),
   }
