@@ -7,11 +7,14 @@ type TopicListener = (topics: readonly ChangeTopic[]) => void
 type StateListener = (state: ConnectionState) => void
 
 const RECONNECT_MS = 3_000
+/** The service ends each stream after some minutes. A browser that reconnects within this time has lost nothing. */
+const LOST_MS = 6_000
 
 const topicListeners = new Set<TopicListener>()
 const stateListeners = new Set<StateListener>()
 let source: EventSource | null = null
 let timer: ReturnType<typeof setTimeout> | undefined
+let lostTimer: ReturnType<typeof setTimeout> | undefined
 let state: ConnectionState = 'connecting'
 
 const setState = (next: ConnectionState): void => {
@@ -22,13 +25,17 @@ const setState = (next: ConnectionState): void => {
 
 const connect = (): void => {
   source = new EventSource('/api/v1/changes')
-  source.onopen = () => setState('connected')
+  source.onopen = () => {
+    clearTimeout(lostTimer)
+    lostTimer = undefined
+    setState('connected')
+  }
   source.onmessage = ({ data }: MessageEvent<string>) => {
     const parsed = changeEvent.safeParse(parseJson(data))
     if (parsed.success) for (const listener of topicListeners) listener(parsed.data.topics)
   }
   source.onerror = () => {
-    setState('lost')
+    lostTimer ??= setTimeout(() => setState('lost'), LOST_MS)
     // After an error response, an EventSource does not reconnect.
     if (source?.readyState === EventSource.CLOSED) timer = setTimeout(connect, RECONNECT_MS)
   }
@@ -49,6 +56,8 @@ export const startChanges = (): void => {
 
 export const stopChanges = (): void => {
   clearTimeout(timer)
+  clearTimeout(lostTimer)
+  lostTimer = undefined
   source?.close()
   source = null
   setState('connecting')

@@ -1,4 +1,5 @@
 import { ClientError, DeadlineError, NoResponseError, ProblemError, UnexpectedResponseError } from '@pool/client'
+import { toFieldText } from '../domain/field-text.ts'
 
 /** An error for people: what is wrong, and what to do. */
 export interface ErrorText {
@@ -14,6 +15,7 @@ const retryAdvice = (seconds: number | undefined): string =>
 const adviceByCode: Readonly<Record<string, string>> = {
   'dns-unavailable':
     'The DNS provider did not respond, or another replica is writing the zone. The service retries automatically; see the zone for the reason.',
+  'not-found': 'It may have been deleted: go back to the list.',
   'database-unavailable':
     'The database does not respond. The runbook is docs/runbooks/allocation-api-database-unavailable.md.',
   'database-read-only': 'The database accepts no writes: it may be a standby. Nothing was changed.',
@@ -30,7 +32,7 @@ const adviceByCode: Readonly<Record<string, string>> = {
 
 const describeProblem = (error: ProblemError): ErrorText => {
   const { detail, code, status, retryAfter, requestId } = error
-  const title = detail ?? `The service rejected the request: ${status} ${code}.`
+  const title = detail !== undefined ? toFieldText(detail) : `The service rejected the request: ${status} ${code}.`
   const waits = retryAfter !== undefined ? retryAdvice(retryAfter) : ''
   return { title, advice: [adviceByCode[code] ?? '', waits].filter(text => text !== '').join(' '), requestId }
 }

@@ -1,3 +1,4 @@
+import { ProblemError } from '@pool/client'
 import type { ChangeTopic } from '@pool/contract'
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { onChange } from './changes.ts'
@@ -8,6 +9,8 @@ export interface Resource<Data> {
   /** Why the last read failed. */
   readonly error: unknown
   readonly isLoading: boolean
+  /** Whether the data of this key is not there yet: there is none, or that of the former key is shown. */
+  readonly isStale: boolean
   readonly reload: () => void
 }
 
@@ -26,9 +29,15 @@ export interface ResourceOptions {
 const SETTLE_MS = 300
 const RETRY_MS = 5_000
 
+/** Whether the same read can succeed later: a request that the service rejects stays wrong. */
+const canRecover = (error: unknown): boolean =>
+  !(error instanceof ProblemError) || error.status >= 500 || error.status === 429
+
 interface State<Data> {
   readonly key: string
   readonly data: Data | undefined
+  /** The key that `data` was read for. */
+  readonly dataKey: string | undefined
   readonly error: unknown
   readonly isLoading: boolean
 }
@@ -38,7 +47,13 @@ export const useResource = <Data>(
   load: (signal: AbortSignal) => Promise<Data>,
   { key, topics = [], keepsPrevious = false, isEnabled = true }: ResourceOptions,
 ): Resource<Data> => {
-  const [state, setState] = useState<State<Data>>({ key, data: undefined, error: undefined, isLoading: true })
+  const [state, setState] = useState<State<Data>>({
+    key,
+    data: undefined,
+    dataKey: undefined,
+    error: undefined,
+    isLoading: true,
+  })
   const [attempt, setAttempt] = useState(0)
   const latest = useRef(load)
   latest.current = load
@@ -50,6 +65,7 @@ export const useResource = <Data>(
     const controller = new AbortController()
     let retry: ReturnType<typeof setTimeout> | undefined
     setState(old => ({
+      ...old,
       key,
       data: old.key === key || keepsPrevious ? old.data : undefined,
       error: old.key === key ? old.error : undefined,
@@ -57,12 +73,12 @@ export const useResource = <Data>(
     }))
     latest.current(controller.signal).then(
       data => {
-        if (!controller.signal.aborted) setState({ key, data, error: undefined, isLoading: false })
+        if (!controller.signal.aborted) setState({ key, data, dataKey: key, error: undefined, isLoading: false })
       },
       error => {
         if (controller.signal.aborted) return
         setState(old => ({ ...old, error, isLoading: false }))
-        retry = setTimeout(reload, RETRY_MS)
+        if (canRecover(error)) retry = setTimeout(reload, RETRY_MS)
       },
     )
     return () => {
@@ -93,6 +109,7 @@ export const useResource = <Data>(
     data: isCurrent ? state.data : undefined,
     error: state.key === key ? state.error : undefined,
     isLoading: state.isLoading || state.key !== key,
+    isStale: state.dataKey !== key,
     reload,
   }
 }

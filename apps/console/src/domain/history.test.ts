@@ -1,6 +1,6 @@
 import type { LeaseTransition } from '@pool/contract'
 import { expect, test } from 'vitest'
-import { describeTransition, toEventTone } from './history.ts'
+import { describeActor, describeTransition, toEventTone } from './history.ts'
 
 const transition = (fields: Partial<LeaseTransition>): LeaseTransition => ({
   generation: 1,
@@ -20,6 +20,11 @@ test.each<[Partial<LeaseTransition>, string]>([
   [{ event: 'released', by: 'operator', from: 'a', to: '' }, 'operator released the lease of a'],
   [{ event: 'clock-set-back', to: '' }, 'The clock of the witness was set back; no holder has the whole TTL again'],
 ])('the transition %j', (fields, text) => expect(describeTransition(transition(fields))).toBe(text))
+
+test('an entry has an actor', () => {
+  expect(describeActor({ actor: 'operator', address: '192.0.2.1' })).toBe('by an operator from 192.0.2.1')
+  expect(describeActor({ actor: 'convergence' })).toBe('by the service')
+})
 
 test('a failure is marked in the timeline', () => {
   expect(toEventTone('failing')).toBe('bad')

@@ -17,6 +17,21 @@ const eventTexts: Readonly<Record<HistoryEntry['event'], string>> = {
   repaired: 'Records repaired',
 }
 
+const actorTexts: Readonly<Record<HistoryEntry['actor'] | DeploymentHistoryEntry['actor'], string>> = {
+  operator: 'an operator',
+  'in-cluster': 'a client in the cluster',
+  sweeper: 'the service',
+  convergence: 'the service',
+  deployment: 'the deployment',
+}
+
+/** Who caused an entry, and from where. */
+export const describeActor = ({
+  actor,
+  address,
+}: Pick<HistoryEntry | DeploymentHistoryEntry, 'actor' | 'address'>): string =>
+  `by ${actorTexts[actor]}${address ? ` from ${address}` : ''}`
+
 /** What happened to a name. */
 export const describeEvent = ({ event, renewalCount }: HistoryEntry): string =>
   renewalCount === undefined ? eventTexts[event] : `${eventTexts[event]}, after ${renewalCount} renewals`

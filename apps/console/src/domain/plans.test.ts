@@ -27,8 +27,16 @@ test.each<[string, Partial<NamePlan>, readonly string[]]>([
     },
     [
       'acme.pool.test is released. Only its former client can reserve it for 1 h.',
-      'In DNS, 2 record sets are deleted.',
-      '1 record set of other writers at or below the name is deleted too.',
+      'In DNS, 2 record sets are deleted and 1 record set of other writers at or below the name is deleted.',
+      'Clients that resolve the name get no address after the TTL.',
+    ],
+  ],
+  [
+    'a release of a name that has only a record of another writer',
+    { changes: [{ ...change('delete'), name: record.name, type: 'TXT' }], deletedRecords: [record] },
+    [
+      'acme.pool.test is released. Any client can reserve it immediately.',
+      'In DNS, 1 record set of other writers at or below the name is deleted.',
       'Clients that resolve the name get no address after the TTL.',
     ],
   ],

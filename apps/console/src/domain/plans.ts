@@ -1,9 +1,7 @@
 import type { Deployment, NamePlan } from '@pool/contract'
+import { formatCount, pickVerb } from './count.ts'
 import { formatDuration } from './time.ts'
 import { toVisibleText } from './visible-text.ts'
-
-const count = (number: number, unit: string): string =>
-  `${number.toLocaleString('en')} ${unit}${number === 1 ? '' : 's'}`
 
 const stateSentence = ({ action, to, coolOffSeconds }: NamePlan, fqdn: string): string => {
   if (action === 'update') return `${fqdn} stays active and gets the new address.`
@@ -17,23 +15,33 @@ const stateSentence = ({ action, to, coolOffSeconds }: NamePlan, fqdn: string): 
     : `${fqdn} is released. Any client can reserve it immediately.`
 }
 
+/** The changes of a plan without the deletions of other writers' records. */
+export const findOwnChanges = ({
+  changes,
+  deletedRecords,
+}: Pick<NamePlan, 'changes' | 'deletedRecords'>): NamePlan['changes'] => {
+  const foreign = new Set(deletedRecords.map(({ name, type }) => `${name} ${type}`))
+  return changes.filter(({ action, name, type }) => action !== 'delete' || !foreign.has(`${name} ${type}`))
+}
+
 /** What an action does to a name, in sentences. */
 export const describeNamePlan = (plan: NamePlan): readonly string[] => {
-  const { subdomain, poolDomain, action, changes, deletedRecords, unavailable, conflict } = plan
-  const upserts = changes.filter(change => change.action === 'upsert').length
-  const deletes = changes.length - upserts
+  const { subdomain, poolDomain, action, deletedRecords, unavailable, conflict } = plan
+  const own = findOwnChanges(plan)
+  const upserts = own.filter(change => change.action === 'upsert').length
+  const deletes = own.length - upserts
   const writes = [
-    ...(upserts > 0 ? [`${count(upserts, 'record set')} ${upserts === 1 ? 'is' : 'are'} written`] : []),
-    ...(deletes > 0 ? [`${count(deletes, 'record set')} ${deletes === 1 ? 'is' : 'are'} deleted`] : []),
+    ...(upserts > 0 ? [`${formatCount(upserts, 'record set')} ${pickVerb(upserts, 'is', 'are')} written`] : []),
+    ...(deletes > 0 ? [`${formatCount(deletes, 'record set')} ${pickVerb(deletes, 'is', 'are')} deleted`] : []),
+    ...(deletedRecords.length > 0
+      ? [
+          `${formatCount(deletedRecords.length, 'record set')} of other writers at or below the name ${pickVerb(deletedRecords.length, 'is', 'are')} deleted`,
+        ]
+      : []),
   ]
   return [
     stateSentence(plan, `${subdomain}.${poolDomain}`),
     ...(writes.length > 0 ? [`In DNS, ${writes.join(' and ')}.`] : ['DNS does not change.']),
-    ...(deletedRecords.length > 0
-      ? [
-          `${count(deletedRecords.length, 'record set')} of other writers at or below the name ${deletedRecords.length === 1 ? 'is' : 'are'} deleted too.`,
-        ]
-      : []),
     ...(action === 'release' ? ['Clients that resolve the name get no address after the TTL.'] : []),
     ...(unavailable === undefined
       ? []

@@ -47,8 +47,18 @@ test('the rows of a plan', () =>
     ]),
   ).toEqual([
     { sign: '+', kind: 'added', name: 'acme.pool.test', type: 'A', text: '1.2.3.4, 1.2.3.5, TTL 60 s' },
-    { sign: '−', kind: 'removed', name: 'old.pool.test', type: 'A', text: 'deleted' },
+    { sign: '−', kind: 'removed', name: 'old.pool.test', type: 'A', text: '' },
   ]))
+
+test('the rows of a plan have the values that the zone loses', () => {
+  const upsert: PlannedChange = { ...deletion('x', 'A'), action: 'upsert', ttl: 300, values: ['203.0.113.20'] }
+  const text = '203.0.113.20, TTL 300 s'
+  const before = '203.0.113.10, TTL 300 s'
+  expect(toPlanRows([upsert, deletion('old.x', 'A')], [a('x'), a('old.x')])).toEqual([
+    { sign: '~', kind: 'changed', name: 'x', type: 'A', text, before },
+    { sign: '−', kind: 'removed', name: 'old.x', type: 'A', text: before },
+  ])
+})
 
 test('the rows of a resume say which side wins', () =>
   expect(

@@ -62,21 +62,28 @@ export interface PlanRow {
   readonly kind: 'added' | 'removed' | 'changed'
   readonly name: string
   readonly type: string
+  /** The value that is written or deleted; empty if it is not known. */
   readonly text: string
+  /** With `changed`: the value that is replaced, if it is known. */
+  readonly before?: string
 }
 
-export const toPlanRows = (changes: readonly PlannedChange[]): readonly PlanRow[] =>
-  changes.map(({ action, name, type, ttl, values = [] }) =>
-    action === 'delete'
-      ? { sign: '−', kind: 'removed', name, type, text: 'deleted' }
-      : {
-          sign: '+',
-          kind: 'added',
-          name,
-          type,
-          text: `${values.join(', ')}${ttl === undefined ? '' : `, TTL ${ttl} s`}`,
-        },
-  )
+const formatValue = ({ ttl, data }: Pick<RecordSet, 'ttl' | 'data'>): string =>
+  `${data.join(', ')}${ttl === undefined ? '' : `, TTL ${ttl} s`}`
+
+/** The rows of changes to a zone. `found`: record sets of the zone, to show what is replaced or deleted. */
+export const toPlanRows = (changes: readonly PlannedChange[], found: readonly RecordSet[] = []): readonly PlanRow[] => {
+  const foundByKey = new Map(found.map(record => [toKey(record), formatValue(record)]))
+  return changes.map((change): PlanRow => {
+    const { action, name, type, ttl, values = [] } = change
+    const before = foundByKey.get(toKey(change))
+    if (action === 'delete') return { sign: '−', kind: 'removed', name, type, text: before ?? '' }
+    const text = formatValue({ ttl, data: values })
+    return before === undefined
+      ? { sign: '+', kind: 'added', name, type, text }
+      : { sign: '~', kind: 'changed', name, type, text, before }
+  })
+}
 
 const actionTexts: Readonly<Record<ZoneDifference['action'], string>> = {
   publish: 'the zone gets the address of the database',

@@ -5,12 +5,17 @@ const MAX_SILENCE_MS = 60_000
 
 type Replica = Pick<Overview['replicas'][number], 'lastSeenAt' | 'isReady' | 'circuitOpen'>
 
+/** Whether a replica has stored no sample for so long that its process must have ended. */
+export const hasEnded = ({ lastSeenAt }: Pick<Replica, 'lastSeenAt'>, now: number): boolean =>
+  now - Date.parse(lastSeenAt) > MAX_SILENCE_MS
+
 /** The state of a replica by its last sample. */
 export const describeReplica = (
-  { lastSeenAt, isReady, circuitOpen }: Replica,
+  replica: Replica,
   now: number,
 ): { readonly tone: 'ok' | 'warn' | 'bad' | 'idle'; readonly text: string } => {
-  if (now - Date.parse(lastSeenAt) > MAX_SILENCE_MS) return { tone: 'idle', text: 'has ended' }
+  if (hasEnded(replica, now)) return { tone: 'idle', text: 'has ended' }
+  const { isReady, circuitOpen } = replica
   if (circuitOpen) return { tone: 'bad', text: 'DNS calls suspended' }
   return isReady ? { tone: 'ok', text: 'ready' } : { tone: 'warn', text: 'not ready' }
 }

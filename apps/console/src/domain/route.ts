@@ -118,7 +118,10 @@ export const toAddress = (route: Route): string => {
   }
 }
 
-/** The title of the window. */
+/** The title of the window of a page. */
+export const formatTitle = (page: string): string => `${page} · Operator console`
+
+/** The title of the window, as far as the address determines it. */
 export const toTitle = (route: Route): string => {
   const titles: Readonly<Record<Route['page'], string>> = {
     overview: 'Overview',
@@ -134,5 +137,5 @@ export const toTitle = (route: Route): string => {
     lease: route.page === 'lease' ? route.slot : '',
     'not-found': 'Page not found',
   }
-  return `${titles[route.page]} · Operator console`
+  return formatTitle(titles[route.page])
 }

@@ -2,6 +2,8 @@ export interface PlotSeries {
   readonly label: string
   /** One value for each time; null: unknown. */
   readonly values: readonly (number | null)[]
+  /** It counts faults. */
+  readonly isFault?: boolean
 }
 
 /** The last known value, or undefined. */

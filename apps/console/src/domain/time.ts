@@ -1,9 +1,9 @@
+import { formatCount } from './count.ts'
+
 const SECOND_MS = 1_000
 const MINUTE_MS = 60 * SECOND_MS
 const HOUR_MS = 60 * MINUTE_MS
 const DAY_MS = 24 * HOUR_MS
-
-const plural = (count: number, unit: string): string => `${count} ${unit}${count === 1 ? '' : 's'}`
 
 /** A duration in its two largest units: `3 min 5 s`. Negative durations are 0. */
 export const formatDuration = (ms: number): string => {
@@ -34,7 +34,7 @@ export const formatRelative = (at: number, now: number): string => {
   ] as const
   const size = sizes.find(([ms]) => distance >= ms)
   if (size === undefined) return 'now'
-  const text = plural(Math.floor(distance / size[0]), size[1])
+  const text = formatCount(Math.floor(distance / size[0]), size[1])
   return at > now ? `in ${text}` : `${text} ago`
 }
 

@@ -9,6 +9,7 @@ import {
   toCanonicalFqdn,
 } from '@pool/contract'
 import * as z from 'zod'
+import { toFieldText } from './field-text.ts'
 
 export const steps = ['domain', 'organisation', 'storage', 'ssh', 'summary'] as const
 export type Step = (typeof steps)[number]
@@ -70,8 +71,10 @@ export const toBucketName = (form: WizardForm, { bucketPrefix }: ServiceSettings
 export type WizardField = keyof WizardForm | 'objectStorageAccessKey' | 'objectStorageSecretKey' | 'form'
 export type FieldErrors = Readonly<Partial<Record<WizardField, string>>>
 
-const findError = (schema: z.ZodType, value: unknown): string | undefined =>
-  schema.safeParse(value).error?.issues[0]?.message
+const findError = (schema: z.ZodType, value: unknown): string | undefined => {
+  const message = schema.safeParse(value).error?.issues[0]?.message
+  return message === undefined ? undefined : toFieldText(message)
+}
 
 const findDomainErrors = (form: WizardForm): FieldErrors => {
   if (form.mode === 'byo') {
@@ -168,7 +171,7 @@ export const toFieldErrors = ({ code, detail = code, faults = [] }: CreateProble
   const errors: Partial<Record<WizardField, string>> = {}
   for (const fault of faults) {
     const field = requestFields[fault.field] ?? 'form'
-    errors[field === 'fqdn' ? domainField : field] ??= fault.detail
+    errors[field === 'fqdn' ? domainField : field] ??= toFieldText(fault.detail)
   }
   return Object.keys(errors).length === 0 ? { form: detail } : errors
 }

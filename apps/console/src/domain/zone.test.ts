@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { describeStop, describeTrust, describeZone } from './zone.ts'
+import { describeFailing, describeStop, describeTrust, describeZone } from './zone.ts'
 
 type Zone = Parameters<typeof describeZone>[0]
 const healthy: Zone = { failing: [], pendingNames: 0, status: 'managed' }
@@ -12,6 +12,15 @@ test.each<[Zone, string, string]>([
   [{ ...healthy, pendingNames: 3, failing }, 'bad', 'failing'],
   [{ ...healthy, failing, stopped: 'imported' }, 'bad', 'stopped'],
 ])('the health of %j', (zone, tone, text) => expect(describeZone(zone)).toEqual({ tone, text }))
+
+test('failing names have a reason', () => {
+  expect(describeFailing({ failing: [] })).toBe('0')
+  const failing = [
+    { cause: 'foreign-record', names: 1_200 },
+    { cause: 'new-cause', names: 1 },
+  ]
+  expect(describeFailing({ failing })).toBe('1,200 (a record of another writer is in the way), 1 (new-cause)')
+})
 
 test('a resume says which side loses', () => {
   expect(describeTrust('database').join(' ')).toContain('Orphans')

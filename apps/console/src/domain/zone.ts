@@ -16,6 +16,22 @@ export const describeZone = (zone: Pick<ZoneStatus, 'stopped' | 'failing' | 'pen
   return zone.status === 'former' ? { tone: 'idle', text: 'not written' } : { tone: 'ok', text: 'in sync' }
 }
 
+const causeTexts: Readonly<Record<string, string>> = {
+  provider: 'the provider does not respond',
+  zone: 'the zone cannot be written',
+  rejected: 'the provider rejects the records',
+  'foreign-record': 'a record of another writer is in the way',
+  'database-older': 'the zone is stopped',
+  'other-installation': 'the zone is stopped',
+  imported: 'the zone is stopped',
+}
+
+/** How many names fail, and why: `2 (the zone is stopped)`. A cause that this version does not know is shown as it is. */
+export const describeFailing = ({ failing }: Pick<ZoneStatus, 'failing'>): string =>
+  failing.length === 0
+    ? '0'
+    : failing.map(({ cause, names }) => `${names.toLocaleString('en')} (${causeTexts[cause] ?? cause})`).join(', ')
+
 const stopTexts: Readonly<Record<NonNullable<ZoneStatus['stopped']>, string>> = {
   'database-older': 'The database is older than the last write to the zone: it may be an older backup.',
   'other-installation': 'Another database wrote the zone last: two installations may manage it.',

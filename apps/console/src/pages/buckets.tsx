@@ -14,7 +14,7 @@ import { usePages } from '../ui/use-pages.ts'
 const PAGE_SIZE = 50
 
 const createColumns = (onLift: (claim: BucketClaim) => void): readonly Column<BucketClaim>[] => [
-  { id: 'bucket', header: 'Bucket', cell: ({ bucket }) => <code>{bucket}</code> },
+  { id: 'bucket', header: 'Bucket', class: 'name', cell: ({ bucket }) => <code>{bucket}</code> },
   { id: 'fqdn', header: 'FQDN', cell: ({ sovereignFQDN }) => sovereignFQDN },
   {
     id: 'deployment',
@@ -29,7 +29,7 @@ const createColumns = (onLift: (claim: BucketClaim) => void): readonly Column<Bu
   {
     id: 'permanence',
     header: 'Bucket exists',
-    cell: ({ isPermanent }) => (isPermanent ? 'it may' : 'not yet'),
+    cell: ({ isPermanent }) => (isPermanent ? 'possibly' : 'not yet'),
   },
   { id: 'claimed', header: 'Claimed', cell: ({ claimedAt }) => <Time at={claimedAt} /> },
   {
@@ -63,14 +63,14 @@ export const BucketsPage = () => {
   return (
     <Page
       title="Bucket claims"
-      lead="A claim keeps the bucket of an FQDN for one tenant, also after the deployment was destroyed."
+      lead="A claim reserves a bucket for the tenant of one FQDN, even after the deployment is destroyed."
     >
       <Panel title="Claims" hasPadding={false}>
         <Loaded resource={buckets}>
           {data =>
             data.buckets.length === 0 ? (
               <EmptyState title="No deployment has claimed a bucket.">
-                A deployment with object storage claims the bucket that its FQDN leads to.
+                A deployment with object storage claims the bucket that is named after its FQDN.
               </EmptyState>
             ) : (
               <>
@@ -83,7 +83,7 @@ export const BucketsPage = () => {
                 <Pager
                   page={page}
                   count={data.buckets.length}
-                  unit="claims"
+                  unit="claim"
                   hasNext={data.nextCursor !== undefined}
                   onPrevious={previous}
                   onNext={() => next(data.nextCursor)}

@@ -24,14 +24,21 @@ const LEVELS: readonly LogLevel[] = ['info', 'warn', 'error']
 interface LiveLog {
   readonly buffer: LogBuffer
   readonly isEnded: boolean
+  /** Why the page no longer receives lines although the log may continue. */
   readonly error: unknown
 }
 
-const useLiveLog = (id: string, runKey: string, onEnd: (deployment: Deployment) => void): LiveLog => {
+const describeState = (isEnded: boolean, error: unknown): string => {
+  if (error !== undefined) return 'Interrupted'
+  return isEnded ? 'The log is complete.' : 'Live'
+}
+
+const useLiveLog = (id: string, runKey: string, onEnd: (deployment: Deployment) => void) => {
+  const [attempt, setAttempt] = useState(0)
   const [log, setLog] = useState<LiveLog>({ buffer: EMPTY_LOG, isEnded: false, error: undefined })
   const latestOnEnd = useRef(onEnd)
   latestOnEnd.current = onEnd
-  // Another run continues the log.
+  // Another run continues the log, and so does another attempt.
   useEffect(() => {
     const controller = new AbortController()
     let waiting: LogLine[] = []
@@ -69,8 +76,8 @@ const useLiveLog = (id: string, runKey: string, onEnd: (deployment: Deployment) 
       controller.abort()
       clearTimeout(timer)
     }
-  }, [id, runKey])
-  return log
+  }, [id, runKey, attempt])
+  return { ...log, retry: () => setAttempt(attempt + 1) }
 }
 
 const download = (name: string, text: string): void => {
@@ -91,7 +98,7 @@ interface DeploymentLogProps {
 
 /** The log of a deployment while it grows: search, levels, follow, download. */
 export const DeploymentLog = ({ id, runKey, onEnd }: DeploymentLogProps) => {
-  const { buffer, isEnded, error } = useLiveLog(id, runKey, onEnd)
+  const { buffer, isEnded, error, retry } = useLiveLog(id, runKey, onEnd)
   const [search, setSearch] = useState('')
   const [levels, setLevels] = useState<ReadonlySet<LogLevel>>(new Set(LEVELS))
   const [isFollowing, setIsFollowing] = useState(true)
@@ -108,7 +115,7 @@ export const DeploymentLog = ({ id, runKey, onEnd }: DeploymentLogProps) => {
       aside={
         <div class="actions">
           <button type="button" aria-pressed={isFollowing} onClick={() => setIsFollowing(!isFollowing)}>
-            {isFollowing ? 'Following' : 'Follow'}
+            Follow
           </button>
           <button type="button" onClick={() => download(`${id}.log`, toLogFile(buffer))}>
             Download
@@ -121,17 +128,25 @@ export const DeploymentLog = ({ id, runKey, onEnd }: DeploymentLogProps) => {
           <TextField class="wide" type="search" label="Search the log" value={search} onInput={setSearch} />
           <fieldset class="segmented">
             <legend>Levels</legend>
-            {LEVELS.map(level => (
-              <button key={level} type="button" aria-pressed={levels.has(level)} onClick={() => toggle(level)}>
-                {level}
-              </button>
-            ))}
+            <div>
+              {LEVELS.map(level => (
+                <button key={level} type="button" aria-pressed={levels.has(level)} onClick={() => toggle(level)}>
+                  {level}
+                </button>
+              ))}
+            </div>
           </fieldset>
         </search>
-        {error !== undefined && <ErrorNotice error={error} />}
+        {error !== undefined && <ErrorNotice error={error} onRetry={retry} />}
       </div>
       {lines.length === 0 ? (
-        <EmptyState title={buffer.lines.length === 0 ? 'The log has no lines yet.' : 'No line matches.'} />
+        <EmptyState title={buffer.lines.length === 0 ? 'The log has no lines yet.' : 'No line matches.'}>
+          {buffer.lines.length === 0
+            ? isEnded
+              ? 'The run ended before it wrote one.'
+              : 'Lines appear here as soon as the run writes them.'
+            : 'Search for another text, or choose more levels.'}
+        </EmptyState>
       ) : (
         <LogView lines={lines} search={search} isFollowing={isFollowing} onFollowingChange={setIsFollowing} />
       )}
@@ -140,7 +155,7 @@ export const DeploymentLog = ({ id, runKey, onEnd }: DeploymentLogProps) => {
           {lines.length.toLocaleString('en')} of {buffer.lines.length.toLocaleString('en')} lines
           {buffer.droppedCount > 0 && `; ${buffer.droppedCount.toLocaleString('en')} earlier ones are not kept`}
         </span>
-        <span role="status">{isEnded ? 'The log is complete.' : 'Live'}</span>
+        <span role="status">{describeState(isEnded, error)}</span>
       </div>
     </Panel>
   )

@@ -1,11 +1,12 @@
 import type { Deployment, DeploymentHistoryEntry } from '@pool/contract'
-import { useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import { client } from '../api/client.ts'
 import { useResource } from '../api/resource.ts'
-import { describeDeploymentEvent, toEventTone } from '../domain/history.ts'
+import { describeActor, describeDeploymentEvent, toEventTone } from '../domain/history.ts'
 import { type DeploymentAction, findDeploymentActions, isRunning } from '../domain/plans.ts'
+import { formatTitle } from '../domain/route.ts'
 import { toVisibleText } from '../domain/visible-text.ts'
-import { EmptyState, Loaded, Notice, useToast } from '../ui/feedback.tsx'
+import { EmptyState, Loaded, LongText, Notice, useToast } from '../ui/feedback.tsx'
 import { Link, useRouter } from '../ui/router.tsx'
 import { Page, Panel } from '../ui/shell.tsx'
 import { DeploymentStatusText } from '../ui/status.tsx'
@@ -36,9 +37,9 @@ const DeploymentFacts = ({ deployment }: { readonly deployment: Deployment }) =>
       {deployment.orgEmail && <span class="muted"> {toVisibleText(deployment.orgEmail)}</span>}
     </dd>
     <dt>Providers</dt>
-    <dd>
-      {deployment.providers.join(', ')} in {deployment.region}
-    </dd>
+    <dd>{deployment.providers.join(', ')}</dd>
+    <dt>Region</dt>
+    <dd>{deployment.region}</dd>
     {deployment.objectStorageBucket !== '' && (
       <>
         <dt>Bucket</dt>
@@ -98,11 +99,8 @@ const HistoryItem = ({ entry }: { readonly entry: DeploymentHistoryEntry }) => (
         <Time at={entry.at} />
       </span>
     </div>
-    {entry.detail && <div>{toVisibleText(entry.detail)}</div>}
-    <div class="detail">
-      {entry.actor}
-      {entry.address ? ` from ${entry.address}` : ''}
-    </div>
+    {entry.detail && <LongText label="The reason" text={entry.detail} />}
+    <div class="detail">{describeActor(entry)}</div>
   </li>
 )
 
@@ -140,9 +138,14 @@ export const DeploymentPage = ({ id }: { readonly id: string }) => {
     topics: ['deployments'],
   })
   const { data } = deployment
+  const fqdn = data?.sovereignFQDN
+  // The address has only the id.
+  useEffect(() => {
+    if (fqdn !== undefined) document.title = formatTitle(fqdn)
+  }, [fqdn])
   return (
     <Page
-      title={data?.sovereignFQDN ?? 'Deployment'}
+      title={fqdn ?? 'Deployment'}
       crumbs={<Link to={{ page: 'deployments', status: '' }}>Deployments</Link>}
       actions={
         data &&
@@ -163,7 +166,10 @@ export const DeploymentPage = ({ id }: { readonly id: string }) => {
           <>
             {found.error && (
               <Notice tone="bad" title="The last operation failed.">
-                <div>{toVisibleText(found.error)}</div>
+                <LongText label="The error" text={found.error} />
+                <div>
+                  The log below has the details. Apply again after the cause is gone, or destroy the deployment.
+                </div>
               </Notice>
             )}
             <div class="columns two">

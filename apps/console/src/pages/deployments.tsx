@@ -9,7 +9,7 @@ import { Pager } from '../ui/pager.tsx'
 import { Link, useRouter } from '../ui/router.tsx'
 import { Page, Panel } from '../ui/shell.tsx'
 import { DeploymentStatusText } from '../ui/status.tsx'
-import { RelativeTime, Time } from '../ui/time.tsx'
+import { Time } from '../ui/time.tsx'
 import { usePages } from '../ui/use-pages.ts'
 
 const PAGE_SIZE = 50
@@ -18,25 +18,28 @@ const columns: readonly Column<Deployment>[] = [
   {
     id: 'fqdn',
     header: 'FQDN',
+    class: 'name',
     cell: ({ id, sovereignFQDN }) => <Link to={{ page: 'deployment', id }}>{sovereignFQDN}</Link>,
   },
   {
     id: 'status',
     header: 'Status',
+    class: 'text',
     cell: ({ status, error }) => (
       <>
         <DeploymentStatusText status={status} />
-        {error && <div class="muted">{toVisibleText(error)}</div>}
+        {error && <div class="muted clamped">{toVisibleText(error)}</div>}
       </>
     ),
   },
-  { id: 'organisation', header: 'Organisation', cell: ({ orgName }) => toVisibleText(orgName) },
-  { id: 'providers', header: 'Providers', cell: ({ providers, region }) => `${providers.join(', ')} · ${region}` },
+  { id: 'organisation', header: 'Organisation', class: 'label', cell: ({ orgName }) => toVisibleText(orgName) },
+  { id: 'providers', header: 'Providers', class: 'label', cell: ({ providers }) => providers.join(', ') },
+  { id: 'region', header: 'Region', class: 'label', cell: ({ region }) => region },
   { id: 'started', header: 'Started', cell: ({ startedAt }) => <Time at={startedAt} /> },
   {
     id: 'finished',
     header: 'Finished',
-    cell: ({ finishedAt }) => (finishedAt ? <RelativeTime at={finishedAt} /> : <span class="muted">–</span>),
+    cell: ({ finishedAt }) => (finishedAt ? <Time at={finishedAt} /> : <span class="muted">–</span>),
   },
 ]
 
@@ -72,9 +75,15 @@ export const DeploymentsPage = ({ status }: { readonly status: string }) => {
             data.deployments.length === 0 ? (
               <EmptyState title={known ? `No deployment is ${known}.` : 'No deployment exists yet.'}>
                 <div class="actions">
-                  <Link class="button" to={{ page: 'new-deployment' }}>
-                    Create one
-                  </Link>
+                  {known ? (
+                    <button type="button" onClick={() => replace({ page: 'deployments', status: '' })}>
+                      Show every status
+                    </button>
+                  ) : (
+                    <Link class="button" to={{ page: 'new-deployment' }}>
+                      Create one
+                    </Link>
+                  )}
                 </div>
               </EmptyState>
             ) : (
@@ -83,7 +92,7 @@ export const DeploymentsPage = ({ status }: { readonly status: string }) => {
                 <Pager
                   page={page}
                   count={data.deployments.length}
-                  unit="deployments"
+                  unit="deployment"
                   hasNext={data.nextCursor !== undefined}
                   onPrevious={previous}
                   onNext={() => next(data.nextCursor)}

@@ -1,3 +1,5 @@
+import { ProblemError } from '@pool/client'
+import type { LeaseTransition } from '@pool/contract'
 import { useState } from 'preact/hooks'
 import { client } from '../api/client.ts'
 import { readSlots } from '../api/leases.ts'
@@ -15,6 +17,16 @@ import { useInterval } from '../ui/use-interval.ts'
 import { MaybeTimestamp } from './leases.tsx'
 
 const REFRESH_MS = 2_000
+
+/** The history of a slot; empty if no client ever wrote it. */
+const readTransitions = async (slot: string, signal: AbortSignal): Promise<readonly LeaseTransition[]> => {
+  try {
+    return (await client.readWitnessHistory({ slot }, { signal })).transitions
+  } catch (error) {
+    if (error instanceof ProblemError && error.status === 404) return []
+    throw error
+  }
+}
 
 const LeaseFacts = ({ lease }: { readonly lease: LeaseRow }) => {
   const { tone, text } = toLeaseTone(lease)
@@ -80,7 +92,7 @@ export const LeasePage = ({ slot }: { readonly slot: string }) => {
   const toast = useToast()
   const [releasing, setReleasing] = useState<LeaseRow | null>(null)
   const lease = useResource(async signal => (await readSlots(client, [slot], signal))[0], { key: slot })
-  const history = useResource(signal => client.readWitnessHistory({ slot }, { signal }), {
+  const history = useResource(signal => readTransitions(slot, signal), {
     key: `${slot} ${lease.data?.acquiredAt ?? ''} ${lease.data?.holder ?? ''}`,
     keepsPrevious: true,
   })
@@ -102,29 +114,37 @@ export const LeasePage = ({ slot }: { readonly slot: string }) => {
       <div class="columns two">
         <Panel title="Lease">
           <Loaded resource={lease}>
-            {found => (found === undefined ? <EmptyState title="No such slot." /> : <LeaseFacts lease={found} />)}
+            {found =>
+              found === undefined ? <EmptyState title="The witness has no such slot." /> : <LeaseFacts lease={found} />
+            }
           </Loaded>
         </Panel>
         <Panel title="History">
           <Loaded resource={history}>
-            {({ transitions }) => (
-              <ol class="timeline">
-                {transitions.map(transition => (
-                  <li key={transition.generation}>
-                    <div class="head">
-                      <strong>{toVisibleText(describeTransition(transition))}</strong>
-                      <span class="muted">
-                        <Time at={transition.at} />
-                      </span>
-                    </div>
-                    <div class="detail">
-                      generation {transition.generation.toLocaleString('en')}
-                      {transition.token && `, token ${toVisibleText(transition.token)}`}
-                    </div>
-                  </li>
-                ))}
-              </ol>
-            )}
+            {transitions =>
+              transitions.length === 0 ? (
+                <EmptyState title="The slot has no history.">
+                  A controller acquires its lease with PUT /lease/&lt;slot&gt;, or with poolctl.
+                </EmptyState>
+              ) : (
+                <ol class="timeline">
+                  {transitions.map(transition => (
+                    <li key={transition.generation}>
+                      <div class="head">
+                        <strong>{toVisibleText(describeTransition(transition))}</strong>
+                        <span class="muted">
+                          <Time at={transition.at} />
+                        </span>
+                      </div>
+                      <div class="detail">
+                        generation {transition.generation.toLocaleString('en')}
+                        {transition.token && `, token ${toVisibleText(transition.token)}`}
+                      </div>
+                    </li>
+                  ))}
+                </ol>
+              )
+            }
           </Loaded>
         </Panel>
       </div>

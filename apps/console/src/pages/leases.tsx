@@ -98,10 +98,7 @@ export const LeasesPage = ({ prefix }: { readonly prefix: string }) => {
     )
   }
   return (
-    <Page
-      title="Leases"
-      lead="The list is eventually consistent: a new slot can be missing for a minute. The state of each slot is exact."
-    >
+    <Page title="Leases" lead="A new slot can be missing from this list for a minute. The state of each slot is exact.">
       <search class="filters">
         <TextField
           class="wide"
@@ -116,7 +113,7 @@ export const LeasesPage = ({ prefix }: { readonly prefix: string }) => {
         <Loaded resource={leases}>
           {({ rows, nextCursor }) =>
             rows.length === 0 ? (
-              <EmptyState title={prefix === '' ? 'No slot was ever written.' : 'No slot begins with this text.'}>
+              <EmptyState title={prefix === '' ? 'No slot exists yet.' : 'No slot begins with this text.'}>
                 A controller acquires a lease with PUT /lease/&lt;slot&gt;, or with poolctl.
               </EmptyState>
             ) : (
@@ -125,7 +122,7 @@ export const LeasesPage = ({ prefix }: { readonly prefix: string }) => {
                 <Pager
                   page={page}
                   count={rows.length}
-                  unit="slots"
+                  unit="slot"
                   hasNext={nextCursor !== undefined}
                   onPrevious={previous}
                   onNext={() => next(nextCursor)}

@@ -4,8 +4,9 @@ import { useState } from 'preact/hooks'
 import { client } from '../api/client.ts'
 import { type Resource, useResource } from '../api/resource.ts'
 import { useSettings } from '../api/session.tsx'
-import { describeNamePlan } from '../domain/plans.ts'
-import { toPlanRows } from '../domain/record-diff.ts'
+import { toFieldText } from '../domain/field-text.ts'
+import { describeNamePlan, findOwnChanges } from '../domain/plans.ts'
+import { type RecordSet, toPlanRows } from '../domain/record-diff.ts'
 import { ConfirmDialog } from '../ui/dialog.tsx'
 import { Loaded, Notice } from '../ui/feedback.tsx'
 import { TextField } from '../ui/field.tsx'
@@ -18,6 +19,8 @@ interface NameActionDialogProps {
   readonly pool: string
   readonly subdomain: string
   readonly currentAddress: string
+  /** The record sets of the zone, as far as the page has read them. */
+  readonly found: readonly RecordSet[]
   readonly onClose: () => void
   /** `text`: what was done. */
   readonly onDone: (text: string) => void
@@ -34,34 +37,37 @@ const labels: Readonly<Record<NameActionKind, string>> = {
   'lift-cool-off': 'End the cool-off',
 }
 
-const PlanContent = ({ plan }: { readonly plan: NamePlan }) => (
-  <>
-    <ul class="sentences">
-      {describeNamePlan(plan).map(sentence => (
-        <li key={sentence}>{sentence}</li>
-      ))}
-    </ul>
-    {plan.changes.length > 0 && <PlanTable label="Changes in DNS" rows={toPlanRows(plan.changes)} />}
-    {plan.deletedRecords.length > 0 && (
-      <Notice tone="warn" title="Records of other writers are deleted with the name:">
-        <PlanTable
-          label="Deleted records of other writers"
-          rows={plan.deletedRecords.map(({ name, type, data }) => ({
-            sign: '−',
-            kind: 'removed',
-            name,
-            type,
-            text: data.join(', '),
-          }))}
-        />
-      </Notice>
-    )}
-  </>
-)
+const PlanContent = ({ plan, found }: { readonly plan: NamePlan; readonly found: readonly RecordSet[] }) => {
+  const own = findOwnChanges(plan)
+  return (
+    <>
+      <ul class="sentences">
+        {describeNamePlan(plan).map(sentence => (
+          <li key={sentence}>{sentence}</li>
+        ))}
+      </ul>
+      {own.length > 0 && <PlanTable label="Changes in DNS" rows={toPlanRows(own, found)} />}
+      {plan.deletedRecords.length > 0 && (
+        <Notice tone="warn" title="Records of other writers are deleted with the name:">
+          <PlanTable
+            label="Deleted records of other writers"
+            rows={plan.deletedRecords.map(({ name, type, data }) => ({
+              sign: '−',
+              kind: 'removed',
+              name,
+              type,
+              text: data.join(', '),
+            }))}
+          />
+        </Notice>
+      )}
+    </>
+  )
+}
 
 /** Shows the plan of an action on a name, and performs it on confirmation. */
 export const NameActionDialog = (props: NameActionDialogProps) => {
-  const { kind, pool, subdomain, currentAddress, onClose, onDone } = props
+  const { kind, pool, subdomain, currentAddress, found, onClose, onDone } = props
   const { acceptsLoopback } = useSettings()
   const [address, setAddress] = useState('')
   const path = { domain: pool, subdomain }
@@ -108,11 +114,11 @@ export const NameActionDialog = (props: NameActionDialogProps) => {
           label="New address"
           hint={`The current address is ${currentAddress}.`}
           value={address}
-          error={address !== '' && !parsed.success ? parsed.error.issues[0]?.message : undefined}
+          error={address !== '' && !parsed.success ? toFieldText(parsed.error.issues[0]?.message ?? '') : undefined}
           onInput={text => setAddress(text.trim())}
         />
       )}
-      {isReady && <Loaded resource={plan}>{data => <PlanContent plan={data} />}</Loaded>}
+      {isReady && <Loaded resource={plan}>{data => <PlanContent plan={data} found={found} />}</Loaded>}
     </ConfirmDialog>
   )
 }

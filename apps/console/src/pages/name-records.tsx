@@ -1,5 +1,6 @@
 import type { NameRecords } from '@pool/contract'
 import type { Resource } from '../api/resource.ts'
+import { formatCount, pickVerb } from '../domain/count.ts'
 import { diffRecords, type RecordDiff, type RecordSet } from '../domain/record-diff.ts'
 import { toVisibleText } from '../domain/visible-text.ts'
 import { EmptyState, Loaded, Notice } from '../ui/feedback.tsx'
@@ -30,13 +31,15 @@ const Values = ({ record }: { readonly record: RecordSet | undefined }) =>
 
 const DiffRow = ({ row }: { readonly row: RecordDiff }) => (
   <tr class={row.kind}>
-    <td class="sign" data-label="Change">
+    <td class="sign">
       <span aria-hidden="true">{signs[row.kind]}</span>
       <span class="visually-hidden">{row.isForeign ? 'of another writer' : meanings[row.kind]}</span>
     </td>
-    <td data-label="Record">
+    <td>
       <div>
-        <code>{toVisibleText(row.name)}</code> {row.type}
+        <code>
+          {toVisibleText(row.name)} {row.type}
+        </code>
         {row.isForeign && <div class="muted">of another writer, not changed</div>}
       </div>
     </td>
@@ -51,7 +54,13 @@ const DiffRow = ({ row }: { readonly row: RecordDiff }) => (
   </tr>
 )
 
-const RecordTable = ({ records: { desired, found, changes, conflict } }: { readonly records: NameRecords }) => {
+interface RecordTableProps {
+  readonly records: NameRecords
+  /** Why the records could not be published, which the page shows already. */
+  readonly shownReason: string | undefined
+}
+
+const RecordTable = ({ records: { desired, found, changes, conflict }, shownReason }: RecordTableProps) => {
   const rows = diffRecords(desired, found, changes)
   const differences = rows.filter(({ kind }) => kind !== 'same').length
   return (
@@ -59,60 +68,66 @@ const RecordTable = ({ records: { desired, found, changes, conflict } }: { reado
       <div class="body">
         {conflict !== undefined && (
           <Notice tone="bad" title="The service writes nothing: another record is in the way.">
-            <div>{toVisibleText(conflict)}</div>
+            {conflict !== shownReason && <div>{toVisibleText(conflict)}</div>}
           </Notice>
         )}
-        {conflict === undefined && (
+        {conflict === undefined && rows.length > 0 && (
           <p>
             {differences === 0
               ? 'The zone has the desired records.'
-              : `${differences} record set${differences === 1 ? '' : 's'} differ. The service repairs them at the next sync.`}
+              : `${formatCount(differences, 'record set')} ${pickVerb(differences, 'differs', 'differ')}. The service repairs the zone at the next sync.`}
           </p>
         )}
       </div>
       {rows.length === 0 ? (
         <EmptyState title="The name has no records, and the zone has none below it." />
       ) : (
-        <table class="diff collapsing" aria-label="Desired records and records in the zone">
-          <thead>
-            <tr>
-              <th scope="col" class="sign">
-                <span class="visually-hidden">Change</span>
-              </th>
-              <th scope="col">Record</th>
-              <th scope="col">Desired</th>
-              <th scope="col">In the zone</th>
-            </tr>
-          </thead>
-          <tbody>
-            {rows.map(row => (
-              <DiffRow key={`${row.name} ${row.type}`} row={row} />
-            ))}
-          </tbody>
-        </table>
+        <div class="table-frame">
+          <table class="diff" aria-label="Desired records and records in the zone">
+            <thead>
+              <tr>
+                <th scope="col" class="sign">
+                  <span class="visually-hidden">Change</span>
+                </th>
+                <th scope="col">Record</th>
+                <th scope="col">Desired</th>
+                <th scope="col">In the zone</th>
+              </tr>
+            </thead>
+            <tbody>
+              {rows.map(row => (
+                <DiffRow key={`${row.name} ${row.type}`} row={row} />
+              ))}
+            </tbody>
+          </table>
+        </div>
       )}
     </>
   )
 }
 
+interface NameRecordsPanelProps extends Pick<RecordTableProps, 'shownReason'> {
+  readonly records: Resource<NameRecords>
+}
+
 /** The desired records next to those that the zone has now. */
-export const NameRecordsPanel = ({ records }: { readonly records: Resource<NameRecords> }) => (
+export const NameRecordsPanel = ({ records, shownReason }: NameRecordsPanelProps) => (
   <Panel
-    title="Records: desired against the zone"
+    title="DNS records"
     hasPadding={false}
     aside={
-      <span class="muted">
+      <div class="actions">
         {records.data && (
-          <>
-            read <RelativeTime at={records.data.readAt} />{' '}
-          </>
+          <span class="muted">
+            read <RelativeTime at={records.data.readAt} />
+          </span>
         )}
         <button type="button" class="plain" onClick={records.reload}>
           Read again
         </button>
-      </span>
+      </div>
     }
   >
-    <Loaded resource={records}>{data => <RecordTable records={data} />}</Loaded>
+    <Loaded resource={records}>{data => <RecordTable records={data} shownReason={shownReason} />}</Loaded>
   </Panel>
 )

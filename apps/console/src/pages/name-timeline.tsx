@@ -2,7 +2,7 @@ import type { HistoryEntry } from '@pool/contract'
 import { useState } from 'preact/hooks'
 import { client } from '../api/client.ts'
 import { useResource } from '../api/resource.ts'
-import { describeEvent, toEventTone } from '../domain/history.ts'
+import { describeActor, describeEvent, toEventTone } from '../domain/history.ts'
 import { toVisibleText } from '../domain/visible-text.ts'
 import { EmptyState, Loaded } from '../ui/feedback.tsx'
 import { Link } from '../ui/router.tsx'
@@ -12,23 +12,29 @@ import { Time } from '../ui/time.tsx'
 const PAGE_SIZE = 50
 const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/
 
-const Origin = ({ entry: { actor, address, requestId } }: { readonly entry: HistoryEntry }) => (
-  <>
-    {actor}
-    {address ? ` from ${address}` : ''}
-    {requestId &&
-      (actor === 'deployment' && UUID.test(requestId) ? (
-        <>
-          {' '}
-          <Link to={{ page: 'deployment', id: requestId }}>{requestId.slice(0, 8)}</Link>
-        </>
-      ) : (
-        <>
-          , request <code>{toVisibleText(requestId)}</code>
-        </>
-      ))}
-  </>
-)
+const Origin = ({ entry }: { readonly entry: HistoryEntry }) => {
+  const { actor, createdBy, event, requestId } = entry
+  const isDeployment = actor === 'deployment' && requestId !== undefined && UUID.test(requestId)
+  return (
+    <>
+      <div class="detail">
+        {describeActor(entry)}
+        {isDeployment && (
+          <>
+            {' '}
+            <Link to={{ page: 'deployment', id: requestId }}>{requestId.slice(0, 8)}</Link>
+          </>
+        )}
+        {event === 'reserved' && createdBy !== '' && ` for ${toVisibleText(createdBy)}`}
+      </div>
+      {requestId && !isDeployment && (
+        <div class="detail">
+          Request ID <code>{toVisibleText(requestId)}</code>
+        </div>
+      )}
+    </>
+  )
+}
 
 const TimelineItem = ({ entry }: { readonly entry: HistoryEntry }) => (
   <li class={toEventTone(entry.event)}>
@@ -47,10 +53,7 @@ const TimelineItem = ({ entry }: { readonly entry: HistoryEntry }) => (
         </code>
       </div>
     ))}
-    <div class="detail">
-      <Origin entry={entry} />
-      {entry.createdBy ? `, created by ${toVisibleText(entry.createdBy)}` : ''}
-    </div>
+    <Origin entry={entry} />
   </li>
 )
 
@@ -67,7 +70,9 @@ export const NameTimeline = ({ pool, subdomain }: { readonly pool: string; reado
       <Loaded resource={history}>
         {({ entries, nextCursor }) =>
           entries.length === 0 ? (
-            <EmptyState title="The name has no history.">Entries are deleted after the retention time.</EmptyState>
+            <EmptyState title="The name has no history.">
+              An entry appears when a client reserves the name. Old entries are deleted after the retention time.
+            </EmptyState>
           ) : (
             <>
               <ol class="timeline">

@@ -2,9 +2,10 @@ import type { NameDetails } from '@pool/contract'
 import { useState } from 'preact/hooks'
 import { client } from '../api/client.ts'
 import { type Resource, useResource } from '../api/resource.ts'
+import { formatCount } from '../domain/count.ts'
 import { NO_FILTER } from '../domain/route.ts'
 import { toVisibleText } from '../domain/visible-text.ts'
-import { Loaded, Notice, useToast } from '../ui/feedback.tsx'
+import { ErrorNotice, Loaded, Notice, useToast } from '../ui/feedback.tsx'
 import { Link } from '../ui/router.tsx'
 import { Page, Panel } from '../ui/shell.tsx'
 import { DeploymentStatusText, DnsStatusText, NameStatus } from '../ui/status.tsx'
@@ -55,7 +56,7 @@ const NameFacts = ({ name }: { readonly name: NameDetails }) => (
         <dt>Reserved</dt>
         <dd>
           <Time at={name.reservedAt} />
-          {name.renewalCount ? `, renewed ${name.renewalCount} times` : ''}
+          {name.renewalCount ? `, ${formatCount(name.renewalCount, 'renewal')}` : ''}
         </dd>
       </>
     )}
@@ -136,28 +137,33 @@ export const NamePage = ({ pool, subdomain }: NamePageProps) => {
       crumbs={<Link to={{ page: 'names', filter: { ...NO_FILTER, pool } }}>Names</Link>}
       actions={actions}
     >
-      <div class="columns two">
-        <div class="stack">
-          <Panel title="State">
-            <Loaded resource={details}>
-              {name => (
-                <>
-                  <FailureNotice name={name} />
-                  <NameFacts name={name} />
-                </>
-              )}
-            </Loaded>
-          </Panel>
-          <NameRecordsPanel records={records} />
+      {details.data === undefined && details.error !== undefined ? (
+        <ErrorNotice error={details.error} onRetry={details.reload} />
+      ) : (
+        <div class="columns two">
+          <div class="stack">
+            <Panel title="State">
+              <Loaded resource={details}>
+                {name => (
+                  <>
+                    <FailureNotice name={name} />
+                    <NameFacts name={name} />
+                  </>
+                )}
+              </Loaded>
+            </Panel>
+            <NameRecordsPanel records={records} shownReason={details.data?.dns?.detail} />
+          </div>
+          <NameTimeline pool={pool} subdomain={subdomain} />
         </div>
-        <NameTimeline pool={pool} subdomain={subdomain} />
-      </div>
+      )}
       {action !== null && (
         <NameActionDialog
           kind={action}
           pool={pool}
           subdomain={subdomain}
           currentAddress={details.data?.loadBalancerIP ?? ''}
+          found={records.data?.found ?? []}
           onClose={() => setAction(null)}
           onDone={text => {
             toast(text)

@@ -113,8 +113,8 @@ const Filters = ({ filter, onChange }: FiltersProps) => {
         class="wide"
         type="search"
         label="Search"
-        placeholder="acme, acme.pool.test, 203.0.113, by:ops"
-        hint="The beginning of a name, an FQDN, an IPv4 address, or by: and a creator."
+        placeholder="acme, 203.0.113 or by:ops"
+        hint="The beginning of a name, FQDN, address or by:creator."
         value={text}
         onInput={setText}
       />
@@ -159,7 +159,7 @@ export const NamesPage = ({ filter }: { readonly filter: NameFilter }) => {
         hasPadding={false}
         aside={
           <span class="muted" role="status">
-            {names.isLoading ? 'Searching …' : `${names.data?.names.length ?? 0} on this page`}
+            {names.isStale && names.error === undefined && 'Searching …'}
           </span>
         }
       >
@@ -183,7 +183,7 @@ export const NamesPage = ({ filter }: { readonly filter: NameFilter }) => {
                     </button>
                   </div>
                 ) : (
-                  'A client reserves a name with POST /api/v1/pool/{domain}/reserve, or with poolctl.'
+                  'A client reserves a name with POST /api/v1/pool/{domain}/reserve or poolctl; a new deployment reserves its own.'
                 )}
               </EmptyState>
             ) : (
@@ -197,7 +197,7 @@ export const NamesPage = ({ filter }: { readonly filter: NameFilter }) => {
                 <Pager
                   page={page}
                   count={data.names.length}
-                  unit="names"
+                  unit="name"
                   hasNext={data.nextCursor !== undefined}
                   onPrevious={previous}
                   onNext={() => next(data.nextCursor)}

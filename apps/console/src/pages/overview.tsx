@@ -3,9 +3,9 @@ import { useState } from 'preact/hooks'
 import { client } from '../api/client.ts'
 import { useResource } from '../api/resource.ts'
 import { useSettings } from '../api/session.tsx'
-import { describeReplica } from '../domain/replica.ts'
+import { describeReplica, hasEnded } from '../domain/replica.ts'
 import { NO_FILTER } from '../domain/route.ts'
-import { findLatest, formatGrowth } from '../domain/series.ts'
+import { findLatest, formatGrowth, formatLatest } from '../domain/series.ts'
 import { type Column, DataTable } from '../ui/data-table.tsx'
 import { EmptyState, Loaded } from '../ui/feedback.tsx'
 import { Plot } from '../ui/plot.tsx'
@@ -48,16 +48,16 @@ const replicaColumns: readonly Column<Replica>[] = [
     id: 'requests',
     header: 'Requests/s',
     class: 'number',
-    cell: ({ requestsPerSecond }) => formatNumber(findLatest(requestsPerSecond)),
+    cell: replica => (hasEnded(replica, Date.now()) ? '–' : formatNumber(findLatest(replica.requestsPerSecond))),
     sortValue: ({ requestsPerSecond }) => findLatest(requestsPerSecond) ?? -1,
   },
   {
     id: 'loop',
-    header: 'Event loop',
+    header: 'Event loop busy',
     class: 'number',
-    cell: ({ eventLoopUtilization }) => {
-      const latest = findLatest(eventLoopUtilization)
-      return latest === undefined ? '–' : `${Math.round(latest * 100)} %`
+    cell: replica => {
+      const latest = findLatest(replica.eventLoopUtilization)
+      return latest === undefined || hasEnded(replica, Date.now()) ? '–' : `${Math.round(latest * 100)} %`
     },
     sortValue: ({ eventLoopUtilization }) => findLatest(eventLoopUtilization) ?? -1,
   },
@@ -65,24 +65,40 @@ const replicaColumns: readonly Column<Replica>[] = [
   { id: 'seen', header: 'Last sample', cell: ({ lastSeenAt }) => <RelativeTime at={lastSeenAt} /> },
 ]
 
-const PoolPlots = ({ times, pools }: Pick<Overview, 'times' | 'pools'>) => (
+interface PoolPlotsProps extends Pick<Overview, 'times' | 'pools'> {
+  /** The time that the series cover, in words. */
+  readonly range: string
+}
+
+const PoolPlots = ({ times, pools, range }: PoolPlotsProps) => (
   <div class="plots">
-    {pools.map(({ poolDomain, active, reserved, coolingOff }) => (
+    {pools.map(({ poolDomain, active, reserved, coolingOff, held }) => (
       <div key={poolDomain}>
         <Plot
           title={poolDomain}
-          unit="active"
+          unit=""
+          headline={`${formatLatest(active, '')} active`}
           times={times}
           series={[
             { label: 'active', values: active },
             { label: 'reserved', values: reserved },
             { label: 'cooling off', values: coolingOff },
+            ...(findLatest(held) ? [{ label: 'held', values: held }] : []),
           ]}
         />
         <div class="actions">
-          <span class="muted">{formatGrowth(active)} in this time</span>
-          <Link to={{ page: 'names', filter: { ...NO_FILTER, pool: poolDomain } }}>Names</Link>
-          <Link to={{ page: 'zone', pool: poolDomain }}>Zone</Link>
+          <span class="muted">
+            {formatGrowth(active)} active in {range}
+          </span>
+          <Link
+            to={{ page: 'names', filter: { ...NO_FILTER, pool: poolDomain } }}
+            aria-label={`Names of ${poolDomain}`}
+          >
+            Names
+          </Link>
+          <Link to={{ page: 'zone', pool: poolDomain }} aria-label={`Zone ${poolDomain}`}>
+            Zone
+          </Link>
         </div>
       </div>
     ))}
@@ -97,7 +113,7 @@ const ServicePlots = ({ times, requests, dns, deployments }: Overview) => (
       times={times}
       series={[
         { label: 'all', values: requests.perSecond },
-        { label: 'errors (5xx)', values: requests.errorsPerSecond },
+        { label: 'errors (5xx)', values: requests.errorsPerSecond, isFault: true },
       ]}
     />
     <Plot
@@ -112,7 +128,7 @@ const ServicePlots = ({ times, requests, dns, deployments }: Overview) => (
       times={times}
       series={[
         { label: 'pending', values: dns.pendingNames },
-        { label: 'failing', values: dns.failingNames },
+        { label: 'failing', values: dns.failingNames, isFault: true },
       ]}
     />
     <Plot title="Deployment runs" unit="" times={times} series={[{ label: 'active', values: deployments.active }]} />
@@ -128,14 +144,17 @@ export const OverviewPage = () => {
     topics: ['samples'],
     keepsPrevious: true,
   })
+  const range = RANGES.find(([value]) => value === minutes)?.[1] ?? ''
   const ranges = (
     <fieldset class="segmented">
       <legend class="visually-hidden">Time range</legend>
-      {RANGES.map(([value, label]) => (
-        <button key={value} type="button" aria-pressed={value === minutes} onClick={() => setMinutes(value)}>
-          {label}
-        </button>
-      ))}
+      <div>
+        {RANGES.map(([value, label]) => (
+          <button key={value} type="button" aria-pressed={value === minutes} onClick={() => setMinutes(value)}>
+            {label}
+          </button>
+        ))}
+      </div>
     </fieldset>
   )
   return (
@@ -145,9 +164,11 @@ export const OverviewPage = () => {
           <>
             <Panel title={`Pools (${managedDomains.length})`}>
               {data.pools.length === 0 ? (
-                <EmptyState title="No samples exist yet.">Each replica stores one every 10 s.</EmptyState>
+                <EmptyState title="No samples exist yet.">
+                  Each replica stores one every 10 s: wait for the first. If none comes, check the log of the replicas.
+                </EmptyState>
               ) : (
-                <PoolPlots {...data} />
+                <PoolPlots {...data} range={range} />
               )}
             </Panel>
             <Panel title="Service">
@@ -155,7 +176,9 @@ export const OverviewPage = () => {
             </Panel>
             <Panel title={`Replicas (${data.replicas.length})`} hasPadding={false}>
               {data.replicas.length === 0 ? (
-                <EmptyState title="No replica has stored a sample in this time." />
+                <EmptyState title="No replica has stored a sample in this time.">
+                  Check the log of the replicas.
+                </EmptyState>
               ) : (
                 <DataTable label="Replicas" columns={replicaColumns} rows={data.replicas} rowKey={({ id }) => id} />
               )}

@@ -25,7 +25,7 @@ export const SignInPage = ({ reason }: { readonly reason: string }) => {
           <h1 tabIndex={-1}>Operator console</h1>
         </header>
         <div class="body">
-          {reason && <Notice tone="warn" title={reason} isAlert />}
+          {reason && action.error === undefined && <Notice tone="warn" title={reason} isAlert />}
           <Field
             label="Operator token"
             hint="One of PDM_OPERATOR_TOKENS. It is exchanged for a session of this browser and not stored in the page."

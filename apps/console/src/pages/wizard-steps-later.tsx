@@ -141,9 +141,9 @@ export const SummaryStep = ({ wizard: { form, errors, idempotencyKey } }: StepPr
           {form.orgName}, {form.orgEmail}
         </dd>
         <dt>Providers</dt>
-        <dd>
-          {form.providers.join(', ')} in {form.region}
-        </dd>
+        <dd>{form.providers.join(', ')}</dd>
+        <dt>Region</dt>
+        <dd>{form.region}</dd>
         {isStored && (
           <>
             <dt>Bucket</dt>
@@ -171,8 +171,8 @@ export const SummaryStep = ({ wizard: { form, errors, idempotencyKey } }: StepPr
       <details>
         <summary>The same request with curl</summary>
         <p class="muted">
-          In bash. It reads the operator token{isStored ? ', the access key and the secret key' : ''} from files of this
-          directory: operator-token{isStored ? ', access-key, secret-key. It needs jq' : ''}.
+          In bash{isStored ? ', with jq' : ''}. It reads its secrets from files of the working directory: operator-token
+          {isStored ? ', access-key and secret-key' : ''}.
         </p>
         <pre class="code">{command}</pre>
         <CopyButton text={command} what="the command" />

@@ -2,6 +2,7 @@ import { useEffect, useId, useState } from 'preact/hooks'
 import { client } from '../api/client.ts'
 import { describeError } from '../api/describe-error.ts'
 import { useSettings } from '../api/session.tsx'
+import { toFieldText } from '../domain/field-text.ts'
 import { findStepErrors, toFqdn, type WizardForm } from '../domain/wizard.ts'
 import { SelectField, TextField } from '../ui/field.tsx'
 import { TenantDomain } from './tenant-domain.tsx'
@@ -33,7 +34,7 @@ const useNameCheck = (pool: string, subdomain: string, isValid: boolean): NameCh
           setCheck(
             available
               ? { kind: 'available', warning: detail }
-              : { kind: 'taken', text: detail ?? reason ?? 'It is taken.' },
+              : { kind: 'taken', text: toFieldText(detail ?? reason ?? 'The name is taken.') },
           )
         },
         error => controller.signal.aborted || setCheck({ kind: 'taken', text: describeError(error).title }),

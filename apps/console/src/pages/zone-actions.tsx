@@ -1,6 +1,7 @@
 import { useId, useState } from 'preact/hooks'
 import { client } from '../api/client.ts'
 import { useResource } from '../api/resource.ts'
+import { formatCount, pickVerb } from '../domain/count.ts'
 import { toDifferenceRows, toPlanRows } from '../domain/record-diff.ts'
 import { describeTrust, type Trust } from '../domain/zone.ts'
 import { ConfirmDialog } from '../ui/dialog.tsx'
@@ -13,8 +14,6 @@ interface ZoneDialogProps {
   /** `text`: what was done. */
   readonly onDone: (text: string) => void
 }
-
-const plural = (count: number, unit: string): string => `${count.toLocaleString('en')} ${unit}${count === 1 ? '' : 's'}`
 
 const isPending = (result: object): boolean => 'warning' in result
 
@@ -31,7 +30,7 @@ export const ConvergeDialog = ({ pool, onClose, onDone }: ZoneDialogProps) => {
       onClose={onClose}
       onConfirm={async () => {
         const result = await client.convergeZone({ domain: pool })
-        onDone(`${pool}: ${plural(result.changeCount, 'change')}. ${isPending(result) ? PENDING_TEXT : ''}`)
+        onDone(`${pool}: ${formatCount(result.changeCount, 'change')}. ${isPending(result) ? PENDING_TEXT : ''}`)
       }}
     >
       <Loaded resource={plan}>
@@ -40,8 +39,9 @@ export const ConvergeDialog = ({ pool, onClose, onDone }: ZoneDialogProps) => {
             <p>
               {changeCount === 0
                 ? 'The zone has the desired records: nothing is written. Names that failed are tried again immediately.'
-                : `${plural(changeCount, 'record set')} change. Names that failed are tried again immediately.`}
-              {conflictCount > 0 && ` ${plural(conflictCount, 'name')} with a record in the way are not changed.`}
+                : `${formatCount(changeCount, 'record set')} ${pickVerb(changeCount, 'changes', 'change')}. Names that failed are tried again immediately.`}
+              {conflictCount > 0 &&
+                ` ${formatCount(conflictCount, 'name')} with a record of another writer in the way ${pickVerb(conflictCount, 'is', 'are')} not changed.`}
             </p>
             {changes.length > 0 && <PlanTable label="Changes to the zone" rows={toPlanRows(changes)} />}
           </>
@@ -62,7 +62,9 @@ export const RepublishDialog = ({ pool, onClose, onDone }: ZoneDialogProps) => {
       onClose={onClose}
       onConfirm={async () => {
         const result = await client.republishZone({ domain: pool })
-        onDone(`${pool}: ${plural(result.nameCount, 'name')} republished. ${isPending(result) ? PENDING_TEXT : ''}`)
+        onDone(
+          `${pool}: ${formatCount(result.nameCount, 'name')} republished. ${isPending(result) ? PENDING_TEXT : ''}`,
+        )
       }}
     >
       <Loaded resource={plan}>
@@ -71,7 +73,7 @@ export const RepublishDialog = ({ pool, onClose, onDone }: ZoneDialogProps) => {
             <p>
               {nameCount === 0
                 ? 'Every active name has the records of the current template: there is nothing to republish.'
-                : `${plural(nameCount, 'active name')} get the records of the current template: ${plural(changeCount, 'record set')} change.`}
+                : `${formatCount(nameCount, 'active name')} ${pickVerb(nameCount, 'gets', 'get')} the records of the current template: ${formatCount(changeCount, 'record set')} ${pickVerb(changeCount, 'changes', 'change')}.`}
             </p>
             {changes.length > 0 && <PlanTable label="Changes to the zone" rows={toPlanRows(changes)} />}
           </>
@@ -102,7 +104,7 @@ export const ResumeDialog = ({ pool, onClose, onDone }: ZoneDialogProps) => {
       onClose={onClose}
       onConfirm={async () => {
         const result = await client.resumeZone({ domain: pool, trust })
-        const text = `${pool} is written again: ${plural(result.differenceCount, 'difference')} settled.`
+        const text = `${pool} is written again: ${formatCount(result.differenceCount, 'difference')} settled.`
         onDone(`${text} ${isPending(result) ? PENDING_TEXT : ''}`)
       }}
     >
@@ -126,7 +128,7 @@ export const ResumeDialog = ({ pool, onClose, onDone }: ZoneDialogProps) => {
             <p>
               {differenceCount === 0
                 ? 'The zone and the database agree.'
-                : `${plural(differenceCount, 'name')} differ and change like this:`}
+                : `${formatCount(differenceCount, 'name')} ${pickVerb(differenceCount, 'differs and changes', 'differ and change')} like this:`}
             </p>
             {differences.length > 0 && <PlanTable label="Differences" rows={toDifferenceRows(differences)} />}
           </>
@@ -157,7 +159,7 @@ export const OrphansDialog = ({ pool, action, onClose, onDone }: ZoneDialogProps
       onClose={onClose}
       onConfirm={async () => {
         const { changedCount } = await call({ domain: pool, subdomains: chosen.map(({ subdomain }) => subdomain) })
-        onDone(`${plural(changedCount, 'orphan')} ${isRemoval ? 'removed' : 'adopted'}.`)
+        onDone(`${formatCount(changedCount, 'orphan')} ${isRemoval ? 'removed' : 'adopted'}.`)
       }}
     >
       <p>
@@ -174,7 +176,9 @@ export const OrphansDialog = ({ pool, action, onClose, onDone }: ZoneDialogProps
                 <input type="checkbox" checked={!excluded.has(subdomain)} onChange={() => toggle(subdomain)} />
                 <span>
                   {subdomain} <code>{loadBalancerIP}</code>
-                  {otherRecordCount > 0 && <span class="muted">, {plural(otherRecordCount, 'other record set')}</span>}
+                  {otherRecordCount > 0 && (
+                    <span class="muted">, {formatCount(otherRecordCount, 'other record set')}</span>
+                  )}
                 </span>
               </label>
             ))}

@@ -1,12 +1,13 @@
-import type { ConvergeResponse, ListedName, ZoneStatus } from '@pool/contract'
+import type { ConvergeResponse, ListedName, Orphan, ZoneStatus } from '@pool/contract'
 import { useState } from 'preact/hooks'
 import { client } from '../api/client.ts'
 import { searchNames } from '../api/names.ts'
 import { useResource } from '../api/resource.ts'
+import { formatCount } from '../domain/count.ts'
 import { toPlanRows } from '../domain/record-diff.ts'
 import { NO_FILTER } from '../domain/route.ts'
 import { toVisibleText } from '../domain/visible-text.ts'
-import { countFailing, describeStop, describeZone } from '../domain/zone.ts'
+import { countFailing, describeFailing, describeStop, describeZone } from '../domain/zone.ts'
 import { type Column, DataTable } from '../ui/data-table.tsx'
 import { EmptyState, Loaded, Notice, useToast } from '../ui/feedback.tsx'
 import { PlanTable } from '../ui/plan-table.tsx'
@@ -23,7 +24,7 @@ const ZoneFacts = ({ zone }: { readonly zone: ZoneStatus }) => {
   const { tone, text } = describeZone(zone)
   return (
     <dl class="facts">
-      <dt>Health</dt>
+      <dt>State</dt>
       <dd>
         <Status tone={tone} text={text} />
       </dd>
@@ -37,11 +38,7 @@ const ZoneFacts = ({ zone }: { readonly zone: ZoneStatus }) => {
         )}
       </dd>
       <dt>Failing names</dt>
-      <dd>
-        {zone.failing.length === 0
-          ? '0'
-          : zone.failing.map(({ cause, names }) => `${names.toLocaleString('en')} (${cause})`).join(', ')}
-      </dd>
+      <dd>{describeFailing(zone)}</dd>
       <dt>Last in sync</dt>
       <dd>{zone.syncedAt ? <RelativeTime at={zone.syncedAt} /> : 'never'}</dd>
       <dt>Last drift check</dt>
@@ -77,12 +74,12 @@ const FailingPanel = ({ pool }: { readonly pool: string }) => {
     <Panel
       title="Names that fail to publish"
       hasPadding={false}
-      aside={<Link to={{ page: 'names', filter: { ...NO_FILTER, pool, dns: 'failing' } }}>All of them</Link>}
+      aside={<Link to={{ page: 'names', filter: { ...NO_FILTER, pool, dns: 'failing' } }}>Search them</Link>}
     >
       <Loaded resource={names}>
         {data =>
           data.names.length === 0 ? (
-            <EmptyState title="No name fails." />
+            <EmptyState title="Every name is published, or waits for its first attempt." />
           ) : (
             <DataTable
               label="Names that fail to publish"
@@ -96,6 +93,33 @@ const FailingPanel = ({ pool }: { readonly pool: string }) => {
     </Panel>
   )
 }
+
+interface Conflict {
+  readonly pool: string
+  readonly subdomain: string
+  readonly detail: string
+}
+
+const conflictColumns: readonly Column<Conflict>[] = [
+  {
+    id: 'name',
+    header: 'Name',
+    class: 'label',
+    cell: ({ pool, subdomain }) => <Link to={{ page: 'name', pool, subdomain }}>{subdomain}</Link>,
+  },
+  { id: 'reason', header: 'Reason', cell: ({ detail }) => toVisibleText(detail) },
+]
+
+const orphanColumns: readonly Column<Orphan>[] = [
+  { id: 'name', header: 'Name', class: 'label', cell: ({ subdomain }) => subdomain },
+  { id: 'address', header: 'Address', cell: ({ loadBalancerIP }) => <code>{loadBalancerIP}</code> },
+  {
+    id: 'records',
+    header: 'Records',
+    cell: ({ records, otherRecordCount }) =>
+      `${records.length} of the template${otherRecordCount === 0 ? '' : `, ${formatCount(otherRecordCount, 'other')}`}`,
+  },
+]
 
 const more = (shown: number, total: number): string => (total > shown ? ` The first ${shown} are shown.` : '')
 
@@ -124,7 +148,7 @@ const DryRun = ({ result, onConverge, onOrphans }: DryRunProps) => (
       ) : (
         <>
           <PlanTable label="Changes to the zone" rows={toPlanRows(result.changes)} />
-          <p class="pager">+ is written, − is deleted.{more(result.changes.length, result.changeCount)}</p>
+          <p class="pager">A converge writes +, and deletes −.{more(result.changes.length, result.changeCount)}</p>
         </>
       )}
     </Panel>
@@ -132,24 +156,12 @@ const DryRun = ({ result, onConverge, onOrphans }: DryRunProps) => (
       {result.conflicts.length === 0 ? (
         <EmptyState title="No record of another writer is in the way." />
       ) : (
-        <table class="collapsing" aria-label="Conflicts">
-          <thead>
-            <tr>
-              <th scope="col">Name</th>
-              <th scope="col">Reason</th>
-            </tr>
-          </thead>
-          <tbody>
-            {result.conflicts.map(({ subdomain, detail }) => (
-              <tr key={subdomain}>
-                <td data-label="Name">
-                  <Link to={{ page: 'name', pool: result.poolDomain, subdomain }}>{subdomain}</Link>
-                </td>
-                <td data-label="Reason">{toVisibleText(detail)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+        <DataTable
+          label="Conflicts"
+          columns={conflictColumns}
+          rows={result.conflicts.map(conflict => ({ ...conflict, pool: result.poolDomain }))}
+          rowKey={({ subdomain }) => subdomain}
+        />
       )}
     </Panel>
     <Panel
@@ -171,28 +183,12 @@ const DryRun = ({ result, onConverge, onOrphans }: DryRunProps) => (
       {result.orphans.length === 0 ? (
         <EmptyState title="Every name in the zone has an allocation." />
       ) : (
-        <table class="collapsing" aria-label="Orphans">
-          <thead>
-            <tr>
-              <th scope="col">Name</th>
-              <th scope="col">Address</th>
-              <th scope="col">Records</th>
-            </tr>
-          </thead>
-          <tbody>
-            {result.orphans.map(({ subdomain, loadBalancerIP, records, otherRecordCount }) => (
-              <tr key={subdomain}>
-                <td data-label="Name">{subdomain}</td>
-                <td data-label="Address">
-                  <code>{loadBalancerIP}</code>
-                </td>
-                <td data-label="Records">
-                  {records.length} of the template, {otherRecordCount} others
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+        <DataTable
+          label="Orphans"
+          columns={orphanColumns}
+          rows={result.orphans}
+          rowKey={({ subdomain }) => subdomain}
+        />
       )}
     </Panel>
   </>
@@ -223,37 +219,49 @@ export const ZonePage = ({ pool }: { readonly pool: string }) => {
       title={pool}
       crumbs={<Link to={{ page: 'zones' }}>Zones</Link>}
       actions={
-        <>
-          <button type="button" onClick={() => (isComparing ? dryRun.reload() : setIsComparing(true))}>
-            {isComparing ? 'Compare again' : 'Compare with the zone'}
-          </button>
-          <button type="button" onClick={() => setAction('converge')} disabled={stopped !== undefined}>
-            Converge
-          </button>
-          <button type="button" onClick={() => setAction('republish')}>
-            Republish
-          </button>
-          {stopped !== undefined && (
-            <button type="button" class="primary" onClick={() => setAction('resume')}>
-              Resume
+        zone !== undefined && (
+          <>
+            <button type="button" onClick={() => (isComparing ? dryRun.reload() : setIsComparing(true))}>
+              {isComparing && (dryRun.isLoading ? 'Comparing …' : 'Compare again')}
+              {!isComparing && 'Compare with the zone'}
             </button>
-          )}
-        </>
+            <button type="button" onClick={() => setAction('converge')} disabled={stopped !== undefined}>
+              Converge
+            </button>
+            <button type="button" onClick={() => setAction('republish')}>
+              Republish
+            </button>
+            {stopped !== undefined && (
+              <button type="button" class="primary" onClick={() => setAction('resume')}>
+                Resume
+              </button>
+            )}
+          </>
+        )
       }
     >
       {stopped !== undefined && (
         <Notice tone="bad" title="Nothing is written to this zone until an operator resumes it.">
           <div>{describeStop(stopped)}</div>
+          <div>Resume shows the differences for each answer to the question which side is right, and settles them.</div>
         </Notice>
       )}
       <Loaded resource={zones}>
         {({ provider }) => (
           <>
             {provider.circuitOpen && (
-              <Notice tone="bad" title={`Calls to the DNS provider (${provider.kind}) are suspended after failures.`} />
+              <Notice tone="bad" title={`Calls to the DNS provider (${provider.kind}) are suspended after failures.`}>
+                <div>This replica probes the provider and continues when it responds. Check the provider.</div>
+              </Notice>
             )}
             {zone === undefined ? (
-              <EmptyState title="No zone has this name." />
+              <EmptyState title="The service has no zone of this name.">
+                <div class="actions">
+                  <Link class="button" to={{ page: 'zones' }}>
+                    Show the zones
+                  </Link>
+                </div>
+              </EmptyState>
             ) : (
               <div class="columns two">
                 <Panel title="Health">
@@ -265,11 +273,12 @@ export const ZonePage = ({ pool }: { readonly pool: string }) => {
           </>
         )}
       </Loaded>
-      {isComparing ? (
+      {zone !== undefined && isComparing && (
         <Loaded resource={dryRun}>
           {result => <DryRun result={result} onConverge={() => setAction('converge')} onOrphans={setAction} />}
         </Loaded>
-      ) : (
+      )}
+      {zone !== undefined && !isComparing && (
         <Panel title="Changes">
           <p class="muted">
             Compare with the zone to see what a converge would write and delete, records in the way, and orphans. This

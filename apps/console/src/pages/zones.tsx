@@ -1,7 +1,7 @@
 import type { ZoneStatus } from '@pool/contract'
 import { client } from '../api/client.ts'
 import { useResource } from '../api/resource.ts'
-import { describeZone } from '../domain/zone.ts'
+import { countFailing, describeFailing, describeZone } from '../domain/zone.ts'
 import { type Column, DataTable } from '../ui/data-table.tsx'
 import { EmptyState, Loaded, Notice } from '../ui/feedback.tsx'
 import { Link } from '../ui/router.tsx'
@@ -38,14 +38,12 @@ const columns: readonly Column<ZoneStatus>[] = [
   {
     id: 'failing',
     header: 'Failing',
-    cell: ({ failing }) =>
-      failing.length === 0
-        ? '0'
-        : failing.map(({ cause, names }) => `${names.toLocaleString('en')} (${cause})`).join(', '),
-    sortValue: ({ failing }) => failing.reduce((sum, { names }) => sum + names, 0),
+    class: 'text',
+    cell: describeFailing,
+    sortValue: countFailing,
   },
-  { id: 'synced', header: 'In sync', cell: ({ syncedAt }) => <MaybeTime at={syncedAt} /> },
-  { id: 'drift', header: 'Drift check', cell: ({ driftCheckedAt }) => <MaybeTime at={driftCheckedAt} /> },
+  { id: 'synced', header: 'Last in sync', cell: ({ syncedAt }) => <MaybeTime at={syncedAt} /> },
+  { id: 'drift', header: 'Last drift check', cell: ({ driftCheckedAt }) => <MaybeTime at={driftCheckedAt} /> },
   { id: 'status', header: 'Configuration', cell: ({ status }) => status, sortValue: ({ status }) => status },
 ]
 
@@ -63,9 +61,20 @@ export const ZonesPage = () => {
               </Notice>
             )}
             {!provider.writesZones && (
-              <Notice tone="warn" title="This replica writes no zone: PDM_DNS_WRITES=off is set." />
+              <Notice tone="warn" title="This replica writes no zone: PDM_DNS_WRITES=off is set.">
+                <div>Names stay pending until a replica that writes takes them. Remove the setting to write again.</div>
+              </Notice>
             )}
-            <Panel title={`Zones (DNS provider: ${provider.kind})`} hasPadding={false}>
+            <Panel
+              title={`Zones (${list.length.toLocaleString('en')})`}
+              hasPadding={false}
+              aside={
+                <Status
+                  tone={provider.circuitOpen ? 'bad' : 'ok'}
+                  text={`DNS provider ${provider.kind}: calls ${provider.circuitOpen ? 'suspended' : 'allowed'}`}
+                />
+              }
+            >
               {list.length === 0 ? (
                 <EmptyState title="No zone exists.">
                   Set DNSPROVIDER_MANAGED_DOMAINS to the domains that the service allocates names in.

@@ -42,10 +42,13 @@ interface DataTableProps<Row> {
   readonly rowKey: (row: Row) => string
 }
 
+/** Tables with more columns become lists of labelled values if they are narrow. */
+const MAX_NARROW_COLUMNS = 3
+
 const arrows = { asc: ' ▲', desc: ' ▼' } as const
 const ariaSort = { asc: 'ascending', desc: 'descending' } as const
 
-/** A table. On a narrow screen each row is a list of labelled values. */
+/** A table. If it is narrow and has many columns, each row is a list of labelled values. */
 export const DataTable = <Row extends object>({ label, columns, rows, rowKey }: DataTableProps<Row>) => {
   const definitions = useMemo(
     () =>
@@ -62,48 +65,50 @@ export const DataTable = <Row extends object>({ label, columns, rows, rowKey }: 
   )
   const table = useTable({ features, columns: definitions, data: rows as Row[], getRowId: rowKey })
   return (
-    <table class="collapsing" aria-label={label}>
-      <thead>
-        {table.getHeaderGroups().map(group => (
-          <tr key={group.id}>
-            {group.headers.map(({ id, column }) => {
-              const sorted = column.getIsSorted()
-              const { label: text, class: className } = column.columnDef.meta ?? { label: '' }
-              return (
-                <th
-                  key={id}
-                  scope="col"
-                  class={className}
-                  {...(sorted === false ? {} : { 'aria-sort': ariaSort[sorted] })}
-                >
-                  {column.getCanSort() ? (
-                    <button type="button" onClick={() => column.toggleSorting()}>
-                      {text}
-                      <span aria-hidden="true">{sorted === false ? '' : arrows[sorted]}</span>
-                    </button>
-                  ) : (
-                    text || <span class="visually-hidden">Actions</span>
-                  )}
-                </th>
-              )
-            })}
-          </tr>
-        ))}
-      </thead>
-      <tbody>
-        {table.getRowModel().rows.map(row => (
-          <tr key={row.id}>
-            {row.getAllCells().map(({ id, column }) => {
-              const meta = column.columnDef.meta
-              return (
-                <td key={id} class={meta?.class} data-label={meta?.label}>
-                  <div>{meta?.render(row.original)}</div>
-                </td>
-              )
-            })}
-          </tr>
-        ))}
-      </tbody>
-    </table>
+    <div class="table-frame">
+      <table class={columns.length > MAX_NARROW_COLUMNS ? 'collapsing' : ''} aria-label={label}>
+        <thead>
+          {table.getHeaderGroups().map(group => (
+            <tr key={group.id}>
+              {group.headers.map(({ id, column }) => {
+                const sorted = column.getIsSorted()
+                const { label: text, class: className } = column.columnDef.meta ?? { label: '' }
+                return (
+                  <th
+                    key={id}
+                    scope="col"
+                    class={className}
+                    {...(sorted === false ? {} : { 'aria-sort': ariaSort[sorted] })}
+                  >
+                    {column.getCanSort() ? (
+                      <button type="button" onClick={() => column.toggleSorting()}>
+                        {text}
+                        <span aria-hidden="true">{sorted === false ? '' : arrows[sorted]}</span>
+                      </button>
+                    ) : (
+                      text || <span class="visually-hidden">Actions</span>
+                    )}
+                  </th>
+                )
+              })}
+            </tr>
+          ))}
+        </thead>
+        <tbody>
+          {table.getRowModel().rows.map(row => (
+            <tr key={row.id}>
+              {row.getAllCells().map(({ id, column }) => {
+                const meta = column.columnDef.meta
+                return (
+                  <td key={id} class={meta?.class} data-label={meta?.label}>
+                    <div>{meta?.render(row.original)}</div>
+                  </td>
+                )
+              })}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
   )
 }

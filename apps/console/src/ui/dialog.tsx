@@ -1,4 +1,4 @@
-import type { ComponentChildren } from 'preact'
+import type { ComponentChildren, RefObject } from 'preact'
 import { useId, useLayoutEffect, useRef } from 'preact/hooks'
 import { useAction } from '../api/resource.ts'
 import { ErrorNotice } from './feedback.tsx'
@@ -8,20 +8,35 @@ interface DialogProps {
   readonly onClose: () => void
   readonly children: ComponentChildren
   readonly class?: string
+  /** Makes the dialog a form, which Enter in a field submits. */
+  readonly onSubmit?: () => void
+  /** Whether its action is done, so that the element which opened the dialog may not stay on the page. */
+  readonly isDone?: RefObject<boolean>
 }
 
-/** A modal dialog. Escape closes it, and the focus returns to where it was. */
-export const Dialog = ({ title, onClose, children, class: className }: DialogProps) => {
+/** A modal dialog. Escape closes it. The focus returns to where it was, or to the heading of the page after the action. */
+export const Dialog = ({ title, onClose, children, class: className, onSubmit, isDone }: DialogProps) => {
   const element = useRef<HTMLDialogElement>(null)
   const titleId = useId()
   // Before the next key: what is typed immediately belongs to the dialog.
   useLayoutEffect(() => {
     const before = document.activeElement
-    element.current?.showModal()
+    const dialog = element.current
+    dialog?.showModal()
     return () => {
-      if (before instanceof HTMLElement && before.isConnected) before.focus()
+      // While it is open, nothing outside can have the focus.
+      dialog?.close()
+      const canReturn = before instanceof HTMLElement && before.isConnected && isDone?.current !== true
+      const target = canReturn ? before : document.querySelector<HTMLElement>('main h1')
+      target?.focus({ preventScroll: true })
     }
-  }, [])
+  }, [isDone])
+  const content = (
+    <>
+      <h2 id={titleId}>{title}</h2>
+      {children}
+    </>
+  )
   return (
     <dialog
       ref={element}
@@ -32,10 +47,19 @@ export const Dialog = ({ title, onClose, children, class: className }: DialogPro
         onClose()
       }}
     >
-      <div class="content">
-        <h2 id={titleId}>{title}</h2>
-        {children}
-      </div>
+      {onSubmit === undefined ? (
+        <div class="content">{content}</div>
+      ) : (
+        <form
+          class="content"
+          onSubmit={event => {
+            event.preventDefault()
+            onSubmit()
+          }}
+        >
+          {content}
+        </form>
+      )}
     </dialog>
   )
 }
@@ -62,12 +86,14 @@ export const ConfirmDialog = ({
   onConfirm,
   onClose,
 }: ConfirmDialogProps) => {
+  const isDone = useRef(false)
   const action = useAction(async () => {
     await onConfirm()
+    isDone.current = true
     onClose()
   })
   return (
-    <Dialog title={title} onClose={onClose}>
+    <Dialog title={title} onClose={onClose} onSubmit={action.run} isDone={isDone}>
       {children}
       {action.error !== undefined && <ErrorNotice error={action.error} />}
       <div class="actions">
@@ -75,10 +101,11 @@ export const ConfirmDialog = ({
           Cancel
         </button>
         <button
-          type="button"
+          type="submit"
           class={isDangerous ? 'danger primary' : 'primary'}
-          disabled={!canConfirm || action.isRunning}
-          onClick={action.run}
+          disabled={!canConfirm}
+          // A button that is disabled would lose the focus.
+          aria-disabled={action.isRunning}
         >
           {action.isRunning ? 'Working …' : confirmLabel}
         </button>

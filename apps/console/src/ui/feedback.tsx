@@ -3,6 +3,7 @@ import { createContext } from 'preact'
 import { useCallback, useContext, useMemo, useState } from 'preact/hooks'
 import { describeError } from '../api/describe-error.ts'
 import type { Resource } from '../api/resource.ts'
+import { toVisibleText } from '../domain/visible-text.ts'
 
 export type Tone = 'info' | 'ok' | 'warn' | 'bad'
 
@@ -20,6 +21,25 @@ export const Notice = ({ tone = 'info', title, children, isAlert = false }: Noti
     {children}
   </div>
 )
+
+interface LongTextProps {
+  /** What the text is, for a screen reader. */
+  readonly label: string
+  readonly text: string
+}
+
+const MAX_UNBOUNDED_LENGTH = 400
+
+/** A text of another program, which can be long: then it scrolls. */
+export const LongText = ({ label, text }: LongTextProps) =>
+  text.length <= MAX_UNBOUNDED_LENGTH ? (
+    <div>{toVisibleText(text)}</div>
+  ) : (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard scrolls it.
+    <section class="long-text" tabIndex={0} aria-label={label}>
+      {toVisibleText(text)}
+    </section>
+  )
 
 /** What went wrong, what to do, and the id of the request for the log. */
 export const ErrorNotice = ({ error, onRetry }: { readonly error: unknown; readonly onRetry?: () => void }) => {

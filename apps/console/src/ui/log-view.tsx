@@ -15,6 +15,14 @@ const OVERSCAN = 20
 /** Closer than this to the end counts as the end. */
 const END_PX = 40
 
+const MarkedText = ({ text, search }: { readonly text: string; readonly search: string }) => (
+  <>
+    {markMatches(text, search).map(({ text: part, isMatch }, index) =>
+      isMatch ? <mark key={index}>{part}</mark> : <span key={index}>{part}</span>,
+    )}
+  </>
+)
+
 interface LogViewProps {
   readonly lines: readonly LogLine[]
   readonly search: string
@@ -78,11 +86,11 @@ export const LogView = ({ lines, search, isFollowing, onFollowingChange }: LogVi
                   {formatClock(line.at)}
                 </span>
                 <span class="level">{line.level}</span>
-                <span class="phase">{line.phase}</span>
+                <span class="phase">
+                  <MarkedText text={line.phase} search={search} />
+                </span>
                 <span class="message">
-                  {markMatches(line.message, search).map(({ text, isMatch }, part) =>
-                    isMatch ? <mark key={part}>{text}</mark> : <span key={part}>{text}</span>,
-                  )}
+                  <MarkedText text={line.message} search={search} />
                 </span>
               </div>
             )

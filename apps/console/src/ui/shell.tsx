@@ -5,6 +5,7 @@ import { useSession, useSettings } from '../api/session.tsx'
 import { SHORTCUTS } from '../domain/commands.ts'
 import { NO_FILTER, type Route } from '../domain/route.ts'
 import { Dialog } from './dialog.tsx'
+import { Notice } from './feedback.tsx'
 import { Link, useRouter } from './router.tsx'
 import { Status } from './status.tsx'
 
@@ -31,9 +32,7 @@ const connectionTexts = {
   lost: ['bad', 'no connection'],
 } as const
 
-const ConnectionStatus = () => {
-  const [state, setState] = useState<ConnectionState>('connecting')
-  useEffect(() => onConnectionState(setState), [])
+const ConnectionStatus = ({ state }: { readonly state: ConnectionState }) => {
   const [tone, text] = connectionTexts[state]
   return (
     <span role="status" title="Whether this page receives changes of the service">
@@ -54,6 +53,8 @@ export const Shell = ({ onOpenPalette, onOpenHelp, children }: ShellProps) => {
   const { signOut } = useSession()
   const { version } = useSettings()
   const [isOpen, setIsOpen] = useState(false)
+  const [connection, setConnection] = useState<ConnectionState>('connecting')
+  useEffect(() => onConnectionState(setConnection), [])
   // A new page closes the menu of a narrow screen.
   useEffect(() => setIsOpen(false), [route])
   return (
@@ -83,7 +84,7 @@ export const Shell = ({ onOpenPalette, onOpenHelp, children }: ShellProps) => {
           </ul>
         </nav>
         <div class="foot">
-          <ConnectionStatus />
+          <ConnectionStatus state={connection} />
           <span class="muted">Version {version}</span>
           <div class="actions">
             <button type="button" class="plain" onClick={onOpenHelp}>
@@ -96,6 +97,13 @@ export const Shell = ({ onOpenPalette, onOpenHelp, children }: ShellProps) => {
         </div>
       </header>
       <main id="content" tabIndex={-1}>
+        {connection === 'lost' && (
+          <div class="banner">
+            <Notice tone="warn" title="The service does not respond. What you see may be old.">
+              <div>This page reconnects automatically. If it does not, check that the service runs.</div>
+            </Notice>
+          </div>
+        )}
         {children}
       </main>
     </div>

@@ -48,5 +48,5 @@ export const RelativeTime = ({ at }: TimeProps) => {
 /** Counts down to `endsAt`, in milliseconds by the clock of this machine. */
 export const Countdown = ({ endsAt, expiredText }: { readonly endsAt: number; readonly expiredText: string }) => {
   const rest = endsAt - useNow()
-  return <span class="mono">{rest <= 0 ? expiredText : formatDuration(rest + 999)}</span>
+  return <span class="countdown">{rest <= 0 ? expiredText : formatDuration(rest + 999)}</span>
 }

@@ -72,7 +72,7 @@ describe.skipIf(skips)('the wizard', () => {
     await page.keyboard.press('c')
     await page.getByRole('heading', { name: 'New deployment' }).waitFor()
     await next()
-    await page.getByText('sovereignSubdomain is required').waitFor()
+    await page.getByText('The subdomain is required').waitFor()
     await page.getByLabel('Subdomain').pressSequentially('taken')
     const described = async () => {
       const ids = await page.getByLabel('Subdomain').getAttribute('aria-describedby')
@@ -83,12 +83,12 @@ describe.skipIf(skips)('the wizard', () => {
     await page.getByText('globex.pool.test is free.').waitFor()
     await next()
     await next()
-    for (const text of ['orgName is required', 'orgEmail is required', 'region is required']) {
+    for (const text of ['The organisation is required', 'The mail address is required', 'The region is required']) {
       await page.getByText(text).waitFor()
     }
     await page.getByLabel('Mail address').fill('nobody')
     await page.getByLabel('Organisation').focus()
-    await page.getByText('orgEmail is required').waitFor()
+    await page.getByText('The mail address is required').waitFor()
   })
 
   test('has a challenge for a domain of the tenant', async () => {
@@ -96,10 +96,10 @@ describe.skipIf(skips)('the wizard', () => {
     await page.getByRole('radio', { name: 'A domain of the tenant' }).check()
     await page.getByLabel('Domain of the tenant').last().fill('localhost')
     await next()
-    await page.getByText('sovereignFQDN is required').waitFor()
+    await page.getByText('The domain is required').waitFor()
     const domain = page.getByLabel('Domain of the tenant').last()
     await domain.fill('in.pool.test')
-    await page.getByText('sovereignFQDN is in the pool pool.test').waitFor()
+    await page.getByText('The domain is in the pool pool.test').waitFor()
     await next()
     expect(await domain.getAttribute('aria-invalid')).toBe('true')
     await domain.fill('cloud.globex.example')

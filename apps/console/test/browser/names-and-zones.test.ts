@@ -66,8 +66,9 @@ describe.skipIf(skipsBrowser)('names', () => {
     await expect.poll(shownNames).toEqual(['oceanic.pool.test'])
     await page.getByLabel('DNS').selectOption('')
     await page.getByLabel('State').selectOption('reserved')
-    await expect.poll(async () => (await shownNames()).length).toBe(50)
-    const [first] = await shownNames()
+    const first = 'page-00.pool.test'
+    await expect.poll(async () => (await shownNames())[0]).toBe(first)
+    expect(await shownNames()).toHaveLength(50)
     await page.getByRole('button', { name: 'Next' }).click()
     await expectText('Page 2: 11 names')
     await page.getByRole('button', { name: 'Previous' }).click()
@@ -79,7 +80,7 @@ describe.skipIf(skipsBrowser)('names', () => {
     await openName('acme')
     await page.getByRole('button', { name: 'Change the address' }).click()
     await dialog().getByLabel('New address').fill('300.1.1.1')
-    await dialog().getByText('loadBalancerIP must be a unicast IPv4 address').waitFor()
+    await dialog().getByText('The address must be a unicast IPv4 address').waitFor()
     await dialog().getByLabel('New address').fill('203.0.113.99')
     await dialog().getByText('acme.pool.test stays active and gets the new address.').waitFor()
     await dialog().getByRole('button', { name: 'Change the address' }).click()
@@ -320,6 +321,33 @@ describe.skipIf(skipsBrowser)('the keyboard', () => {
     await press('Enter')
     await page.getByLabel('Operator token').waitFor()
     expect(await readState('tyrell')).toBe('active')
+  })
+
+  test('returns to where it was after a dialog, and to the heading after an action', async () => {
+    const focused = () => page.evaluate(() => document.activeElement?.textContent ?? '')
+    await openName('hooli')
+    const opener = page.getByRole('button', { name: 'Change the address' })
+    for (const open of ['Enter', 'Control+k', '?']) {
+      await opener.focus()
+      await page.keyboard.press(open)
+      await dialog().waitFor()
+      expect(await focused()).not.toBe('Change the address')
+      await page.keyboard.press('Escape')
+      await dialog().waitFor({ state: 'detached' })
+      expect(await focused()).toBe('Change the address')
+    }
+    await page.keyboard.press('Enter')
+    await page.keyboard.type('203.0.113.124')
+    await dialog().getByText('gets the new address').waitFor()
+    await page.keyboard.press('Enter')
+    await expectDone('hooli.pool.test has the address 203.0.113.124')
+    expect(await focused()).toBe('hooli.pool.test')
+  })
+
+  test('skips the navigation', async () => {
+    await page.getByRole('link', { name: 'Skip to the content' }).focus()
+    await page.keyboard.press('Enter')
+    await expect.poll(() => page.evaluate(() => document.activeElement?.id)).toBe('content')
   })
 
   test('opens a name from the palette', async () => {

@@ -40,12 +40,11 @@ export const writeOrphan = async (stack: ConsoleStack, subdomain: string): Promi
   }
 }
 
-/** Samples of an hour of moderate load, so that the plots have lines. The same at every run. */
+/** Samples of an hour of moderate load, which end near what `seedNames` makes. The same at every run. */
 export const seedSamples = async ({ sql }: ConsoleStack): Promise<void> => {
   await sql`
     insert into pool_samples (pool_domain, at, reserved, active, cooling_off, held)
-    select ${POOL}, now() - minute * interval '1 minute', (7 + 3 * sin(minute / 3.0))::int, 480 - minute * 3 + (4 * sin(minute))::int,
-      (12 + 4 * cos(minute / 5.0))::int, 0
+    select ${POOL}, now() - minute * interval '1 minute', 1 + (minute / 8) % 3, 11 - minute / 7, 1 + (minute / 15) % 2, 0
     from generate_series(1, 60) as minute`
   await sql`
     with replica as (
@@ -54,8 +53,8 @@ export const seedSamples = async ({ sql }: ConsoleStack): Promise<void> => {
     )
     insert into replica_samples
       (replica_id, at, requests, errors, request_ms, event_loop_ms, active_runs, pending_names, failing_names)
-    select id, now() - interval '1 hour' + step * interval '10 seconds', step * 140 + (60 * sin(step / 9.0))::int, step / 40,
-      step * 700 + 40 * sin(step / 7.0), step * 900, (step / 45) % 3, greatest(0, 3 * sin(step / 20.0))::int, 0
+    select id, now() - interval '1 hour' + step * interval '10 seconds', step * 50 + (20 * sin(step / 9.0))::int, step / 40,
+      step * 400 + 40 * sin(step / 7.0), step * 900, (step / 45) % 3, greatest(0, 3 * sin(step / 20.0))::int, 0
     from replica, generate_series(0, 359) as step`
 }
 
