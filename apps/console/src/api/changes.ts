@@ -1,5 +1,6 @@
 import type { ChangeTopic } from '@pool/contract'
 import { changeEvent } from '@pool/contract'
+import { client } from './client.ts'
 
 export type ConnectionState = 'connecting' | 'connected' | 'lost'
 
@@ -36,8 +37,11 @@ const connect = (): void => {
   }
   source.onerror = () => {
     lostTimer ??= setTimeout(() => setState('lost'), LOST_MS)
-    // After an error response, an EventSource does not reconnect.
-    if (source?.readyState === EventSource.CLOSED) timer = setTimeout(connect, RECONNECT_MS)
+    if (source?.readyState !== EventSource.CLOSED) return
+    // After an error response, an EventSource does not reconnect, and hides the status: another call notices the end of
+    // the session, which another tab may have ended.
+    client.getSession().catch(() => undefined)
+    timer = setTimeout(connect, RECONNECT_MS)
   }
 }
 

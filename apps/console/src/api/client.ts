@@ -18,7 +18,7 @@ export const client = new AllocationClient({
   retry: { maxAttempts: 3, minBackoffMs: 200, maxBackoffMs: 2_000 },
   hooks: {
     onAttemptEnd: ({ status, operation }) => {
-      if (status === 401 && operation !== 'startSession' && operation !== 'getSession') {
+      if (status === 401 && operation !== 'startSession') {
         for (const listener of listeners) listener()
       }
     },

@@ -45,7 +45,8 @@ const takeTokenFromAddress = (): string | null => {
   return token
 }
 
-const ENDED = 'The session has ended: it expired, or its token was removed. Sign in again to continue.'
+const ENDED =
+  'The session has ended: it expired, another tab ended it, or its token was removed. Sign in again to continue.'
 const SIGNED_OUT: SessionState = { kind: 'signed-out', reason: '' }
 
 const openSession = async (session: OperatorSession): Promise<SessionState> => {

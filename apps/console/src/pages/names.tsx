@@ -59,7 +59,7 @@ const columns: readonly Column<ListedName>[] = [
   {
     id: 'creator',
     header: 'Created by',
-    class: 'text',
+    class: 'creator',
     cell: ({ createdBy }) => (createdBy ? toVisibleText(createdBy) : <span class="muted">–</span>),
   },
   {

@@ -1,6 +1,7 @@
-import { useRef } from 'preact/hooks'
+import { useEffect, useRef } from 'preact/hooks'
 import { useAction } from '../api/resource.ts'
 import { useSession } from '../api/session.tsx'
+import { formatTitle } from '../domain/route.ts'
 import { ErrorNotice, Notice } from '../ui/feedback.tsx'
 import { Field } from '../ui/field.tsx'
 
@@ -8,6 +9,10 @@ import { Field } from '../ui/field.tsx'
 export const SignInPage = ({ reason }: { readonly reason: string }) => {
   const { signIn } = useSession()
   const input = useRef<HTMLInputElement>(null)
+  useEffect(() => {
+    document.title = formatTitle('Sign in')
+    input.current?.focus()
+  }, [])
   const action = useAction(async () => {
     const token = input.current?.value.trim() ?? ''
     await signIn(token)

@@ -4,6 +4,7 @@ import { client } from '../api/client.ts'
 import { type Resource, useAction, useResource } from '../api/resource.ts'
 import { useSettings } from '../api/session.tsx'
 import { describeProof } from '../domain/domain-proof.ts'
+import { toFieldText } from '../domain/field-text.ts'
 import { findStepErrors, toFqdn } from '../domain/wizard.ts'
 import { CopyButton } from '../ui/copy-button.tsx'
 import { ErrorNotice, Notice } from '../ui/feedback.tsx'
@@ -92,8 +93,8 @@ const Proof = ({ domain, isValid, idempotencyKey, check }: ProofProps) => {
           </div>
           {isWaiting && (
             <div>
-              <button type="button" disabled={check.isLoading} onClick={check.reload}>
-                {check.isLoading ? 'Looking it up …' : 'Look it up again'}
+              <button type="button" onClick={check.reload}>
+                Look it up again
               </button>
             </div>
           )}
@@ -110,7 +111,8 @@ export const TenantDomain = ({ wizard }: { readonly wizard: WizardState }) => {
   const domain = toFqdn(form)
   const isValid = findStepErrors('domain', form).fqdn === undefined
   const check = useDomainCheck(domain, isValid, idempotencyKey)
-  const obstacle = check.data?.available === false ? (check.data.detail ?? check.data.reason) : undefined
+  const detail = check.data?.available === false ? (check.data.detail ?? check.data.reason) : undefined
+  const obstacle = detail === undefined ? undefined : toFieldText(detail)
   useEffect(() => setObstacle(obstacle === undefined ? {} : { fqdn: obstacle }), [obstacle, setObstacle])
   return (
     <>

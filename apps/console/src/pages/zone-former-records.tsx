@@ -30,6 +30,8 @@ export const FormerRecordsPanel = ({ pool }: { readonly pool: string }) => {
     topics: ['zones'],
     keepsPrevious: true,
   })
+  // Few zones have such records: no space is kept for them.
+  if (records.data === undefined && records.error === undefined) return null
   return (
     <Loaded resource={records}>
       {data =>
@@ -50,7 +52,7 @@ export const FormerRecordsPanel = ({ pool }: { readonly pool: string }) => {
             <Pager
               page={page}
               count={data.records.length}
-              unit="record sets"
+              unit="record set"
               hasNext={data.nextCursor !== undefined}
               onPrevious={previous}
               onNext={() => next(data.nextCursor)}

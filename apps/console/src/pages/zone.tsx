@@ -286,7 +286,7 @@ export const ZonePage = ({ pool }: { readonly pool: string }) => {
           </p>
         </Panel>
       )}
-      <FormerRecordsPanel pool={pool} />
+      {zone !== undefined && <FormerRecordsPanel pool={pool} />}
       {action === 'converge' && <ConvergeDialog {...dialog} />}
       {action === 'republish' && <RepublishDialog {...dialog} />}
       {action === 'resume' && <ResumeDialog {...dialog} />}

@@ -284,14 +284,26 @@ describe.skipIf(skipsBrowser)('leases', () => {
   })
 })
 
+describe.skipIf(skipsBrowser)('several tabs', () => {
+  test('of one browser end their session at the same time', async () => {
+    const { origin } = getSuite()
+    const other = await visitor.context.newPage()
+    await other.goto(`${origin}/console/zones`)
+    await other.getByRole('link', { name: 'pool.test' }).waitFor()
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await page.getByLabel('Operator token').waitFor()
+    await other.getByText('The session has ended').waitFor()
+    expect(await other.title()).toBe('Sign in · Operator console')
+  })
+})
+
 describe.skipIf(skipsBrowser)('the keyboard', () => {
   test('is enough to find a name, change its address, and sign out', async () => {
     const { stack, origin } = getSuite()
     await visitor.context.clearCookies()
     await page.goto(`${origin}/console`)
-    await page.getByLabel('Operator token').waitFor()
+    await expect.poll(() => page.evaluate(() => document.activeElement?.tagName)).toBe('INPUT')
     const press = (key: string) => page.keyboard.press(key)
-    await press('Tab')
     await page.keyboard.type(stack.api.operatorToken)
     await press('Enter')
     await page.getByRole('heading', { name: 'Overview' }).waitFor()
