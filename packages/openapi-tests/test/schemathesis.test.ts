@@ -88,9 +88,6 @@ const sequences: Readonly<Record<Service, readonly string[]>> = {
   'lease-witness': ['readLease', 'readLeaseHistory', 'releaseLease', 'writeLease'],
 }
 
-/** Operations that the configuration disables. */
-const disabled: readonly string[] = ['followChanges']
-
 const document = (service: Service) => {
   const file = documentFiles.find(file => file.service === service)
   if (!file) throw new Error(`no document of ${service}`)
@@ -103,7 +100,6 @@ const readOperations = (service: Service): readonly string[] => {
   }
   return Object.values(paths)
     .flatMap(methods => Object.values(methods).map(({ operationId }) => operationId))
-    .filter(id => !disabled.includes(id))
     .sort()
 }
 

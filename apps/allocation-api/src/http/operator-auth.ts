@@ -33,7 +33,7 @@ export const requireTokenAtStart = (tokens: readonly string[], sendStarting: (c:
 }
 
 /**
- * Requires an operator token, or a session in a cookie. A browser sends the cookie by itself, so with it a request that
+ * Requires an operator token, or a session in a cookie. A browser adds the cookie to every request, so with it one that
  * changes something must come from a page of this origin. A request with both is decided by its token.
  */
 export const requireOperator = (tokens: readonly string[], sessions: Pick<OperatorSessions, 'find'>) => {

@@ -20,7 +20,7 @@ export type OperatorSessions = ReturnType<typeof createOperatorSessions>
 
 /**
  * The sessions of browsers, valid on every replica. The clock of the database decides when one has ended. Only hashes are
- * stored: whoever reads the table can use no session.
+ * stored, so a reader of the table can use no session.
  */
 export const createOperatorSessions = (
   sql: Sql,
