@@ -8,7 +8,7 @@ import { withTerraform } from './fixtures/with-terraform.ts'
 const folders = ['infra/object-storage-inputs', 'infra/first-boot-secret', 'infra/local-deployment'] as const
 
 withTerraform('the modules', () => {
-  test.each(['infra', 'apps/allocation-api/test/fixtures'])('in %s are formatted', async folder => {
+  test.each(['infra', 'examples/hetzner', 'apps/allocation-api/test/fixtures'])('in %s are formatted', async folder => {
     const { code, output } = await run(join(repository, folder), ['fmt', '-check', '-recursive'], {})
     expect(output).toBe('')
     expect(code).toBe(0)

@@ -1,0 +1,17 @@
+output "load_balancer_ip" {
+  description = "IPv4 address for the records of the deployment."
+  value       = module.machines.load_balancer_ip
+}
+
+output "control_plane_ip" {
+  description = "IPv4 address of the first machine."
+  value       = module.machines.control_plane_ip
+}
+
+output "details" {
+  description = "Shown to every reader of the deployment, so it has no credential."
+  value = {
+    object_storage_endpoint = module.bucket.endpoint
+    object_storage_bucket   = module.bucket.bucket
+  }
+}
