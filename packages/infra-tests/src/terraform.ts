@@ -1,8 +1,10 @@
 import { execFile, spawnSync } from 'node:child_process'
 
-/** The installed binary: terraform, else tofu. */
+/** The installed binary: that of INFRA_BINARY, else terraform, else tofu. */
 export const binary =
-  ['terraform', 'tofu'].find(name => spawnSync(name, ['version'], isolatedEnv()).status === 0) ?? null
+  (process.env.INFRA_BINARY ? [process.env.INFRA_BINARY] : ['terraform', 'tofu']).find(
+    name => spawnSync(name, ['version'], isolatedEnv()).status === 0,
+  ) ?? null
 
 export const howToInstall =
   'missing terraform 1.7 or later (or tofu): https://developer.hashicorp.com/terraform/install'

@@ -1,14 +1,20 @@
+import { execFile, spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { parseTokenPolicies } from 'lease-witness/src/http/domain/token-policies.ts'
 import { expect, test } from 'vitest'
+import { binary, isolatedEnv } from '../src/terraform.ts'
 import { SECRET_MARK } from './fixtures/module-fixture.ts'
-import { readHclBlocks } from './fixtures/readme.ts'
+import { readHclBlocks, readShellBlocks } from './fixtures/readme.ts'
 import { withTerraform } from './fixtures/with-terraform.ts'
 import { createWitnessFixture, hashToken, token } from './fixtures/witness-fixture.ts'
 
 const [usage = '', policies = '', importBlocks = '', importedJurisdiction = ''] = readHclBlocks('lease-witness')
 const onePolicy = { one: { token: hashToken(token('one')), access: 'write' } }
+const [summary = ''] = readShellBlocks('lease-witness').filter(block => block.includes('import.plan'))
+/** The command in the README uses both. */
+const canSummarize = binary === 'terraform' && spawnSync('jq', ['--version']).status === 0
 /** The id in the example. */
 const namespaceId = 'fedcba9876543210'.repeat(2)
 
@@ -51,7 +57,9 @@ withTerraform('the README of the lease-witness module', () => {
     ['with one', 'jurisdiction = "eu"', importedJurisdiction],
   ])('has import blocks that import a Wrangler deployment in place: %s', async (_, input, block) => {
     const root = `${usage}${importBlocks}${block}`.replace('account_id ', `${input}\n  account_id `)
-    const { account, environment, build, plan, apply, terraform } = await createWitnessFixture({ rootModule: root })
+    const { account, directory, environment, build, plan, apply, terraform } = await createWitnessFixture({
+      rootModule: root,
+    })
     account.namespaces.set(namespaceId, 'lease-witness')
     await account.upload('lease-witness', {
       content: '// by wrangler\n',
@@ -73,6 +81,22 @@ withTerraform('the README of the lease-witness module', () => {
       cloudflare_workers_script_subdomain: 'create',
       terraform_data: block ? 'no-op' : 'create',
     })
+    if (canSummarize) {
+      // Asynchronous, because the double of the provider runs in this process.
+      const { stdout: output } = await promisify(execFile)('sh', ['-ec', summary], {
+        cwd: directory,
+        ...isolatedEnv(environment),
+      })
+      const lines = output.trim().split('\n').toSorted()
+      expect(lines.map(line => line.replace(/^module\.lease_witness\.(\w+)\.\w+: /, '$1 ').trim())).toEqual([
+        'cloudflare_workers_kv_namespace import, no-op',
+        expect.stringMatching(
+          /^cloudflare_workers_script import, update (?=.*\bbindings\b)(?=.*\bcontent_file\b)[\w ]+$/,
+        ),
+        'cloudflare_workers_script_subdomain create',
+        block ? 'terraform_data import, no-op' : 'terraform_data create',
+      ])
+    }
     await apply()
     expect(account.script('lease-witness')).toMatchObject({ content: '// built\n', migrationTag: 'v1' })
     expect([...account.namespaces.keys()]).toEqual([namespaceId])
