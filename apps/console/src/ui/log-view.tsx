@@ -63,7 +63,15 @@ export const LogView = ({ lines, search, isFollowing, onFollowingChange }: LogVi
       // biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard scrolls it.
       tabIndex={0}
       onWheel={({ deltaY }) => deltaY < 0 && onFollowingChange(false)}
-      onKeyDown={({ key }) => ['ArrowUp', 'PageUp', 'Home'].includes(key) && onFollowingChange(false)}
+      onKeyDown={event => {
+        const { key } = event
+        if (['ArrowUp', 'PageUp', 'Home'].includes(key)) onFollowingChange(false)
+        if (key !== 'Home' && key !== 'End') return
+        // The browser would stop short: the heights of lines are estimates until they are rendered.
+        event.preventDefault()
+        if (key === 'End') onFollowingChange(true)
+        virtualizer.scrollToIndex(key === 'End' ? lines.length - 1 : 0, { align: key === 'End' ? 'end' : 'start' })
+      }}
       onScroll={({ currentTarget: { scrollTop, scrollHeight, clientHeight } }) => {
         if (!isFollowing && scrollHeight - scrollTop - clientHeight < END_PX && scrollHeight > clientHeight + END_PX) {
           onFollowingChange(true)
