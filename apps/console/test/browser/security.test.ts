@@ -47,7 +47,7 @@ afterEach(() => (skipsBrowser ? undefined : visitor.context.close()))
 describe.skipIf(skipsBrowser)('text of other clients', () => {
   test.each([
     ['the creator of a name', '/names?q=markup', MARKUP],
-    ['the creator, in the history of a name', '/names/pool.test/markup', `created by ${MARKUP}`],
+    ['the creator, in the history of a name', '/names/pool.test/markup', `for ${MARKUP}`],
     ['a record of another writer', '/names/pool.test/markup', `"${MARKUP}"`],
     ['a record at an earlier provider', '/zones/pool.test', MARKUP],
     ['a slot', '/leases', MARKUP],
