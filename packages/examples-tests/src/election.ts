@@ -1,7 +1,7 @@
 import { until } from '@pool/test-kit/poll.ts'
+import { type Command, Program } from '@pool/test-kit/program.ts'
 import { startTcpProxy, type TcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { type FencedResource, type Leader, type Overlap, startFencedResource } from './fenced-resource.ts'
-import { type Command, Program } from './program.ts'
 
 export interface CandidateSettings {
   readonly region: string

@@ -2,7 +2,7 @@ import { proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
 import { startWitness } from '@pool/testing'
 import { expect, test } from 'vitest'
 import { runElection } from '../src/election.ts'
-import { runTypeScript } from '../src/program.ts'
+import { runTypeScript } from '../src/examples.ts'
 
 const LEASE_SECONDS = 4
 

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { LeaseClient } from '@pool/client/leases'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { until } from '@pool/test-kit/poll.ts'
+import { Program } from '@pool/test-kit/program.ts'
 import { startAllocationApi, startWitness, type TestAllocationApi, type TestWitness } from '@pool/testing'
 import { build } from 'esbuild'
 import { convertV4MiniflareOptions, Miniflare } from 'miniflare'
@@ -12,8 +13,8 @@ import { parse as parseToml } from 'smol-toml'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { parse as parseYaml } from 'yaml'
 import * as z from 'zod'
+import { EXAMPLES, runTypeScript } from '../src/examples.ts'
 import { startFencedResource } from '../src/fenced-resource.ts'
-import { EXAMPLES, Program, runTypeScript } from '../src/program.ts'
 
 let api: TestAllocationApi
 let witness: TestWitness

@@ -8,7 +8,7 @@ import { proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
 import { startWitness } from '@pool/testing'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { runElection } from '../src/election.ts'
-import { EXAMPLES } from '../src/program.ts'
+import { EXAMPLES } from '../src/examples.ts'
 
 const folder = join(EXAMPLES, 'go')
 

@@ -1,9 +1,9 @@
-import { spawn } from 'node:child_process'
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { homedir, tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { documentFiles } from '@pool/openapi/files'
+import { Program } from '@pool/test-kit/program.ts'
 import { reportProof } from '@pool/test-kit/proof-size.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { isMissing } from '../src/programs.ts'
@@ -38,22 +38,10 @@ const isJavaMissing = isMissing(
 
 const runIn =
   (folder: string, env: NodeJS.ProcessEnv) =>
-  (command: string, ...args: readonly string[]) =>
-    new Promise<string>((resolve, reject) => {
-      const child = spawn(command, args, {
-        cwd: folder,
-        env: { ...process.env, ...env },
-        stdio: ['ignore', 'pipe', 'pipe'],
-      })
-      const output: Buffer[] = []
-      for (const stream of [child.stdout, child.stderr]) stream.on('data', chunk => output.push(chunk))
-      child.on('error', reject)
-      child.on('close', code => {
-        const text = Buffer.concat(output).toString()
-        if (code === 0) resolve(text)
-        else reject(new Error(`${command} ${args[0]} exited with code ${code}:\n${text.slice(-4_000)}`))
-      })
-    })
+  async (command: string, ...args: readonly string[]): Promise<string> => {
+    await using program = new Program({ command, args, cwd: folder, env: { ...process.env, ...env } })
+    return await program.untilSucceeded()
+  }
 
 const documents = documentFiles.map(({ service, current }) => ({ service, path: fileURLToPath(current) }))
 

@@ -1,9 +1,9 @@
-import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { documentFiles } from '@pool/openapi/files'
+import { Program } from '@pool/test-kit/program.ts'
 import { proofScale, proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { isMissing } from '../src/programs.ts'
@@ -103,7 +103,7 @@ const readOperations = (service: Service): readonly string[] => {
     .sort()
 }
 
-const run = (
+const run = async (
   service: Service,
   url: string,
   token: string,
@@ -119,21 +119,10 @@ const run = (
     ...['--url', url, '-H', `Authorization: Bearer ${token}`, '--no-color', '--continue-on-failure'],
     ...['--phases', phases, '-n', String(size), '--seed', String(seed)],
   ]
-  return new Promise((resolve, reject) => {
-    const child = spawn('schemathesis', args, {
-      cwd: folder,
-      env: { ...process.env, RESPONSES_FILE: responses },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    })
-    const chunks: Buffer[] = []
-    for (const stream of [child.stdout, child.stderr]) stream.on('data', chunk => chunks.push(chunk))
-    child.on('error', reject)
-    child.on('close', code => {
-      const output = Buffer.concat(chunks).toString()
-      if (code === 0) resolve({ output, responses: JSON.parse(readFileSync(responses, 'utf8')) })
-      else reject(new Error(`schemathesis --phases ${phases} exited with code ${code}:\n${output.slice(-20_000)}`))
-    })
-  })
+  const env = { ...process.env, RESPONSES_FILE: responses }
+  await using program = new Program({ command: 'schemathesis', args, cwd: folder, env })
+  const output = await program.untilSucceeded(20_000)
+  return { output, responses: JSON.parse(readFileSync(responses, 'utf8')) }
 }
 
 const readNumber = (output: string, pattern: RegExp): number =>

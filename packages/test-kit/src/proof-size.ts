@@ -38,6 +38,7 @@ export const longProofs = [
   'browser/pages',
   'browser/performance',
   'browser/security',
+  'cli/test/interrupts',
   'cli/test/package',
   'cli/test/leases',
   'cli/test/screens',

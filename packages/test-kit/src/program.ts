@@ -1,18 +1,17 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { resolve } from 'node:path'
 import { createInterface } from 'node:readline'
-import { until } from '@pool/test-kit/poll.ts'
-
-export const EXAMPLES = resolve(import.meta.dirname, '../../../examples')
+import { until } from './poll.ts'
 
 export interface Command {
+  /** A path, or a name that is looked up in PATH. */
   readonly command: string
   readonly args: readonly string[]
+  /** In addition to PATH. */
   readonly env?: NodeJS.ProcessEnv
   readonly cwd?: string
 }
 
-/** A running example. Disposal kills it. */
+/** A running program that is not a service of this repository. Disposal kills it. */
 export class Program implements AsyncDisposable {
   readonly child: ChildProcess
   /** The exit code; null after a signal. */
@@ -42,7 +41,7 @@ export class Program implements AsyncDisposable {
   }
 
   /** The JSON lines of the output. */
-  // biome-ignore lint/suspicious/noExplicitAny: each example logs its own fields.
+  // biome-ignore lint/suspicious/noExplicitAny: each program logs its own fields.
   readLog(): any[] {
     return this.lines.filter(line => line.startsWith('{')).map(line => JSON.parse(line))
   }
@@ -54,6 +53,15 @@ export class Program implements AsyncDisposable {
       if (!line && this.hasExited) throw new Error(`exited without ${msg}:\n${this.output}`)
       return line
     })
+  }
+
+  /** Its output when it has ended. Throws if the exit code is not 0, with the last `maxLength` characters of the output. */
+  async untilSucceeded(maxLength = 4_000): Promise<string> {
+    const code = await this.exited
+    const { spawnfile, spawnargs } = this.child
+    if (code !== 0)
+      throw new Error(`${spawnfile} ${spawnargs[1] ?? ''} exited with code ${code}:\n${this.output.slice(-maxLength)}`)
+    return this.output
   }
 
   /** Sends SIGTERM and waits for the end. Throws if the exit code is not 0. */
@@ -68,10 +76,3 @@ export class Program implements AsyncDisposable {
     if (this.child.pid !== undefined) await this.exited
   }
 }
-
-/** Runs a TypeScript example with this version of Node. */
-export const runTypeScript = (entry: string, env: NodeJS.ProcessEnv, ...args: readonly string[]): Command => ({
-  command: process.execPath,
-  args: [resolve(EXAMPLES, entry), ...args],
-  env,
-})
