@@ -1,10 +1,8 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { startAllocationApi, type TestAllocationApi } from '@pool/testing'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type CliOptions, createCliFolder, runPoolctl } from './support/cli.ts'
-import { missingTerraform } from './support/terraform.ts'
 
 let api: TestAllocationApi
 const home = createCliFolder()
@@ -255,60 +253,7 @@ describe('deployments, buckets, credentials', () => {
     })
   })
 
-  test.skipIf(shouldSkip(missingTerraform))('a deployment is created, planned, destroyed and deleted', async () => {
-    const key = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f test'
-    writeFileSync(keyFile, key)
-    const input = `--org-name Umbrella --org-email ops@umbrella.example --pool pool.test --subdomain umbrella --provider local --region local --ssh-public-key ${keyFile}`
-
-    // Ctrl-C twice while the response is on its way: the same command has the same deployment.
-    const lateResponse = await api.delay(600_000, { method: 'POST', path: '/api/v1/deployments' })
-    const [interrupted, killed] = [new AbortController(), new AbortController()]
-    const signals = { interrupted: interrupted.signal, killed: killed.signal }
-    const cut = poolctl(`deployments create ${input}`, signals)
-    await lateResponse.occurred()
-    interrupted.abort('SIGINT')
-    killed.abort('SIGINT')
-    expect(await cut).toMatchObject({ exitCode: 130 })
-    await lateResponse.cancel()
-    const created = await poolctl(`deployments create ${input}`)
-    expect(created, created.stderr).toMatchObject({ exitCode: 0 })
-    const [id = '', ...others] = (await poolctl('deployments list -o name')).stdout.trim().split('\n')
-    expect(others).toEqual([])
-
-    // Ctrl-C ends the log; the deployment continues.
-    const silence = await api.partition({ method: 'GET', path: `/api/v1/deployments/${id}/logs` })
-    const follow = new AbortController()
-    const following = poolctl(`deployments logs -f ${id}`, { interrupted: follow.signal })
-    await silence.occurred()
-    follow.abort('SIGINT')
-    expect(await following).toMatchObject({
-      exitCode: 130,
-      stderr: expect.stringContaining(`the deployment continues. Follow it with: poolctl deployments logs -f ${id}`),
-    })
-    await silence.cancel()
-    expect(await poolctl(`deployments logs -f ${id}`)).toMatchObject({
-      exitCode: 0,
-      stderr: expect.stringContaining(`${id} is ready.`),
-    })
-    expect(await poolctl(`deployments get ${id}`)).toMatchObject({
-      exitCode: 0,
-      stdout: expect.stringMatching(/status: +ready/),
-    })
-    expect((await poolctl(`deployments logs ${id}`)).stdout).toContain('The deployment is ready.')
-    expect(await poolctl(`deployments plan ${id}`)).toMatchObject({ exitCode: 0 })
-    expect(await poolctl(`deployments delete ${id} --yes`)).toMatchObject({
-      exitCode: 3,
-      stderr: expect.stringContaining('still-up'),
-    })
-    expect(await poolctl(`deployments cancel ${id} --yes`)).toMatchObject({
-      exitCode: 3,
-      stderr: expect.stringMatching(/^error: there is no run to cancel: the deployment is ready; .*\n$/),
-    })
-    expect(await poolctl(`deployments destroy ${id} --yes --follow`)).toMatchObject({ exitCode: 0 })
-    expect(await poolctl(`deployments delete ${id} --yes`)).toMatchObject({ exitCode: 0 })
-  })
-
-  test('there are no bucket claims, and no deployments are left', async () => {
+  test('there are no bucket claims and no deployments', async () => {
     expect(await poolctl('deployments list')).toMatchObject({ exitCode: 0, stdout: '', stderr: 'No deployments.\n' })
     expect(await poolctl('deployments history')).toMatchObject({ exitCode: 0 })
     expect(await poolctl('buckets list -o json')).toMatchObject({ stdout: '{\n  "buckets": []\n}\n' })

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { startAllocationApi, type TestAllocationApi } from '@pool/testing'
@@ -6,13 +6,19 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type CliOptions, createCliFolder, runPoolctl } from './support/cli.ts'
 import { missingTerraform } from './support/terraform.ts'
 
-// Ctrl-C during operations that take long at the service.
+// Deployments with Terraform, and Ctrl-C during operations that take long at the service.
 
 let source: TestAllocationApi
 let target: TestAllocationApi
 const home = createCliFolder()
-const poolctl = (line: string, options: CliOptions = {}) =>
-  runPoolctl(line.split(' '), { env: home.env, fetch: globalThis.fetch, ...options })
+
+/** Every text that poolctl printed in this file. */
+const printed: string[] = []
+const poolctl = async (line: string, options: CliOptions = {}) => {
+  const result = await runPoolctl(line.split(' '), { env: home.env, fetch: globalThis.fetch, ...options })
+  printed.push(result.stdout, result.stderr)
+  return result
+}
 
 beforeAll(async () => {
   ;[source, target] = await Promise.all([startAllocationApi({ env: { PDM_BYO_PROOF: 'off' } }), startAllocationApi()])
@@ -71,10 +77,66 @@ test('an import that Ctrl-C ends imports nothing, and can be repeated', async ()
   expect((await poolctl('names list pool.test --context target -o name')).stdout.trim().split('\n')).toHaveLength(3)
 })
 
-test.skipIf(shouldSkip(missingTerraform))('a plan that Ctrl-C ends changes nothing, and can be repeated', async () => {
+/** The flags of a deployment of this name. */
+const toInput = (subdomain: string): string => {
   const keyFile = join(home.folder, 'key.pub')
   writeFileSync(keyFile, 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f test')
-  const input = `--org-name Umbrella --org-email ops@umbrella.example --pool pool.test --subdomain umbrella --provider local --region local --ssh-public-key ${keyFile}`
+  return `--org-name Umbrella --org-email ops@umbrella.example --pool pool.test --subdomain ${subdomain} --provider local --region local --ssh-public-key ${keyFile}`
+}
+
+test.skipIf(shouldSkip(missingTerraform))('a deployment is created, planned, destroyed and deleted', async () => {
+  const input = toInput('umbrella')
+
+  // Ctrl-C twice while the response is on its way: the same command has the same deployment.
+  const lateResponse = await source.delay(600_000, { method: 'POST', path: '/api/v1/deployments' })
+  const [interrupted, killed] = [new AbortController(), new AbortController()]
+  const signals = { interrupted: interrupted.signal, killed: killed.signal }
+  const cut = poolctl(`deployments create ${input}`, signals)
+  await lateResponse.occurred()
+  interrupted.abort('SIGINT')
+  killed.abort('SIGINT')
+  expect(await cut).toMatchObject({ exitCode: 130 })
+  await lateResponse.cancel()
+  const created = await poolctl(`deployments create ${input}`)
+  expect(created, created.stderr).toMatchObject({ exitCode: 0 })
+  const [id = '', ...others] = (await poolctl('deployments list -o name')).stdout.trim().split('\n')
+  expect(others).toEqual([])
+
+  // Ctrl-C ends the log; the deployment continues.
+  const silence = await source.partition({ method: 'GET', path: `/api/v1/deployments/${id}/logs` })
+  const follow = new AbortController()
+  const following = poolctl(`deployments logs -f ${id}`, { interrupted: follow.signal })
+  await silence.occurred()
+  follow.abort('SIGINT')
+  expect(await following).toMatchObject({
+    exitCode: 130,
+    stderr: expect.stringContaining(`the deployment continues. Follow it with: poolctl deployments logs -f ${id}`),
+  })
+  await silence.cancel()
+  expect(await poolctl(`deployments logs -f ${id}`)).toMatchObject({
+    exitCode: 0,
+    stderr: expect.stringContaining(`${id} is ready.`),
+  })
+  expect(await poolctl(`deployments get ${id}`)).toMatchObject({
+    exitCode: 0,
+    stdout: expect.stringMatching(/status: +ready/),
+  })
+  expect((await poolctl(`deployments logs ${id}`)).stdout).toContain('The deployment is ready.')
+  expect(await poolctl(`deployments plan ${id}`)).toMatchObject({ exitCode: 0 })
+  expect(await poolctl(`deployments delete ${id} --yes`)).toMatchObject({
+    exitCode: 3,
+    stderr: expect.stringContaining('still-up'),
+  })
+  expect(await poolctl(`deployments cancel ${id} --yes`)).toMatchObject({
+    exitCode: 3,
+    stderr: expect.stringMatching(/^error: there is no run to cancel: the deployment is ready; .*\n$/),
+  })
+  expect(await poolctl(`deployments destroy ${id} --yes --follow`)).toMatchObject({ exitCode: 0 })
+  expect(await poolctl(`deployments delete ${id} --yes`)).toMatchObject({ exitCode: 0 })
+})
+
+test.skipIf(shouldSkip(missingTerraform))('a plan that Ctrl-C ends changes nothing, and can be repeated', async () => {
+  const input = toInput('initech')
   const created = await poolctl(`deployments create ${input} --follow`)
   expect(created, created.stderr).toMatchObject({ exitCode: 0 })
   const id = (await poolctl('deployments list -o name')).stdout.trim()
@@ -102,4 +164,14 @@ test.skipIf(shouldSkip(missingTerraform))('a plan that Ctrl-C ends changes nothi
   await silence.cancel()
   expect(await read()).toBe(before)
   expect(await poolctl(`deployments plan ${id}`)).toMatchObject({ exitCode: 0 })
+})
+
+test('no token was printed', () => {
+  const files = readdirSync(join(home.folder, 'state'), { recursive: true, withFileTypes: true })
+  const tokens = files
+    .filter(file => file.isFile())
+    .flatMap(file => JSON.parse(readFileSync(join(file.parentPath, file.name), 'utf8')).token ?? [])
+  expect(tokens).not.toEqual([])
+  const text = printed.join('\n')
+  for (const token of [...tokens, source.operatorToken, target.operatorToken]) expect(text).not.toContain(token)
 })
