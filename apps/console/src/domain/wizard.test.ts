@@ -105,7 +105,7 @@ describe('toFieldErrors', () => {
       { objectStorageSecretKey: 'rejected', subdomain: 'bad' },
       'domain',
     ],
-    [problem('provisioning-unavailable'), form, { form: 'why' }, 'summary'],
+    [problem('provisioning-unavailable'), form, {}, undefined],
   ])('%o', (given, wizardForm, errors, step) => {
     expect(toFieldErrors(given, wizardForm)).toEqual(errors)
     expect(findFaultyStep(errors)).toBe(step)

@@ -164,7 +164,7 @@ export interface CreateProblem {
   readonly faults: readonly FieldFault[] | undefined
 }
 
-/** Puts the error of the service at the fields that it is about. */
+/** Puts the error of the service at the fields that it is about; empty if it is about none. */
 export const toFieldErrors = ({ code, detail = code, faults = [] }: CreateProblem, form: WizardForm): FieldErrors => {
   const domainField = form.mode === 'pool' ? 'subdomain' : 'fqdn'
   if (domainCodes.includes(code)) return { [domainField]: detail }
@@ -173,7 +173,7 @@ export const toFieldErrors = ({ code, detail = code, faults = [] }: CreateProble
     const field = requestFields[fault.field] ?? 'form'
     errors[field === 'fqdn' ? domainField : field] ??= toFieldText(fault.detail)
   }
-  return Object.keys(errors).length === 0 ? { form: detail } : errors
+  return errors
 }
 
 const stepFields: Readonly<Record<Step, readonly WizardField[]>> = {

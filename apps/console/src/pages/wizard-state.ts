@@ -1,6 +1,7 @@
 import { ProblemError } from '@pool/client'
 import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { client } from '../api/client.ts'
+import { createIdempotencyKey } from '../api/idempotency-key.ts'
 import { useSettings } from '../api/session.tsx'
 import {
   createForm,
@@ -49,7 +50,7 @@ export const useWizard = (): WizardState => {
   const [errors, setErrors] = useState<FieldErrors>({})
   const keys = useRef<SecretKeys | null>(null)
   const [hasKeys, setHasKeys] = useState(false)
-  const [idempotencyKey] = useState(() => crypto.randomUUID())
+  const [idempotencyKey] = useState(createIdempotencyKey)
   const isCreated = useRef(false)
   const obstacle = useRef<FieldErrors>({})
   const setObstacle = useCallback((found: FieldErrors) => {
@@ -108,6 +109,7 @@ export const useWizard = (): WizardState => {
         goTo('storage')
         throw new Error('The keys are not in memory any more: enter them again.')
       }
+      setErrors({})
       try {
         const { id } = await client.createDeployment(
           { ...toRequestBody(form, settings), ...storageKeys },

@@ -2,9 +2,13 @@ import { useState } from 'preact/hooks'
 
 const SHOWN_MS = 2_000
 
-/** Copies a text. `what`: it completes "Copy …" for a screen reader. */
+/** A page that was loaded over plain HTTP has no clipboard. */
+const hasClipboard = 'clipboard' in navigator
+
+/** Copies a text; nothing where that is impossible. `what`: it completes "Copy …" for a screen reader. */
 export const CopyButton = ({ text, what }: { readonly text: string; readonly what: string }) => {
   const [isCopied, setIsCopied] = useState(false)
+  if (!hasClipboard) return null
   const copy = async () => {
     await navigator.clipboard.writeText(text)
     setIsCopied(true)
