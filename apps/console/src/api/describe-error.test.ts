@@ -10,6 +10,11 @@ test.each([
   [problem(404, { error: 'not-found', detail: 'No such allocation.' }), 'No such allocation.', ''],
   [problem(409, { error: 'in-progress' }), 'The service rejected the request: 409 in-progress.', 'Wait for the run'],
   [problem(429, { error: 'too-many-attempts', detail: 'Too many.' }, 2.4), 'Too many.', 'Try again in 3 s.'],
+  [
+    problem(503, { error: 'database-unavailable', detail: 'Whether a write took effect is unknown.' }),
+    'The database of the service does not respond.',
+    'The runbook is',
+  ],
   [problem(500, { error: 'internal-error' }), 'rejected the request: 500', 'This is a bug.'],
   [new NoResponseError(failure, { text: 'reset', reasonCode: undefined }), 'did not respond', 'Check that it runs'],
   [

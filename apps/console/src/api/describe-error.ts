@@ -9,6 +9,13 @@ export interface ErrorText {
   readonly requestId: string
 }
 
+const UNKNOWN_OUTCOME = 'The change may have been made: look at the current state before you repeat it.'
+
+/** Instead of a detail that is for programs. */
+const titleByCode: Readonly<Record<string, string>> = {
+  'database-unavailable': 'The database of the service does not respond.',
+}
+
 const retryAdvice = (seconds: number | undefined): string =>
   seconds === undefined ? 'Try again.' : `Try again in ${Math.ceil(seconds)} s.`
 
@@ -16,8 +23,7 @@ const adviceByCode: Readonly<Record<string, string>> = {
   'dns-unavailable':
     'The DNS provider did not respond, or another replica is writing the zone. The service retries automatically; see the zone for the reason.',
   'not-found': 'It may have been deleted: go back to the list.',
-  'database-unavailable':
-    'The database does not respond. The runbook is docs/runbooks/allocation-api-database-unavailable.md.',
+  'database-unavailable': 'The runbook is docs/runbooks/allocation-api-database-unavailable.md.',
   'database-read-only': 'The database accepts no writes: it may be a standby. Nothing was changed.',
   'witness-unavailable':
     'The witness does not respond, or rejects the token of this service: check PDM_WITNESS_URL and its token.',
@@ -31,20 +37,22 @@ const adviceByCode: Readonly<Record<string, string>> = {
 }
 
 const describeProblem = (error: ProblemError): ErrorText => {
-  const { detail, code, status, retryAfter, requestId } = error
-  const title = detail !== undefined ? toFieldText(detail) : `The service rejected the request: ${status} ${code}.`
-  const waits = retryAfter !== undefined ? retryAdvice(retryAfter) : ''
-  return { title, advice: [adviceByCode[code] ?? '', waits].filter(text => text !== '').join(' '), requestId }
+  const { detail, code, status, retryAfter, requestId, isOutcomeUnknown } = error
+  const text = detail !== undefined ? toFieldText(detail) : `The service rejected the request: ${status} ${code}.`
+  const title = titleByCode[code] ?? text
+  const advice = [
+    adviceByCode[code] ?? '',
+    isOutcomeUnknown ? UNKNOWN_OUTCOME : '',
+    retryAfter === undefined ? '' : retryAdvice(retryAfter),
+  ]
+  return { title, advice: advice.filter(text => text !== '').join(' '), requestId }
 }
 
 /** Describes what a call of the client rejects with. */
 export const describeError = (error: unknown): ErrorText => {
   if (error instanceof ProblemError) return describeProblem(error)
   const requestId = error instanceof ClientError ? error.requestId : ''
-  const unknownOutcome =
-    error instanceof ClientError && error.isOutcomeUnknown
-      ? ' The change may have been made: look at the current state before you repeat it.'
-      : ''
+  const unknownOutcome = error instanceof ClientError && error.isOutcomeUnknown ? ` ${UNKNOWN_OUTCOME}` : ''
   if (error instanceof NoResponseError || error instanceof DeadlineError) {
     return {
       title: 'The service did not respond.',
@@ -61,3 +69,10 @@ export const describeError = (error: unknown): ErrorText => {
   }
   return { title: error instanceof Error ? error.message : String(error), advice: 'Reload the page.', requestId }
 }
+
+/**
+ * Whether the service no longer has what the operator saw. It may have made the change itself: browsers repeat a request whose
+ * connection ends before the response.
+ */
+export const isOutdated = (error: unknown): boolean =>
+  error instanceof ProblemError && (error.status === 404 || error.status === 409)

@@ -1,7 +1,8 @@
 import type { NameAction, NamePlan } from '@pool/contract'
 import { createLoadBalancerIP } from '@pool/contract'
-import { useState } from 'preact/hooks'
+import { useMemo, useState } from 'preact/hooks'
 import { client } from '../api/client.ts'
+import { createIdempotencyKey } from '../api/idempotency-key.ts'
 import { type Resource, useResource } from '../api/resource.ts'
 import { useSettings } from '../api/session.tsx'
 import { toFieldText } from '../domain/field-text.ts'
@@ -72,6 +73,8 @@ export const NameActionDialog = (props: NameActionDialogProps) => {
   const [address, setAddress] = useState('')
   const path = { domain: pool, subdomain }
   const fqdn = `${subdomain}.${pool}`
+  // A second confirmation repeats the first: if its response was lost, the service does not do it again.
+  const idempotencyKey = useMemo(createIdempotencyKey, [kind, address])
   const parsed = createLoadBalancerIP(acceptsLoopback).safeParse(address)
   const isReady = kind !== 'update' || parsed.success
   const plan: Resource<NamePlan> = useResource(
@@ -84,13 +87,13 @@ export const NameActionDialog = (props: NameActionDialogProps) => {
   )
   const perform: Readonly<Record<NameActionKind, () => Promise<string>>> = {
     release: async () => {
-      const result = await client.releaseName(path)
+      const result = await client.releaseName(path, { idempotencyKey })
       return 'warning' in result
         ? `${fqdn} is released. Its records are still being deleted.`
         : `${fqdn} is released, and its records are deleted.`
     },
     update: async () => {
-      const result = await client.updateName({ ...path, loadBalancerIP: address })
+      const result = await client.updateName({ ...path, loadBalancerIP: address }, { idempotencyKey })
       return 'warning' in result
         ? `${fqdn} has the address ${address}. Its records are still being written.`
         : `${fqdn} has the address ${address}, also in DNS.`

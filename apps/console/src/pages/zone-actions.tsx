@@ -30,7 +30,9 @@ export const ConvergeDialog = ({ pool, onClose, onDone }: ZoneDialogProps) => {
       onClose={onClose}
       onConfirm={async () => {
         const result = await client.convergeZone({ domain: pool })
-        onDone(`${pool}: ${formatCount(result.changeCount, 'change')}. ${isPending(result) ? PENDING_TEXT : ''}`)
+        const text =
+          result.changeCount === 0 ? 'the zone has the desired records' : formatCount(result.changeCount, 'change')
+        onDone(`${pool}: ${text}. ${isPending(result) ? PENDING_TEXT : ''}`)
       }}
     >
       <Loaded resource={plan}>
@@ -62,9 +64,12 @@ export const RepublishDialog = ({ pool, onClose, onDone }: ZoneDialogProps) => {
       onClose={onClose}
       onConfirm={async () => {
         const result = await client.republishZone({ domain: pool })
-        onDone(
-          `${pool}: ${formatCount(result.nameCount, 'name')} republished. ${isPending(result) ? PENDING_TEXT : ''}`,
-        )
+        // The client repeats a request whose response was lost, and then there is nothing left to do.
+        const text =
+          result.nameCount === 0
+            ? 'every active name has the records of the current template'
+            : `${formatCount(result.nameCount, 'name')} republished`
+        onDone(`${pool}: ${text}. ${isPending(result) ? PENDING_TEXT : ''}`)
       }}
     >
       <Loaded resource={plan}>
@@ -159,7 +164,10 @@ export const OrphansDialog = ({ pool, action, onClose, onDone }: ZoneDialogProps
       onClose={onClose}
       onConfirm={async () => {
         const { changedCount } = await call({ domain: pool, subdomains: chosen.map(({ subdomain }) => subdomain) })
-        onDone(`${formatCount(changedCount, 'orphan')} ${isRemoval ? 'removed' : 'adopted'}.`)
+        // The client repeats a request whose response was lost, and then there is nothing left to do.
+        const missing = chosen.length - changedCount
+        const rest = missing > 0 ? ` ${formatCount(missing, 'name')} had been settled before.` : ''
+        onDone(`${formatCount(changedCount, 'orphan')} ${isRemoval ? 'removed' : 'adopted'}.${rest}`)
       }}
     >
       <p>

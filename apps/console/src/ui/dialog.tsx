@@ -1,5 +1,6 @@
 import type { ComponentChildren, RefObject } from 'preact'
-import { useId, useLayoutEffect, useRef } from 'preact/hooks'
+import { useEffect, useId, useLayoutEffect, useRef } from 'preact/hooks'
+import { isOutdated } from '../api/describe-error.ts'
 import { useAction } from '../api/resource.ts'
 import { ErrorNotice } from './feedback.tsx'
 
@@ -12,10 +13,20 @@ interface DialogProps {
   readonly onSubmit?: () => void
   /** Whether its action is done, so that the element which opened the dialog may not stay on the page. */
   readonly isDone?: RefObject<boolean>
+  /** False: Escape does not close it. */
+  readonly canClose?: boolean
 }
 
 /** A modal dialog. Escape closes it. The focus returns to where it was, or to the heading of the page after the action. */
-export const Dialog = ({ title, onClose, children, class: className, onSubmit, isDone }: DialogProps) => {
+export const Dialog = ({
+  title,
+  onClose,
+  children,
+  class: className,
+  onSubmit,
+  isDone,
+  canClose = true,
+}: DialogProps) => {
   const element = useRef<HTMLDialogElement>(null)
   const titleId = useId()
   // Before the next key: what is typed immediately belongs to the dialog.
@@ -31,6 +42,16 @@ export const Dialog = ({ title, onClose, children, class: className, onSubmit, i
       target?.focus({ preventScroll: true })
     }
   }, [isDone])
+  // The browser closes a dialog at the second Escape, whatever the handler of `cancel` does. The focus can be outside: a button
+  // that is disabled loses it.
+  useEffect(() => {
+    if (canClose) return
+    const keepOpen = (event: KeyboardEvent) => {
+      if (event.key === 'Escape') event.preventDefault()
+    }
+    addEventListener('keydown', keepOpen)
+    return () => removeEventListener('keydown', keepOpen)
+  }, [canClose])
   const content = (
     <>
       <h2 id={titleId}>{title}</h2>
@@ -44,7 +65,7 @@ export const Dialog = ({ title, onClose, children, class: className, onSubmit, i
       aria-labelledby={titleId}
       onCancel={event => {
         event.preventDefault()
-        onClose()
+        if (canClose) onClose()
       }}
     >
       {onSubmit === undefined ? (
@@ -76,7 +97,10 @@ interface ConfirmDialogProps {
   readonly onClose: () => void
 }
 
-/** States what will happen, and does it on confirmation. It stays open with the error if that fails. */
+/**
+ * States what will happen, and does it on confirmation. It stays open until the outcome is known, and with the error if that
+ * fails.
+ */
 export const ConfirmDialog = ({
   title,
   children,
@@ -93,11 +117,20 @@ export const ConfirmDialog = ({
     onClose()
   })
   return (
-    <Dialog title={title} onClose={onClose} onSubmit={action.run} isDone={isDone}>
+    <Dialog
+      title={title}
+      onClose={onClose}
+      onSubmit={action.run}
+      isDone={isDone}
+      canClose={!action.isRunning}
+    >
       {children}
       {action.error !== undefined && <ErrorNotice error={action.error} />}
+      {isOutdated(action.error) && (
+        <p>It may have been done already, here or elsewhere: close this dialog, and look at the current state.</p>
+      )}
       <div class="actions">
-        <button type="button" onClick={onClose}>
+        <button type="button" disabled={action.isRunning} onClick={onClose}>
           Cancel
         </button>
         <button
