@@ -53,18 +53,36 @@ const parseJson = (text: string): unknown => {
   }
 }
 
-/** Follows the changes of the service until `stopChanges`. A page reads again what an event names. */
-export const startChanges = (): void => {
-  if (source === null) connect()
+/**
+ * A browser has few connections to a service without HTTP/2, and each stream takes one: only the visible tabs have one. The first
+ * event of a stream names every topic, so that a tab reads again what it missed.
+ */
+const followVisibility = (): void => {
+  if (document.visibilityState === 'visible') {
+    if (source === null) connect()
+    return
+  }
+  disconnect()
 }
 
-export const stopChanges = (): void => {
+const disconnect = (): void => {
   clearTimeout(timer)
   clearTimeout(lostTimer)
   lostTimer = undefined
   source?.close()
   source = null
   setState('connecting')
+}
+
+/** Follows the changes of the service until `stopChanges`. A page reads again what an event names. */
+export const startChanges = (): void => {
+  document.addEventListener('visibilitychange', followVisibility)
+  followVisibility()
+}
+
+export const stopChanges = (): void => {
+  document.removeEventListener('visibilitychange', followVisibility)
+  disconnect()
 }
 
 export const onChange = (listener: TopicListener): (() => void) => {

@@ -1,3 +1,4 @@
+import { ProblemError } from '@pool/client'
 import type { Deployment } from '@pool/contract'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { client } from '../api/client.ts'
@@ -19,17 +20,31 @@ import { Panel } from '../ui/shell.tsx'
 
 /** Lines that arrive within this time are rendered in one go. */
 const RENDER_MS = 100
+/** After a failure, until the page connects again. */
+const RECONNECT_MS = 5_000
 const LEVELS: readonly LogLevel[] = ['info', 'warn', 'error']
 
 interface LiveLog {
   readonly buffer: LogBuffer
   readonly isEnded: boolean
-  /** Why the page no longer receives lines although the log may continue. */
+  /** Why the page has no connection. It connects again, unless the deployment was deleted. */
   readonly error: unknown
 }
 
+const isDeleted = (error: unknown): boolean => error instanceof ProblemError && error.status === 404
+
+/** Resolves after `ms` milliseconds, and earlier when `signal` is aborted. */
+const pause = (ms: number, signal: AbortSignal): Promise<void> =>
+  new Promise(resolve => {
+    const timer = setTimeout(resolve, ms)
+    signal.addEventListener('abort', () => {
+      clearTimeout(timer)
+      resolve()
+    })
+  })
+
 const describeState = (isEnded: boolean, error: unknown): string => {
-  if (error !== undefined) return 'Interrupted'
+  if (error !== undefined) return isEnded ? 'Interrupted' : 'Connecting again …'
   return isEnded ? 'The log is complete.' : 'Live'
 }
 
@@ -49,17 +64,35 @@ const useLiveLog = (id: string, runKey: string, onEnd: (deployment: Deployment) 
       waiting = []
       setLog(old => ({ ...old, buffer: appendLines(old.buffer, lines) }))
     }
-    const follow = async () => {
-      setLog(old => ({ ...old, isEnded: false, error: undefined }))
-      for await (const entry of client.followLogs({ id }, { signal: controller.signal })) {
+    const { signal } = controller
+    let lastEventId = ''
+    const readLines = async () => {
+      for await (const entry of client.followLogs({ id, lastEventId }, { signal })) {
         if (entry.kind === 'done') {
           latestOnEnd.current(entry.deployment)
           break
         }
+        lastEventId = entry.id
         waiting.push(toLogLine(entry.id, entry.line))
         // More than the page keeps cannot be shown anyway.
         if (waiting.length > MAX_LINES) flush()
         timer ??= setTimeout(flush, RENDER_MS)
+      }
+    }
+    const follow = async () => {
+      setLog(old => ({ ...old, isEnded: false, error: undefined }))
+      for (let isFirst = true; ; isFirst = false) {
+        try {
+          // Reading a log that has no new lines does not show that the service responds again.
+          if (!isFirst) await client.getDeployment({ id }, { signal })
+          setLog(old => ({ ...old, error: undefined }))
+          await readLines()
+          return
+        } catch (error) {
+          if (signal.aborted || isDeleted(error)) throw error
+          setLog(old => ({ ...old, error }))
+          await pause(RECONNECT_MS, signal)
+        }
       }
     }
     follow().then(
@@ -69,7 +102,7 @@ const useLiveLog = (id: string, runKey: string, onEnd: (deployment: Deployment) 
         setLog(old => ({ ...old, isEnded: true }))
       },
       error => {
-        if (!controller.signal.aborted) setLog(old => ({ ...old, isEnded: true, error }))
+        if (!signal.aborted) setLog(old => ({ ...old, isEnded: true, error }))
       },
     )
     return () => {
