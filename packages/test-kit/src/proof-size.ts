@@ -33,6 +33,7 @@ export const longProofs = [
   'chart-tests/test/api-server',
   'chart-tests/test/process',
   'browser/deployments',
+  'browser/faults',
   'browser/names-and-zones',
   'browser/object-storage',
   'browser/pages',

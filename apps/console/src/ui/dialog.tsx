@@ -117,13 +117,7 @@ export const ConfirmDialog = ({
     onClose()
   })
   return (
-    <Dialog
-      title={title}
-      onClose={onClose}
-      onSubmit={action.run}
-      isDone={isDone}
-      canClose={!action.isRunning}
-    >
+    <Dialog title={title} onClose={onClose} onSubmit={action.run} isDone={isDone} canClose={!action.isRunning}>
       {children}
       {action.error !== undefined && <ErrorNotice error={action.error} />}
       {isOutdated(action.error) && (

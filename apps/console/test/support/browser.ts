@@ -19,8 +19,11 @@ const FLAGS = [
   '--disable-sync',
 ]
 
-export const launchChromium = async (): Promise<Browser> =>
-  chromium.launch({ ...(path === undefined ? {} : { executablePath: path }), args: FLAGS })
+/** `localHost`: resolves to this machine. */
+export const launchChromium = async (localHost?: string): Promise<Browser> => {
+  const rules = localHost === undefined ? [] : [`--host-resolver-rules=MAP ${localHost} 127.0.0.1`]
+  return chromium.launch({ ...(path === undefined ? {} : { executablePath: path }), args: [...FLAGS, ...rules] })
+}
 
 export interface OpenOptions {
   readonly width?: number

@@ -7,7 +7,8 @@ const readBrowserStorage = async (page: Page, session: CDPSession): Promise<stri
     session: { ...sessionStorage },
     cookie: document.cookie,
     databases: await indexedDB.databases(),
-    caches: await caches.keys(),
+    // A page that was loaded over plain HTTP has none.
+    caches: 'caches' in globalThis ? await caches.keys() : [],
     state: history.state,
     address: location.href,
     html: document.documentElement.outerHTML,

@@ -1,5 +1,8 @@
 import type { ConsoleStack } from './stack.ts'
 
+/** What the tests write to behind the console's back. */
+export type SeedTarget = Pick<ConsoleStack, 'client' | 'leases' | 'sql'>
+
 const POOL = 'pool.test'
 
 /** A name of `local_dns_record_sets` as the DNS server of the API stores it: the labels in reverse order. */
@@ -7,41 +10,42 @@ const toReversed = (name: string): string => name.split('.').reverse().join('.')
 
 /** Writes a record behind the back of the service, as another writer of the zone would. */
 export const writeForeignRecord = async (
-  { sql }: ConsoleStack,
+  { sql }: SeedTarget,
   name: string,
   type: string,
   values: readonly string[],
+  zone = POOL,
 ): Promise<void> => {
   await sql`
     insert into local_dns_record_sets (zone, reversed_name, type, ttl, record_values)
-    values (${POOL}, ${toReversed(name)}, ${type}, 300, ${[...values]})
+    values (${zone}, ${toReversed(name)}, ${type}, 300, ${[...values]})
     on conflict (zone, reversed_name, type) do update set record_values = excluded.record_values`
 }
 
-export const deleteRecord = async ({ sql }: ConsoleStack, name: string, type: string): Promise<void> => {
+export const deleteRecord = async ({ sql }: SeedTarget, name: string, type: string): Promise<void> => {
   await sql`delete from local_dns_record_sets where reversed_name = ${toReversed(name)} and type = ${type}`
 }
 
 /** Makes the zone newer than the database, as after the restore of an old backup. The next write stops the zone. */
-export const outdateDatabase = async ({ sql }: ConsoleStack): Promise<void> => {
+export const outdateDatabase = async ({ sql }: SeedTarget, zone = POOL): Promise<void> => {
   await sql`
     update local_dns_record_sets
-    set record_values = array[regexp_replace(record_values[1], 'serial=[0-9]+', 'serial=999999')]
-    where reversed_name = 'test.pool._allocation-serial'`
+    set record_values = array[regexp_replace(record_values[1], 'serial=([0-9]+)', 'serial=9\\1')]
+    where reversed_name = ${toReversed(`_allocation-serial.${zone}`)}`
 }
 
 /** The names of the default record template. */
 const TEMPLATE = ['', '*.', 'console.', 'api.', 'gitea.', 'harbor.']
 
 /** Records of the template that no allocation explains. */
-export const writeOrphan = async (stack: ConsoleStack, subdomain: string): Promise<void> => {
+export const writeOrphan = async (target: SeedTarget, subdomain: string, zone = POOL): Promise<void> => {
   for (const label of TEMPLATE) {
-    await writeForeignRecord(stack, `${label}${subdomain}.${POOL}`, 'A', ['203.0.113.200'])
+    await writeForeignRecord(target, `${label}${subdomain}.${zone}`, 'A', ['203.0.113.200'], zone)
   }
 }
 
 /** Samples of an hour of moderate load, which end near what `seedNames` makes. The same at every run. */
-export const seedSamples = async ({ sql }: ConsoleStack): Promise<void> => {
+export const seedSamples = async ({ sql }: SeedTarget): Promise<void> => {
   await sql`
     insert into pool_samples (pool_domain, at, reserved, active, cooling_off, held)
     select ${POOL}, now() - minute * interval '1 minute', 1 + (minute / 8) % 3, 11 - minute / 7, 1 + (minute / 15) % 2, 0
@@ -61,7 +65,7 @@ export const seedSamples = async ({ sql }: ConsoleStack): Promise<void> => {
 const TENANTS = ['acme', 'globex', 'initech', 'umbrella', 'stark', 'wayne', 'tyrell', 'cyberdyne', 'hooli', 'vandelay']
 
 /** Names in every state, of several creators; a name that cannot be published; and leases. */
-export const seedNames = async (stack: ConsoleStack): Promise<void> => {
+export const seedNames = async (stack: SeedTarget): Promise<void> => {
   const { client, leases } = stack
   for (const [index, subdomain] of TENANTS.entries()) {
     const createdBy = index % 2 === 0 ? 'controller-eu' : 'ops@platform.example'

@@ -1,0 +1,112 @@
+import type { Locator, Page } from 'playwright-core'
+import type { FaultStack } from './fault-stack.ts'
+import { missingTerraform, pools } from './fault-tasks.ts'
+import { appendLogLines, seedDeployment } from './seed-deployment.ts'
+
+// What an operator reads with the console.
+
+/** A page that is open, and something that it reads on request. `subject` is a label that no earlier run had. */
+export interface FaultRead {
+  readonly name: string
+  /** Writes what the page shows. Resolves with its path. */
+  readonly prepare: (stack: FaultStack, subject: string) => Promise<string>
+  /** Brings the page into the state in which it reads. */
+  readonly open?: (page: Page, stack: FaultStack) => Promise<void>
+  /** What is there before, and stays there. */
+  readonly kept: (page: Page) => Locator
+  /** Makes the page read: by hand, or because there is something new. */
+  readonly act: (page: Page, subject: string, stack: FaultStack) => Promise<void>
+  /** What it has read then; exactly one element. */
+  readonly shown: (page: Page, subject: string) => Locator
+  /** True: it is requested again by hand. False: the page tries again automatically. */
+  readonly isRepeatedByHand?: boolean
+  /** True: the page exchanges the token for a session. */
+  readonly isSignIn?: boolean
+}
+
+const [NAMES, DEPLOYMENTS] = pools
+const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true })
+
+/** The deployment that the page of the live log shows. */
+const logDeployment = { id: '' }
+
+const reads: readonly FaultRead[] = [
+  {
+    name: 'the sign-in',
+    isSignIn: true,
+    isRepeatedByHand: true,
+    prepare: async () => '',
+    open: async (page, stack) => {
+      await page.context().clearCookies()
+      await page.reload()
+      await page.getByLabel('Operator token').fill(stack.token())
+    },
+    kept: page => page.getByRole('heading', { name: 'Operator console' }),
+    act: page => button(page, 'Sign in').click(),
+    shown: page => page.getByRole('heading', { name: 'Overview', level: 1 }),
+  },
+  {
+    name: 'the overview',
+    prepare: async () => '',
+    kept: page => page.getByRole('heading', { name: 'Overview' }),
+    act: page => button(page, '1 week').click(),
+    shown: page => page.getByRole('heading', { name: `Pools (${pools.length})` }),
+  },
+  {
+    name: 'the search of names',
+    prepare: async ({ client }, subject) => {
+      await client.reserveName({ domain: NAMES, subdomain: `find-${subject}` })
+      return '/names'
+    },
+    kept: page => page.getByRole('searchbox', { name: 'Search' }),
+    act: async (page, subject) => page.getByRole('searchbox', { name: 'Search' }).fill(`find-${subject}`),
+    shown: (page, subject) => page.getByRole('link', { name: `find-${subject}.${NAMES}` }),
+  },
+  {
+    name: 'the page of a name',
+    prepare: async ({ client }, subject) => {
+      await client.reserveAndCommit({ domain: NAMES, subdomain: `read-${subject}`, loadBalancerIP: '203.0.113.30' })
+      return `/names/${NAMES}/read-${subject}`
+    },
+    kept: page => page.locator('.facts').getByText('203.0.113.30'),
+    act: page => button(page, 'Read again').click(),
+    shown: page => page.getByText('The zone has the desired records.'),
+  },
+  {
+    name: 'the comparison of a zone',
+    prepare: async () => '/zones/read.test',
+    open: page => button(page, 'Compare with the zone').click(),
+    kept: page => page.getByText('Every name in the zone has an allocation.'),
+    act: page => button(page, 'Compare again').click(),
+    shown: page => page.getByText('Every name in the zone has an allocation.'),
+  },
+  {
+    name: 'the live log',
+    prepare: async (stack, subject) => {
+      const subdomain = `log-${subject}`
+      const { id } = await seedDeployment(stack, { pool: DEPLOYMENTS, subdomain, status: 'provisioning' })
+      logDeployment.id = id
+      await appendLogLines(stack, id, ['first line'])
+      return `/deployments/${id}`
+    },
+    kept: page => page.locator('.log .message').getByText('first line'),
+    act: (_, subject, stack) => appendLogLines(stack, logDeployment.id, [`line ${subject}`]),
+    shown: (page, subject) => page.locator('.log .message').getByText(`line ${subject}`, { exact: true }),
+  },
+]
+
+/** With real Terraform. */
+const plan: FaultRead = {
+  name: 'the plan of a destroy',
+  isRepeatedByHand: true,
+  prepare: async (stack, subject) => {
+    const { id } = await seedDeployment(stack, { pool: DEPLOYMENTS, subdomain: `plan-${subject}`, status: 'ready' })
+    return `/deployments/${id}`
+  },
+  open: page => button(page, 'Destroy').click(),
+  kept: page => page.getByText('Afterwards the name is released'),
+  act: page => button(page, 'Show the plan').click(),
+  shown: page => page.getByLabel('Plan', { exact: true }),
+}
+
+export const faultReads: readonly FaultRead[] = missingTerraform === undefined ? [...reads, plan] : reads
