@@ -32,6 +32,17 @@ const PAGE_SHORTCUTS: Readonly<Partial<Record<Shortcut, string>>> = {
 }
 const FOUND_NAMES = 8
 
+/** The buttons next to the heading of the page; none behind a dialog. */
+const findPageActions = (): readonly Command[] => {
+  const selector = 'body:not(:has(dialog[open])) .page-head .actions button:enabled'
+  return Array.from(document.querySelectorAll<HTMLButtonElement>(selector), (button, index) => ({
+    id: `action-${index}`,
+    label: button.textContent,
+    hint: 'this page',
+    run: () => button.click(),
+  }))
+}
+
 const isTypingTarget = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement && (target.isContentEditable || /^(?:INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
 
@@ -42,8 +53,13 @@ const Console = () => {
   const { open } = useRouter()
   const { signOut } = useSession()
   const [overlay, setOverlay] = useState<Overlay>(null)
+  const [pageActions, setPageActions] = useState<readonly Command[]>([])
   const isSecondKey = useRef(false)
 
+  const openPalette = useCallback(() => {
+    setPageActions(findPageActions())
+    setOverlay('palette')
+  }, [])
   const commands = useMemo<readonly Command[]>(
     () => [
       ...PAGE_COMMANDS.map(([id, label, hint, to]) => ({ id, label, hint, run: () => open(to) })),
@@ -78,18 +94,19 @@ const Console = () => {
       isSecondKey.current = isNextSecond
       if (shortcut === null) return
       event.preventDefault()
-      if (shortcut === 'palette' || shortcut === 'help') setOverlay(shortcut)
+      if (shortcut === 'palette') openPalette()
+      else if (shortcut === 'help') setOverlay(shortcut)
       else if (shortcut === 'search') document.querySelector<HTMLElement>('main input[type="search"]')?.focus()
       else commands.find(({ id }) => id === PAGE_SHORTCUTS[shortcut])?.run()
     }
     addEventListener('keydown', handle)
     return () => removeEventListener('keydown', handle)
-  }, [commands])
+  }, [commands, openPalette])
   const close = () => setOverlay(null)
   return (
-    <Shell onOpenPalette={() => setOverlay('palette')} onOpenHelp={() => setOverlay('help')}>
+    <Shell onOpenPalette={openPalette} onOpenHelp={() => setOverlay('help')}>
       <Pages />
-      {overlay === 'palette' && <Palette commands={commands} search={search} onClose={close} />}
+      {overlay === 'palette' && <Palette commands={[...pageActions, ...commands]} search={search} onClose={close} />}
       {overlay === 'help' && <HelpDialog onClose={close} />}
     </Shell>
   )

@@ -362,6 +362,23 @@ describe.skipIf(skipsBrowser)('the keyboard', () => {
     await expect.poll(() => page.evaluate(() => document.activeElement?.id)).toBe('content')
   })
 
+  test('runs an action of the page from the palette', async () => {
+    await page.keyboard.type('gz')
+    await page.getByRole('link', { name: 'pool.test' }).waitFor()
+    await page.keyboard.press('Control+k')
+    await page.getByRole('combobox').waitFor()
+    expect(await page.getByRole('option', { name: 'Republish' }).count()).toBe(0)
+    await page.keyboard.press('Escape')
+    await page.getByRole('link', { name: 'pool.test' }).press('Enter')
+    await page.getByRole('button', { name: 'Republish' }).waitFor()
+    await page.keyboard.press('Control+k')
+    await page.getByRole('combobox').waitFor()
+    await page.keyboard.type('republ')
+    await page.getByRole('option', { name: 'Republish' }).waitFor()
+    await page.keyboard.press('Enter')
+    await dialog().getByText('there is nothing to republish').waitFor()
+  })
+
   test('opens a name from the palette', async () => {
     await page.keyboard.press('Control+k')
     await page.getByRole('combobox').waitFor()
