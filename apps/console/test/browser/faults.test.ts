@@ -186,8 +186,8 @@ const faults: readonly Fault<Cell, FaultTask>[] = [
   {
     name: 'the token is removed before the request',
     async run(run) {
+      // Without a click: a page leaves as soon as its stream of changes is rejected, which no click can be sure to precede.
       await stack.replaceToken()
-      await run.each(press)
       await run.each(cell => cell.expectSignedOut())
       await run.each(expectNoEffect)
       await run.signInAgain()
@@ -280,7 +280,7 @@ const readFaults: readonly Fault<ReadCell, FaultRead>[] = [
     name: 'a read, when the token is removed',
     async run(run) {
       await stack.replaceToken()
-      await run.each(act)
+      await run.each(async cell => cell.read.isSignIn && cell.act())
       await run.each(cell => cell.expectSignedOut())
       await run.signInAgain()
       await run.each(async cell => {
