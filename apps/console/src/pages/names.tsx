@@ -1,5 +1,5 @@
 import type { ListedName } from '@pool/contract'
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { searchNames } from '../api/names.ts'
 import { useResource } from '../api/resource.ts'
 import { useSettings } from '../api/session.tsx'
@@ -99,14 +99,27 @@ interface FiltersProps {
 const Filters = ({ filter, onChange }: FiltersProps) => {
   const { managedDomains, drainingDomains } = useSettings()
   const [text, setText] = useState(filter.text)
+  const latest = useRef(filter)
+  latest.current = filter
+  /** The text of the last change from here, which the address repeats when more may have been typed. */
+  const sentText = useRef(filter.text)
+  const change = (part: Partial<NameFilter>) => {
+    sentText.current = text
+    onChange({ ...latest.current, text, ...part })
+  }
   // Only typing starts the pause.
   useEffect(() => {
-    if (text === filter.text) return
-    const timer = setTimeout(() => onChange({ ...filter, text }), SEARCH_PAUSE_MS)
+    const timer = setTimeout(() => {
+      if (text !== latest.current.text) change({})
+    }, SEARCH_PAUSE_MS)
     return () => clearTimeout(timer)
   }, [text])
   // The address changes without typing: back, a link, "clear".
-  useEffect(() => setText(filter.text), [filter.text])
+  useEffect(() => {
+    if (filter.text === sentText.current) return
+    sentText.current = filter.text
+    setText(filter.text)
+  }, [filter.text])
   return (
     <search class="filters">
       <TextField
@@ -122,19 +135,19 @@ const Filters = ({ filter, onChange }: FiltersProps) => {
         label="Pool"
         value={filter.pool}
         options={[['', 'every pool'], ...[...managedDomains, ...drainingDomains].map(pool => [pool, pool] as const)]}
-        onChange={pool => onChange({ ...filter, pool })}
+        onChange={pool => change({ pool })}
       />
       <SelectField
         label="State"
         value={filter.state}
         options={stateOptions}
-        onChange={state => onChange({ ...filter, state: state as NameFilter['state'] })}
+        onChange={state => change({ state: state as NameFilter['state'] })}
       />
       <SelectField
         label="DNS"
         value={filter.dns}
         options={dnsOptions}
-        onChange={dns => onChange({ ...filter, dns: dns as NameFilter['dns'] })}
+        onChange={dns => change({ dns: dns as NameFilter['dns'] })}
       />
     </search>
   )

@@ -239,6 +239,8 @@ export const pageStates: readonly PageState[] = [
         const body = (await response.text()).replaceAll('cyberdyne', label).replaceAll('controller-eu', creator)
         await route.fulfill({ response, body })
       })
+      // The page may have its names already.
+      await page.reload()
       await page.getByText(label).first().waitFor()
       await page.unroute('**/api/v1/names?*')
     },

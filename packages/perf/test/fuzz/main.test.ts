@@ -17,8 +17,8 @@ test('a small run of both services finds no violation and leaves nothing behind'
       .reduce((total: number, row: { requests: number; classes: number[] }) => total + of(row), 0)
   for (const service of ['api', 'witness']) {
     expect(sum(service, row => row.requests)).toBeGreaterThanOrEqual(400)
-    expect(sum(service, row => row.classes[2] ?? 0)).toBeGreaterThan(65)
-    expect(sum(service, row => row.classes[4] ?? 0)).toBeGreaterThan(65)
+    expect(sum(service, row => row.classes[2] ?? 0)).toBeGreaterThan(40)
+    expect(sum(service, row => row.classes[4] ?? 0)).toBeGreaterThan(40)
   }
   expect(figures.map(({ logLines }: { logLines: number }) => logLines > 150)).toEqual([true, true])
   expect(left).toEqual([])
