@@ -8,7 +8,7 @@ import {
   runService,
 } from '@pool/node-service/run-service'
 import { describeError } from './observability/domain/redact.ts'
-import { createLog } from './observability/log.ts'
+import { createLog, createStdout } from './observability/log.ts'
 import { startService } from './service.ts'
 import { readServiceConfig } from './service-config.ts'
 
@@ -20,7 +20,8 @@ if (process.argv[2] === 'doctor') {
 
 const parsed = readServiceConfig(process.env)
 const config = 'config' in parsed ? parsed.config : exitWithConfigIssues(parsed.issues)
-const log = createLog(config.logLevel)
+const destination = createStdout(flush => process.on('exit', flush))
+const log = createLog(config.logLevel, { destination, now: Date.now })
 process.on('unhandledRejection', error => log.error({ error: describeError(error) }, 'unhandled rejection'))
 
 const start = () =>

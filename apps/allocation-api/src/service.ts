@@ -48,7 +48,7 @@ import { createRateLimiter } from './lib/rate-limiter.ts'
 import { toBucketName } from './naming/naming.ts'
 import { reservedLabels } from './naming/reserved-labels.ts'
 import { traceStatements } from './observability/domain/tracer.ts'
-import type { Logger } from './observability/log.ts'
+import type { Log } from './observability/log.ts'
 import { createMetrics } from './observability/metrics.ts'
 import { createObserver } from './observability/observer.ts'
 import { createChangeReader } from './operator/changes.ts'
@@ -139,7 +139,7 @@ const toListeners = ({ operator, operatorOnlyList }: ServiceConfig) => ({
  * Composes the service and starts it: listeners, database, DNS, allocation, deployments, background jobs. The listeners
  * respond to probes while the service waits for the database. `stop` ends everything in reverse order.
  */
-export const startService = async (config: ServiceConfig, log: Logger, nodeVersion: string): Promise<Service> => {
+export const startService = async (config: ServiceConfig, log: Log, nodeVersion: string): Promise<Service> => {
   const { managedDomains, reservation, objectStorage, dnsProvider } = config
   const { timeoutMs } = config.database
   // The built-in DNS server answers on this machine only.

@@ -1,7 +1,7 @@
 import type { ErrorEvent, Observer } from './domain/observer.ts'
 import { createOutage } from './domain/outage.ts'
 import { describeError, redact } from './domain/redact.ts'
-import { createRequestLog, type Logger } from './log.ts'
+import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
 
 export interface ObserverOptions {
@@ -25,16 +25,15 @@ const DATABASE_EVENTS: ReadonlySet<ErrorEvent> = new Set<ErrorEvent>([
 
 /** Logs and counts what the parts of the service report. */
 export const createObserver = (
-  log: Logger,
+  log: Log,
   metrics: Metrics,
   { now, isDatabaseUnavailable }: ObserverOptions,
 ): Observer => {
-  const logRequest = createRequestLog(log)
   const outage = createOutage(now)
   return {
     onRequest(entry) {
       metrics.countRequest(entry)
-      logRequest(entry)
+      log.request(entry)
     },
     onRequestFailed(error, requestId) {
       log.error({ requestId, error: describeError(error) }, 'request failed')
