@@ -4,7 +4,7 @@ import { bodyLimit } from 'hono/body-limit'
 import { createMiddleware } from 'hono/factory'
 import { HTTPException } from 'hono/http-exception'
 import { methodNotAllowed } from 'hono/method-not-allowed'
-import { matchedRoutes } from 'hono/route'
+import { routePath } from 'hono/route'
 import type { AllocationService } from '../allocation/service.ts'
 import type { CredentialService } from '../credentials/service.ts'
 import type { Observer } from '../observability/domain/observer.ts'
@@ -16,6 +16,7 @@ import { type BrowserPolicy, rejectForeignPages } from './browser-requests.ts'
 import type { ClientAddress } from './client-address.ts'
 import { serveConsole } from './console-files.ts'
 import { RETRY_AFTER_S, sendError } from './errors.ts'
+import { readHeader, setHeader } from './headers.ts'
 import { requireOperator, SESSION_PATH } from './operator-auth.ts'
 import { allocationListRoutes } from './routes/allocation-lists.ts'
 import { allocationRoutes, coolOffRoutes } from './routes/allocations.ts'
@@ -128,14 +129,18 @@ export const requestContext = (
 ) =>
   createMiddleware<HttpEnv>(async (c, next) => {
     const started = performance.now()
-    const clientId = c.req.header('X-Request-Id') ?? ''
+    const clientId = readHeader(c, 'x-request-id') ?? ''
     const requestId = SAFE_ID.test(clientId) ? clientId : randomUUID()
     c.set('listener', listener)
     c.set('requestId', requestId)
-    c.header('X-Request-Id', requestId)
+    setHeader(c, 'X-Request-Id', requestId)
     const address = clientAddress(c.env?.incoming?.socket.remoteAddress ?? null, name => c.req.header(name))
     c.set('address', address)
-    const toRoute = () => matchedRoutes(c).find(({ path }) => !path.includes('*'))?.path ?? 'none'
+    const toRoute = () => {
+      // Without a route, the last match is middleware.
+      const path = routePath(c, -1)
+      return path.endsWith('*') ? 'none' : path
+    }
     await (tracer && !PROBE_ROUTES.has(c.req.path) ? traceRequest(c, tracer, next, toRoute) : next())
     const route = toRoute()
     observer.onRequest({
@@ -183,8 +188,8 @@ export const createApp = (deps: AppDependencies, { listener, tokens, exposeLists
     // It is read as a stream.
     if (isOperator && c.req.path === IMPORT_PATH) return next()
     // Counting the bytes of a stream is slow, so a declared length is compared instead.
-    if (c.req.header('Transfer-Encoding') !== undefined) return limitStream(c, next)
-    return Number(c.req.header('Content-Length') ?? 0) > MAX_BODY_BYTES ? Promise.resolve(sendTooLarge(c)) : next()
+    if (readHeader(c, 'transfer-encoding') !== undefined) return limitStream(c, next)
+    return Number(readHeader(c, 'content-length') ?? 0) > MAX_BODY_BYTES ? Promise.resolve(sendTooLarge(c)) : next()
   })
   const onStreamError: OnStreamError = (error, id) =>
     deps.isUnavailable(error) ? observer.onResponseAborted(error, id) : observer.onRequestFailed(error, id)

@@ -2,6 +2,7 @@ import { isLoopbackHost } from '@pool/contract'
 import { createMiddleware } from 'hono/factory'
 import { isCrossOrigin } from './domain/cross-origin.ts'
 import { sendError } from './errors.ts'
+import { readHeader } from './headers.ts'
 import type { HttpEnv } from './types.ts'
 
 export interface BrowserPolicy {
@@ -22,12 +23,13 @@ const NOT_LOOPBACK =
  */
 export const rejectForeignPages = ({ allowedOrigins, loopbackHostsOnly }: BrowserPolicy) =>
   createMiddleware<HttpEnv>((c, next) => {
-    const host = c.req.header('Host')
-    if (loopbackHostsOnly && !isLoopbackHost(host ?? '')) {
+    if (loopbackHostsOnly && !isLoopbackHost(c.req.header('Host') ?? '')) {
       return Promise.resolve(sendError(c, { kind: 'forbidden', detail: NOT_LOOPBACK }))
     }
-    const headers = { secFetchSite: c.req.header('Sec-Fetch-Site'), origin: c.req.header('Origin'), host }
-    return isCrossOrigin(headers, allowedOrigins)
+    const secFetchSite = readHeader(c, 'sec-fetch-site')
+    const origin = readHeader(c, 'origin')
+    if (secFetchSite === undefined && origin === undefined) return next()
+    return isCrossOrigin({ secFetchSite, origin, host: c.req.header('Host') }, allowedOrigins)
       ? Promise.resolve(sendError(c, { kind: 'forbidden', detail: CROSS_ORIGIN }))
       : next()
   })
