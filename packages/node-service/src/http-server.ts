@@ -52,18 +52,38 @@ const PARSER_ERRORS: ReadonlyMap<string, readonly [status: number, detail: strin
   ['ERR_HTTP_REQUEST_TIMEOUT', [408, 'The request was not received in time.']],
 ])
 
+type Exchange = readonly [request: IncomingMessage, response: ServerResponse]
+
+const isOpen = ([, response]: Exchange): boolean => !response.closed
+
+/**
+ * The requests of each connection, in their order, that may have no complete response yet. A listener for the end of each
+ * response would be a large part of the cost of a small request, so the complete ones are removed at the next request.
+ */
+const trackExchanges = (server: Server) => {
+  const exchanges = new WeakMap<Duplex, Exchange[]>()
+  server.on('connection', socket => exchanges.set(socket, []))
+  return {
+    add(request: IncomingMessage, response: ServerResponse): void {
+      const ofConnection = exchanges.get(request.socket)
+      while (ofConnection?.[0] && !isOpen(ofConnection[0])) ofConnection.shift()
+      ofConnection?.push([request, response])
+    },
+    listOpen: (socket: Duplex): readonly Exchange[] => (exchanges.get(socket) ?? []).filter(isOpen),
+  }
+}
+
 /** Responds to requests for which Node alone would send no body, or no response. */
-const handleProtocolErrors = (server: Server, toMalformed: (detail: string) => Problem): void => {
-  const openResponses = new WeakMap<Duplex, Map<IncomingMessage, ServerResponse>>()
-  server.on('request', (request, response) => {
-    const pending = openResponses.get(request.socket) ?? new Map()
-    openResponses.set(request.socket, pending.set(request, response))
-    response.once('close', () => pending.delete(request))
-  })
+const handleProtocolErrors = (
+  server: Server,
+  exchanges: Pick<ReturnType<typeof trackExchanges>, 'listOpen'>,
+  toMalformed: (detail: string) => Problem,
+): void => {
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     // Only the malformed request may get this response: a valid one before it may still be waiting for its own.
-    const pending = [...(openResponses.get(socket) ?? [])]
-    const canRespond = pending.every(([request, response]) => !request.complete && !response.headersSent)
+    const canRespond = exchanges
+      .listOpen(socket)
+      .every(([request, response]) => !request.complete && !response.headersSent)
     if (error.code === 'ECONNRESET' || !socket.writable || !canRespond) return socket.destroy()
     const [status, detail] = PARSER_ERRORS.get(error.code ?? '') ?? [400, MALFORMED_REQUEST]
     return sendRaw(socket, status, toMalformed(detail))
@@ -103,6 +123,7 @@ export const listen = async (
     },
   })
   const server = createServer({ requireHostHeader: false }, (request, response) => {
+    exchanges.add(request, response)
     // Host is required only since HTTP/1.1 (RFC 9112 section 3.2), and no route depends on it.
     if (request.httpVersion === '1.0') request.headers.host ??= 'localhost'
     if (hasSeveralHosts(request)) {
@@ -112,7 +133,8 @@ export const listen = async (
     }
     return listener(request, response)
   })
-  handleProtocolErrors(server, toMalformed)
+  const exchanges = trackExchanges(server)
+  handleProtocolErrors(server, exchanges, toMalformed)
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   server.once('error', reject)
   server.listen({ port, host: bindAddress ?? undefined }, resolve)
