@@ -7,12 +7,18 @@ export class TimeoutError extends Error {
  * The result of `operation`, or a `TimeoutError` after `timeoutMs`. The operation is not cancelled; a later result or
  * error of it is ignored.
  */
-export const withTimeout = async <Result>(operation: PromiseLike<Result>, timeoutMs: number): Promise<Result> => {
-  const { promise: timeout, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => reject(new TimeoutError(`no answer within ${Math.round(timeoutMs)} ms`)), timeoutMs)
-  try {
-    return await Promise.race([operation, timeout])
-  } finally {
-    clearTimeout(timer)
-  }
-}
+export const withTimeout = <Result>(operation: PromiseLike<Result>, timeoutMs: number): Promise<Result> =>
+  // Not `Promise.race`, which costs several promises per call: each request has several timeouts.
+  new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new TimeoutError(`no answer within ${Math.round(timeoutMs)} ms`)), timeoutMs)
+    operation.then(
+      result => {
+        clearTimeout(timer)
+        resolve(result)
+      },
+      error => {
+        clearTimeout(timer)
+        reject(error)
+      },
+    )
+  })
