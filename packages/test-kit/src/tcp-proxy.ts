@@ -6,6 +6,8 @@ export interface TcpProxy {
   readonly port: number
   /** The number of open connections. */
   count(): number
+  /** How often a client has sent data after the server had sent some: with a delay, its round trips. */
+  roundTrips(): number
   /** Stops forwarding and keeps all connections open, as a silent network does. */
   freeze(): void
   thaw(): void
@@ -43,6 +45,7 @@ export const startTcpProxy = async (target: number): Promise<TcpProxy> => {
   let delayMs = 0
   let dropping = false
   let response: string | undefined
+  let roundTrips = 0
   const cutAll = () => {
     for (const { near } of pairs) near.resetAndDestroy()
   }
@@ -54,6 +57,7 @@ export const startTcpProxy = async (target: number): Promise<TcpProxy> => {
     }
     const pair: Pair = { near, far: connect(currentTarget, '127.0.0.1') }
     pairs.add(pair)
+    let isAnswered = true
     for (const [from, to] of [
       [near, pair.far],
       [pair.far, near],
@@ -64,6 +68,8 @@ export const startTcpProxy = async (target: number): Promise<TcpProxy> => {
         after: (ms, then) => void setTimeout(then, ms),
       })
       from.on('data', bytes => {
+        if (from === near && isAnswered) roundTrips += 1
+        isAnswered = from === pair.far
         if (dropping && from === pair.far) return
         if (response !== undefined && from === near) near.end(response)
         else forward(bytes, delayMs)
@@ -91,6 +97,7 @@ export const startTcpProxy = async (target: number): Promise<TcpProxy> => {
   return {
     port,
     count: () => pairs.size,
+    roundTrips: () => roundTrips,
     freeze: () => setFlowing(false),
     thaw: () => setFlowing(true),
     delay(ms) {

@@ -173,10 +173,7 @@ export const createReconciler = (options: ReconcilerOptions) => {
     const queue =
       queues.get(zone) ??
       new ZoneSyncQueue({
-        zone,
-        withZoneLock,
-        sync: lock =>
-          runInSpan(tracer, 'dns sync', { attributes: { 'pdm.zone': zone } }, () => syncZone(context, zone, lock)),
+        sync: () => runInSpan(tracer, 'dns sync', { attributes: { 'pdm.zone': zone } }, () => syncZone(context, zone)),
         onEnded: outcome => observer.onSync(zone, outcome),
         onError: error => reportError(zone, error),
       })

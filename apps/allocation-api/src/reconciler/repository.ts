@@ -7,6 +7,7 @@ import { newVersionColumns } from './domain/new-version.ts'
 import type { DesiredName } from './domain/plan.ts'
 import type { FailureCause, SyncStatus } from './domain/status.ts'
 import type { StopCause } from './domain/zone-marker.ts'
+import { isTransactionOpen, type LockLane } from './zone-lock.ts'
 import { raiseSerial } from './zone-writes.ts'
 
 /** A name with an unapplied version whose next attempt is due. */
@@ -32,6 +33,10 @@ export interface AttemptedName extends Pick<DueName, 'subdomain' | 'version'> {
 }
 
 export interface Attempt {
+  /** Whether the lock of the zone was still held when the attempt was recorded. */
+  readonly isHeld: boolean
+  /** Why nothing may be written to the zone; null: it may be written. */
+  readonly stoppedCause: StopCause | null
   /** The number of the write. */
   readonly serial: number
   /** The names that may be written. */
@@ -115,8 +120,9 @@ const toVersionRows = (sql: Sql, names: readonly NameVersion[]) =>
  * The names of these whose rows no other transaction has locked; the statement locks them. The others stay due. So a locked
  * row does not hold up its zone.
  */
-const unlockedNames = (sql: Sql, zone: string, names: readonly NameVersion[]) => sql`
+const unlockedNames = (sql: Sql, zone: string, names: readonly NameVersion[], isHeld = sql`true`) => sql`
   select l.subdomain from ${toVersionRows(sql, names)} join dns_names l on l.zone = ${zone} and l.subdomain = item.subdomain
+  where ${isHeld}
   for no key update of l skip locked`
 
 /** The columns of a `DesiredName` and its version. */
@@ -150,9 +156,10 @@ export type ReconcilerRepository = ReturnType<typeof createReconcilerRepository>
 
 /** The desired records, which version of them the provider has, and when drift checks are due. */
 export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs: number }) => ({
-  async listDue(zone: string, limit: number): Promise<DueName[]> {
+  /** `lane` executes the statement. */
+  async listDue(zone: string, limit: number, lane = sql): Promise<DueName[]> {
     return withTimeout(
-      sql<DueName[]>`
+      lane<DueName[]>`
         select ${desiredColumns(sql)}, attempts, failure, is_drift_repair as "isDriftRepair"
         from dns_names
         where zone = ${zone} and applied_version < version and next_attempt_at <= statement_timestamp()
@@ -188,11 +195,16 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
    * before the write: after a crash in between, the service must not take its own records for foreign ones. It does not
    * make the records `owned`, because a rejected write leaves the existing records in place. The records of other writers
    * that it deletes are saved for the history, because nothing shows them after the write. Returns the number of the write
-   * and the names to write: not those whose row is locked.
+   * and the names to write: not those whose row is locked. `transaction` holds the lock of the zone.
    */
-  async markAttempted(zone: string, names: readonly AttemptedName[], providerKind: string): Promise<Attempt> {
+  async markAttempted(
+    zone: string,
+    names: readonly AttemptedName[],
+    providerKind: string,
+    transaction: string,
+  ): Promise<Attempt> {
     const [row] = await withTimeout(
-      sql<{ serial: number; subdomains: string[] }[]>`
+      sql<(Omit<Attempt, 'subdomains'> & { readonly subdomains: readonly string[] })[]>`
         with unlocked as (${unlockedNames(sql, zone, names)}), attempted as (
           update dns_names d set attempted_version = greatest(d.attempted_version, item.version),
             deleted_records = case
@@ -205,20 +217,23 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
           where d.zone = ${zone} and d.subdomain = item.subdomain
           returning d.subdomain
         ), raised as (${raiseSerial(sql, zone, providerKind)})
-        select raised.serial, (select coalesce(jsonb_agg(subdomain), '[]') from attempted) as subdomains from raised`,
+        select raised.serial, (select coalesce(jsonb_agg(subdomain), '[]') from attempted) as subdomains,
+          raised.stopped_cause as "stoppedCause", ${isTransactionOpen(sql, transaction)} as "isHeld"
+        from raised`,
       timeoutMs,
     )
-    return { serial: row?.serial ?? 0, subdomains: new Set(row?.subdomains ?? []) }
+    if (!row) throw new Error('the number of a write was not returned')
+    return { ...row, subdomains: new Set(row.subdomains) }
   },
 
   /**
    * Records that the provider has these versions. A statement that arrives after a newer version was attempted or applied
    * changes nothing. A name whose row is locked stays due; the next sync finds its records and records that.
    */
-  async markApplied(zone: string, names: readonly AppliedName[]): Promise<void> {
+  async markApplied(zone: string, names: readonly AppliedName[], { sql: lane, isHeld }: LockLane): Promise<void> {
     await withTimeout(
-      sql`
-        with unlocked as (${unlockedNames(sql, zone, names)}), events as (
+      lane`
+        with unlocked as (${unlockedNames(sql, zone, names, isHeld)}), events as (
           update dns_names d set
             applied_version = item.version, applied_at = statement_timestamp(), attempted_version = item.version,
             attempts = 0, failure = null, last_error = null, is_drift_repair = false, owned = ${desiredKeys(sql)},
@@ -239,10 +254,10 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
    * Records why these versions could not be applied. A version that was replaced in the meantime is not affected. The
    * history gets a row when the cause changes, not for every attempt.
    */
-  async markFailed(zone: string, names: readonly FailedName[]): Promise<void> {
+  async markFailed(zone: string, names: readonly FailedName[], { sql: lane, isHeld }: LockLane): Promise<void> {
     await withTimeout(
-      sql`
-        with unlocked as (${unlockedNames(sql, zone, names)}), failed as (
+      lane`
+        with unlocked as (${unlockedNames(sql, zone, names, isHeld)}), failed as (
           update dns_names d set
             attempts = case when d.failure = item.failure then d.attempts + 1 else 1 end,
             failure = item.failure, last_error = item.reason,
@@ -274,12 +289,14 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
   async recordSync(
     zone: string,
     { isComplete, firstDriftCheckMs }: { isComplete: boolean; firstDriftCheckMs: number },
+    { sql: lane, isHeld }: LockLane,
   ) {
     await withTimeout(
-      sql`
+      lane`
         insert into dns_zones as z (zone, synced_at, next_drift_check_at)
-        values (${zone}, case when ${isComplete} then statement_timestamp() end,
-          statement_timestamp() + ${milliseconds(sql, firstDriftCheckMs)})
+        select ${zone}::text, case when ${isComplete}::boolean then statement_timestamp() end,
+          statement_timestamp() + ${milliseconds(sql, firstDriftCheckMs)}
+        where ${isHeld}
         on conflict (zone) do update set synced_at = coalesce(excluded.synced_at, z.synced_at)`,
       timeoutMs,
     )

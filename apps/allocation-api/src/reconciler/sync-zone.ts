@@ -14,7 +14,7 @@ import {
 } from './domain/zone-marker.ts'
 import type { ProviderClient } from './provider-client.ts'
 import type { AppliedName, DeletedRecord, DueName, FailedName, ReconcilerRepository } from './repository.ts'
-import { holdDuring, type ZoneLock } from './zone-lock.ts'
+import { holdDuring, type WithZoneLock, type ZoneLock, ZoneLockLostError } from './zone-lock.ts'
 
 export interface SyncContext extends Pick<MarkerContext, 'zoneWrites' | 'providerKind' | 'markerTtl' | 'observer'> {
   readonly repository: Pick<
@@ -22,6 +22,7 @@ export interface SyncContext extends Pick<MarkerContext, 'zoneWrites' | 'provide
     'listDue' | 'listZones' | 'markAttempted' | 'markApplied' | 'markFailed' | 'recordSync'
   >
   readonly provider: Pick<ProviderClient, 'read' | 'apply'>
+  readonly withZoneLock: WithZoneLock
   readonly hasZoneTtl: boolean
   readonly pools: () => Pools
   /** Milliseconds from one drift check of a zone to the next. */
@@ -42,6 +43,9 @@ export interface SyncResult {
 
 export const NOTHING_SYNCED: SyncResult = { applied: new Map(), hasMore: false, hasFailed: false }
 
+/** After this time it is verified again that the lock is held. */
+const MAX_LOCK_STATUS_AGE_MS = 100
+
 /** What one provider call can carry, and a bound on memory. */
 const MAX_BATCH_SIZE = 1_000
 
@@ -49,6 +53,8 @@ interface Applied {
   readonly result: ApplyResult
   /** The names that were not written because their rows were locked. */
   readonly locked: ReadonlySet<string>
+  /** Not null: the zone was stopped since the sync began, so nothing was written. */
+  readonly stoppedCause: ZoneWrites['stoppedCause']
 }
 
 const NOTHING_TO_APPLY: ApplyResult = { kind: 'applied', rejected: [] }
@@ -63,18 +69,36 @@ interface NameOutcome {
   readonly outcome: Outcome
 }
 
+/** What a sync reads first: the names that are due, and the state of the writes to the zone. */
+type Due = readonly [names: DueName[], writes: ZoneWrites]
+
 /**
  * One sync of a zone, under its lock: read the zone, subtract it from the desired records, apply the difference, save
- * the outcomes. It is the same after a commit, a crash or an outage, and repeating it changes nothing.
+ * the outcomes. It is the same after a commit, a crash or an outage, and repeating it changes nothing. Null: another replica
+ * had the lock for too long.
  */
-export const syncZone = async (context: SyncContext, zone: string, lock: ZoneLock): Promise<SyncResult> => {
+export const syncZone = (context: SyncContext, zone: string): Promise<SyncResult | null> => {
+  const { repository, zoneWrites, withZoneLock } = context
+  return withZoneLock(
+    zone,
+    (lock, due: Due) => syncDueNames(context, zone, lock, due),
+    sql => Promise.all([repository.listDue(zone, MAX_BATCH_SIZE, sql), zoneWrites.find(zone, sql)]),
+  )
+}
+
+const syncDueNames = async (
+  context: SyncContext,
+  zone: string,
+  lock: ZoneLock,
+  [dueNames, writes]: Due,
+): Promise<SyncResult> => {
   const { repository, provider, zoneWrites, providerKind } = context
   const toFqdn = ({ subdomain }: DueName) => `${subdomain}.${zone}`
+  let names = dueNames
   const failAll = (failure: Failure) => {
     const outcomes = names.map(name => ({ name, outcome: failure }))
-    return saveOutcomes(context, zone, outcomes)
+    return saveOutcomes(context, zone, lock, outcomes)
   }
-  let [names, writes] = await Promise.all([repository.listDue(zone, MAX_BATCH_SIZE), zoneWrites.find(zone)])
   // A replica with the provider of the zone publishes the names.
   if (names.length === 0 || !isOwnProvider(writes, providerKind)) return NOTHING_SYNCED
   if (writes.stoppedCause) return failAll(toStopFailure(zone, writes.stoppedCause))
@@ -82,10 +106,11 @@ export const syncZone = async (context: SyncContext, zone: string, lock: ZoneLoc
   const withMarker = { ...wanted, names: [...wanted.names, toMarkerName(zone)] }
   const read = await holdDuring(lock, () => provider.read(zone, withMarker))
   if (read.kind === 'unavailable') return failAll(toFailure(read))
-  // Changes made during the read need not wait for the next sync: the lock excludes other writers since the read.
-  const listAgain = read.isFullZone ? repository.listDue(zone, MAX_BATCH_SIZE) : names
-  ;[names, writes] = await Promise.all([listAgain, zoneWrites.find(zone)])
-  const cause = findStopCause(parseMarkers(zone, read.records), writes)
+  // Changes made during a long read need not wait for the next sync: the lock excludes other writers since the read.
+  if (read.isFullZone) names = await repository.listDue(zone, MAX_BATCH_SIZE)
+  const markers = parseMarkers(zone, read.records)
+  // Read after the marker, the number is never lower, even if the lock was lost in between.
+  const cause = findStopCause(markers, writes) && findStopCause(markers, await zoneWrites.find(zone))
   if (cause) {
     await stopZone(context, zone, cause)
     return failAll(toStopFailure(zone, cause))
@@ -97,7 +122,8 @@ export const syncZone = async (context: SyncContext, zone: string, lock: ZoneLoc
     const plan = plans[i]
     return plan ? [{ name, plan }] : []
   })
-  const { result, locked } = await applyPlans(context, zone, lock, planned, writes)
+  const { result, locked, stoppedCause } = await applyPlans(context, zone, lock, planned, writes)
+  if (stoppedCause) return failAll(toStopFailure(zone, stoppedCause))
   const outcomes = planned.map(
     ({ name, plan }): NameOutcome => ({
       name,
@@ -105,9 +131,7 @@ export const syncZone = async (context: SyncContext, zone: string, lock: ZoneLoc
     }),
   )
   const confirmed = await holdDuring(lock, () => confirmPurges(context, zone, outcomes, options))
-  // A replica that lost the lock does not know what another one has written since.
-  await lock.assertHeld()
-  return saveOutcomes(context, zone, confirmed)
+  return saveOutcomes(context, zone, lock, confirmed)
 }
 
 /** `names` are those of one sync or drift check. */
@@ -171,22 +195,26 @@ const applyPlans = async (
   { installation }: ZoneWrites,
 ): Promise<Applied> => {
   if (!planned.some(({ plan }) => plan.kind === 'changes' && plan.changes.length > 0)) {
-    return { result: NOTHING_TO_APPLY, locked: new Set() }
+    return { result: NOTHING_TO_APPLY, locked: new Set(), stoppedCause: null }
   }
   const attempted = planned.flatMap(({ name: { subdomain, version }, plan }) =>
     plan.kind === 'changes' ? [{ subdomain, version, deletedRecords: plan.deletedRecords.map(toDeletedRecord) }] : [],
   )
-  const { serial, subdomains } = await repository.markAttempted(zone, attempted, providerKind)
+  const startedAt = performance.now()
+  const attempt = await repository.markAttempted(zone, attempted, providerKind, lock.transaction)
+  const { isHeld, stoppedCause, serial, subdomains } = attempt
+  if (!isHeld) throw new ZoneLockLostError(zone)
+  // The attempt knows the lock as it was before its commit, which may have waited for a disk or a standby.
+  if (performance.now() - startedAt > MAX_LOCK_STATUS_AGE_MS) await lock.assertHeld()
   const locked = new Set(attempted.map(name => name.subdomain).filter(subdomain => !subdomains.has(subdomain)))
   const changes = planned.flatMap(({ name, plan }) =>
     plan.kind === 'changes' && !locked.has(name.subdomain) ? plan.changes : [],
   )
-  if (changes.length === 0) return { result: NOTHING_TO_APPLY, locked }
-  await lock.assertHeld()
+  if (stoppedCause || changes.length === 0) return { result: NOTHING_TO_APPLY, locked, stoppedCause }
   const marker = createMarkerRecord(zone, { installation, serial }, markerTtl)
   const result = await holdDuring(lock, () => provider.apply(zone, [{ kind: 'upsert', set: marker }, ...changes]))
   reportMarkerRejection(observer, zone, result)
-  return { result, locked }
+  return { result, locked, stoppedCause }
 }
 
 const toAppliedName = ({ name, outcome }: NameOutcome): AppliedName[] => {
@@ -205,21 +233,28 @@ const toFailedName = (name: DueName, failure: Failure, random: number): FailedNa
   retryDelayMs: toRetryDelayMs(name, failure, random),
 })
 
+/** A replica that lost the lock saves nothing: it does not know what another one has written since. */
 const saveOutcomes = async (
   { repository, driftIntervalMs, random }: SyncContext,
   zone: string,
+  lock: ZoneLock,
   outcomes: readonly NameOutcome[],
 ): Promise<SyncResult> => {
   const applied = outcomes.flatMap(toAppliedName)
-  if (applied.length > 0) await repository.markApplied(zone, applied)
   const failed = outcomes.flatMap(({ name, outcome }) =>
     outcome.kind === 'failed' ? [toFailedName(name, outcome, random())] : [],
   )
-  if (failed.length > 0) await repository.markFailed(zone, failed)
-  await repository.recordSync(zone, {
+  const end = {
     isComplete: applied.length === outcomes.length,
     firstDriftCheckMs: driftIntervalMs * (0.5 + 0.5 * random()),
-  })
+  }
+  await lock.finish(lane =>
+    Promise.all([
+      applied.length > 0 ? repository.markApplied(zone, applied, lane) : null,
+      failed.length > 0 ? repository.markFailed(zone, failed, lane) : null,
+      repository.recordSync(zone, end, lane),
+    ]),
+  )
   const skipped = outcomes.filter(({ outcome }) => outcome.kind === 'skipped')
   return {
     applied: new Map(applied.map(({ subdomain, version }) => [subdomain, version])),

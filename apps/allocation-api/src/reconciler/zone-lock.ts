@@ -2,6 +2,7 @@ import { createDatabaseClient, type Sql } from '@pool/database/client'
 import type { Sessions } from '@pool/database/sessions'
 import { withTimeout } from '@pool/database/with-timeout'
 import pLimit from 'p-limit'
+import type { PendingQuery, Row } from 'postgres'
 
 /** Milliseconds, the same for every lock. */
 export interface ZoneLockLimits {
@@ -19,9 +20,25 @@ interface IdleClient {
   readonly silences: number
 }
 
+/** Executes statements on the connection of a lock. */
+export interface LockLane {
+  readonly sql: Sql
+  /** A condition that is false once the lock is lost, which may have opened another session. Each write must contain it. */
+  readonly isHeld: PendingQuery<Row[]>
+}
+
 export interface ZoneLock {
+  /** The id of the transaction that holds the lock, which no other transaction ever has. */
+  readonly transaction: string
   /** Throws a `ZoneLockLostError` if the database, or the connection to it, went away since the lock was acquired. */
   assertHeld(): Promise<void>
+  /**
+   * Executes the last statements of the work, all of which `execute` sends before it returns, in the transaction that holds
+   * the lock, and commits it, in one round trip. Rejects with a `ZoneLockLostError` if the lock is lost; then they have no
+   * effect. Their result waits for no flush: a crash of the server within a second can undo them, and then the next work
+   * finds the state before them.
+   */
+  finish<Result>(execute: (lane: LockLane) => Promise<Result>): Promise<Result>
 }
 
 export class ZoneLockLostError extends Error {
@@ -34,6 +51,13 @@ export type ZoneLocks = ReturnType<typeof createZoneLocks>
 
 /** The SQLSTATE of an exceeded lock_timeout. */
 const LOCK_NOT_AVAILABLE = '55P03'
+
+/** Reads in the round trip that acquires the lock, after it is acquired: it sends its statements before it returns. */
+export type ReadFirst<First> = (sql: Sql) => Promise<First>
+
+/** Whether the transaction of a lock is in progress, for a statement of another session. It fails on a standby. */
+export const isTransactionOpen = (sql: Sql, transaction: string) =>
+  sql`pg_xact_status(${transaction}::xid8) = 'in progress'`
 
 /**
  * Exclusive locks among all replicas: a row lock in an open transaction. Waiters queue. If the holder dies, Postgres
@@ -62,16 +86,16 @@ export const createZoneLocks = (url: string, limits: ZoneLockLimits, sessions: P
     return null
   }
 
-  /** The id of the transaction that holds the lock, which no other transaction ever has; null after `waitMs`. */
-  const acquire = async (sql: Sql, name: string): Promise<string | null> => {
+  /** The id of the transaction that holds the lock; `busy` after `waitMs`; `unknown` if the lock has no row yet. */
+  const acquire = async (sql: Sql, name: string): Promise<{ readonly transaction: string } | 'busy' | 'unknown'> => {
     const query = sql<{ transaction: string }[]>`
       with held as (select name from dns_zone_locks where name = ${name} for update)
       select pg_current_xact_id()::text as transaction from held`
     try {
       const [held] = await withTimeout(query, waitMs + timeoutMs)
-      return held?.transaction ?? null
+      return held ?? 'unknown'
     } catch (error) {
-      if (error instanceof Error && 'code' in error && error.code === LOCK_NOT_AVAILABLE) return null
+      if (error instanceof Error && 'code' in error && error.code === LOCK_NOT_AVAILABLE) return 'busy'
       throw error
     }
   }
@@ -85,35 +109,77 @@ export const createZoneLocks = (url: string, limits: ZoneLockLimits, sessions: P
     return row?.isCurrent === true
   }
 
-  const runInTransaction = async <Result>(
+  const commit = (sql: Sql) => withTimeout(sql`commit`, timeoutMs)
+
+  /** Sends everything at once. The driver executes it in its order, because the client has a single connection. */
+  const begin = async <First>(sql: Sql, name: string, readFirst: ReadFirst<First>) => {
+    const steps = [
+      withTimeout(sql`begin`, timeoutMs),
+      withTimeout(
+        sql`select set_config('lock_timeout', ${`${waitMs}ms`}, true),
+          set_config('idle_in_transaction_session_timeout', ${`${idleTimeoutMs}ms`}, true),
+          set_config('synchronous_commit', 'off', true)`,
+        timeoutMs,
+      ),
+      acquire(sql, name),
+      withTimeout(readFirst(sql), waitMs + timeoutMs),
+    ] as const
+    // After the first rejection, the others are not awaited.
+    void Promise.allSettled(steps)
+    const [began, limited, acquired, first] = steps
+    await began
+    await limited
+    const lock = await acquired
+    return typeof lock === 'string' ? lock : { ...lock, first: await first }
+  }
+
+  const runInTransaction = async <Result, First>(
     sql: Sql,
     name: string,
-    work: (lock: ZoneLock) => Promise<Result>,
+    work: (lock: ZoneLock, first: First) => Promise<Result>,
+    readFirst: ReadFirst<First>,
   ): Promise<Result | null> => {
-    await withTimeout(sql`insert into dns_zone_locks (name) values (${name}) on conflict do nothing`, timeoutMs)
-    await withTimeout(sql`begin`, timeoutMs)
+    let isFinished = false
     try {
-      await withTimeout(
-        sql`select set_config('lock_timeout', ${`${waitMs}ms`}, true),
-          set_config('idle_in_transaction_session_timeout', ${`${idleTimeoutMs}ms`}, true)`,
-        timeoutMs,
-      )
-      const transaction = await acquire(sql, name)
-      if (transaction === null) return null
-      return await work({
-        async assertHeld() {
-          if (!(await isCurrentTransaction(sql, transaction))) throw new ZoneLockLostError(name)
+      let held = await begin(sql, name, readFirst)
+      while (held === 'unknown') {
+        await commit(sql)
+        await withTimeout(sql`insert into dns_zone_locks (name) values (${name}) on conflict do nothing`, timeoutMs)
+        held = await begin(sql, name, readFirst)
+      }
+      if (held === 'busy') return null
+      const { transaction, first } = held
+      const assertHeld = async () => {
+        if (!(await isCurrentTransaction(sql, transaction))) throw new ZoneLockLostError(name)
+      }
+      const isHeld = sql`pg_current_xact_id_if_assigned() is not distinct from ${transaction}::xid8`
+      const lock: ZoneLock = {
+        transaction,
+        assertHeld,
+        async finish(execute) {
+          isFinished = true
+          // Sent in this order: a query is sent when something waits for it.
+          const executed = withTimeout(execute({ sql, isHeld }), timeoutMs)
+          const [result] = await Promise.all([executed, assertHeld(), commit(sql)])
+          return result
         },
-      })
+      }
+      return await work(lock, first)
     } finally {
-      // The transaction writes nothing: a sync saves its results in separate statements.
-      await withTimeout(sql`commit`, timeoutMs)
+      if (!isFinished) await commit(sql)
     }
   }
 
   return {
-    /** Runs `work` while it holds the lock of `name`; null if the lock was not free within `waitMs`. */
-    async withLock<Result>(name: string, work: (lock: ZoneLock) => Promise<Result>): Promise<Result | null> {
+    /**
+     * Runs `work` while it holds the lock of `name`; null if the lock was not free within `waitMs`. `work` gets what
+     * `readFirst` returns.
+     */
+    async withLock<Result, First = null>(
+      name: string,
+      work: (lock: ZoneLock, first: First) => Promise<Result>,
+      readFirst: ReadFirst<First> = async () => null as First,
+    ): Promise<Result | null> {
       const sql =
         takeIdle() ??
         createDatabaseClient(url, {
@@ -124,7 +190,7 @@ export const createZoneLocks = (url: string, limits: ZoneLockLimits, sessions: P
         })
       inUse.add(sql)
       try {
-        const result = await runInTransaction(sql, name, work)
+        const result = await runInTransaction(sql, name, work, readFirst)
         idle.push({ sql, silences: sessions.silences })
         return result
       } catch (error) {
@@ -158,7 +224,11 @@ export interface Busy {
 }
 
 /** Runs `work` while it holds the lock of `zone`; null if another replica held it for too long. */
-export type WithZoneLock = <Result>(zone: string, work: (lock: ZoneLock) => Promise<Result>) => Promise<Result | null>
+export type WithZoneLock = <Result, First = null>(
+  zone: string,
+  work: (lock: ZoneLock, first: First) => Promise<Result>,
+  readFirst?: ReadFirst<First>,
+) => Promise<Result | null>
 
 /** Each has one provider call and one database connection. */
 const MAX_CONCURRENT_ZONES = 16
@@ -169,5 +239,6 @@ const ACCOUNT_LOCK = '(account)'
 /** Limits how many zones this process works on. `concurrency` is the provider's: 1 makes all zones share one lock. */
 export const limitZones = (locks: Pick<ZoneLocks, 'withLock'>, concurrency: 1 | undefined): WithZoneLock => {
   const limit = pLimit(concurrency ?? MAX_CONCURRENT_ZONES)
-  return (zone, work) => limit(() => locks.withLock(concurrency === 1 ? ACCOUNT_LOCK : zone, work))
+  return (zone, work, readFirst) =>
+    limit(() => locks.withLock(concurrency === 1 ? ACCOUNT_LOCK : zone, work, readFirst))
 }

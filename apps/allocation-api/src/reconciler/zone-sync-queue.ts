@@ -1,7 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { NOTHING_SYNCED, type SyncResult } from './sync-zone.ts'
-import type { WithZoneLock, ZoneLock } from './zone-lock.ts'
 
 /**
  * `done`: no name failed. `incomplete`: at least one did. `busy`: another replica had the lock for too long. `failed`: an
@@ -10,9 +9,8 @@ import type { WithZoneLock, ZoneLock } from './zone-lock.ts'
 export type SyncOutcome = 'done' | 'incomplete' | 'busy' | 'failed'
 
 export interface ZoneSyncQueueOptions {
-  readonly zone: string
-  readonly withZoneLock: WithZoneLock
-  readonly sync: (lock: ZoneLock) => Promise<SyncResult>
+  /** Null: another replica had the lock of the zone for too long. */
+  readonly sync: () => Promise<SyncResult | null>
   readonly onEnded: (outcome: SyncOutcome) => void
   readonly onError: (error: unknown) => void
 }
@@ -28,8 +26,8 @@ const ERROR_PAUSE_MS = 100
 
 /**
  * The syncs of one zone, with the semantics of a Kubernetes work queue: at most one sync runs, and at most one more is
- * scheduled behind it. A sync serves every request made before it holds the zone lock, so a hundred commits cost a few
- * syncs. Between processes the lock decides.
+ * scheduled behind it. A sync serves every request made before it starts, so a hundred commits cost a few syncs. Between
+ * processes the lock of the zone decides.
  *
  * Nothing here has to survive a crash: the database knows what is due.
  */
@@ -37,8 +35,6 @@ export class ZoneSyncQueue {
   readonly #options: ZoneSyncQueueOptions
   /** The requests that no sync has started to serve. */
   #scheduled: Batch | undefined
-  /** The requests that the running sync serves. */
-  #running: Batch | undefined
   #draining: Promise<void> | undefined
   #isStopping = false
 
@@ -50,8 +46,10 @@ export class ZoneSyncQueue {
   request(): Promise<SyncResult> {
     if (this.#isStopping) return Promise.resolve(NOTHING_SYNCED)
     this.#scheduled ??= { ...Promise.withResolvers(), run: AsyncLocalStorage.snapshot() }
+    const { promise } = this.#scheduled
+    // It takes the scheduled batch at once.
     this.#draining ??= this.#drain()
-    return this.#scheduled.promise
+    return promise
   }
 
   /** Accepts no more requests and waits for those that it accepted. */
@@ -62,23 +60,19 @@ export class ZoneSyncQueue {
 
   async #drain(): Promise<void> {
     while (this.#scheduled) {
-      const result = await this.#runSync()
-      // Without the lock no sync has started: its requests end with the empty result.
-      this.#startScheduled()
-      this.#running?.resolve(result)
-      this.#running = undefined
+      const batch = this.#scheduled
+      this.#scheduled = undefined
+      const result = await this.#runSync(batch)
+      batch.resolve(result)
       if (result.hasMore) void this.request()
     }
     this.#draining = undefined
   }
 
-  async #runSync(): Promise<SyncResult> {
-    const { zone, withZoneLock, sync, onEnded, onError } = this.#options
+  async #runSync(batch: Batch): Promise<SyncResult> {
+    const { sync, onEnded, onError } = this.#options
     try {
-      const result = await withZoneLock(zone, lock => {
-        this.#startScheduled()
-        return this.#running ? this.#running.run(() => sync(lock)) : sync(lock)
-      })
+      const result = await batch.run(sync)
       onEnded(result === null ? 'busy' : result.hasFailed ? 'incomplete' : 'done')
       return result ?? NOTHING_SYNCED
     } catch (error) {
@@ -87,11 +81,5 @@ export class ZoneSyncQueue {
       await sleep(ERROR_PAUSE_MS)
       return NOTHING_SYNCED
     }
-  }
-
-  #startScheduled(): void {
-    if (this.#running) return
-    this.#running = this.#scheduled
-    this.#scheduled = undefined
   }
 }

@@ -2,11 +2,14 @@ import type { Sql } from '@pool/database/client'
 import { withTimeout } from '@pool/database/with-timeout'
 import { MARKER_LABEL, type StopCause, type ZoneWrites } from './domain/zone-marker.ts'
 
-/** Raises the number of the zone's last write and returns it as `serial`. It is committed before the write. */
+/**
+ * Raises the number of the zone's last write and returns it as `serial`, with the cause of a stop. It is committed before the
+ * write.
+ */
 export const raiseSerial = (sql: Sql, zone: string, providerKind: string) => sql`
   insert into dns_zone_writes as w (zone, serial, provider_kind) values (${zone}, 1, ${providerKind})
   on conflict (zone) do update set serial = w.serial + 1, provider_kind = coalesce(w.provider_kind, excluded.provider_kind)
-  returning serial`
+  returning serial, stopped_cause`
 
 /** A record set that a provider had when the zone was moved to another one. */
 export interface FormerRecord {
@@ -24,9 +27,10 @@ export const createZoneWritesRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
   const isAmong = (zones: readonly string[]) => sql`zone in (select jsonb_array_elements_text(${sql.json([...zones])}))`
 
   return {
-    async find(zone: string): Promise<ZoneWrites> {
+    /** `lane` executes the statement. */
+    async find(zone: string, lane = sql): Promise<ZoneWrites> {
       const [row] = await withTimeout(
-        sql<ZoneWrites[]>`
+        lane<ZoneWrites[]>`
         select i.id as installation, coalesce(w.serial, 0) as serial, w.provider_kind as "providerKind",
           w.stopped_cause as "stoppedCause",
           extract(epoch from statement_timestamp() - w.stopped_at)::float8 * 1000 as "stoppedMsAgo"

@@ -286,6 +286,12 @@ describe('progress that is recorded late', () => {
   afterAll(() => database?.drop())
   const events = async () =>
     (await database.sql<{ event: string }[]>`select event from allocation_history order by id`).map(row => row.event)
+  /** As if the lock of the zone was held. */
+  const lane = () => ({ sql: database.sql, isHeld: database.sql`true` })
+  const transaction = async (): Promise<string> => {
+    const [row] = await database.sql<{ id: string }[]>`select pg_current_xact_id()::text as id`
+    return row?.id ?? ''
+  }
 
   test('a late "applied" of an older version does not overwrite the progress of a newer sync', async () => {
     const store = createTokenRepository(database.sql, limits)
@@ -297,10 +303,11 @@ describe('progress that is recorded late', () => {
       repository.markApplied(
         poolDomain,
         names.map(name => ({ ...name, event: 'published', detail: null })),
+        lane(),
       )
     const sync = async () => {
       const names = await due()
-      await repository.markAttempted(poolDomain, names.map(toAttempted), 'local')
+      await repository.markAttempted(poolDomain, names.map(toAttempted), 'local', await transaction())
       await markApplied(names)
     }
     const activate = async () => {
@@ -340,7 +347,7 @@ describe('progress that is recorded late', () => {
     await store.commit({ ...name, reservationToken, ...address }, desired, caller)
     const due = (await repository.listDue(poolDomain, 10)).filter(due => due.subdomain === 'replaced')
     await store.release(name, caller)
-    await repository.markAttempted(poolDomain, due.map(toAttempted), 'local')
+    await repository.markAttempted(poolDomain, due.map(toAttempted), 'local', await transaction())
     expect((await repository.listDue(poolDomain, 10)).filter(due => due.subdomain === 'replaced')).toMatchObject([
       { desired: [], hasInFlightWrite: true },
     ])
@@ -363,12 +370,13 @@ describe('progress that is recorded late', () => {
     await store.release(name, caller)
     const withdrawal = await due()
     await activate('192.0.2.2')
-    await repository.markAttempted(poolDomain, (await due()).map(toAttempted), 'local')
+    await repository.markAttempted(poolDomain, (await due()).map(toAttempted), 'local', await transaction())
     const before = await database.sql`select * from dns_names where subdomain = 'hidden'`
     expect(before.map(row => row.attempted_version === row.version && row.applied_version === 0)).toEqual([true])
     await repository.markApplied(
       poolDomain,
       withdrawal.map(due => ({ ...due, event: 'withdrawn', detail: null })),
+      lane(),
     )
     expect(await database.sql`select * from dns_names where subdomain = 'hidden'`).toEqual(before)
   })

@@ -63,6 +63,22 @@ describe('the reconciler', () => {
     expect(fixture.provider.names()).toHaveLength(42)
   })
 
+  test.each([false, true])('a zone that is stopped during a read is not written (whole zone: %s)', async isWhole => {
+    const { dns } = replica()
+    await dns.waitUntilApplied(await activate('first'))
+    if (isWhole) fixture.provider.isFullZone = true
+    const gate = Promise.withResolvers<void>()
+    fixture.provider.readGate = gate.promise
+    const second = dns.waitUntilApplied(await activate('second'))
+    await until('the read is in flight', () => fixture.provider.readsInFlight === 1)
+    await fixture.sql`
+      update dns_zone_writes set stopped_cause = 'imported', stopped_at = statement_timestamp() where zone = ${poolDomain}`
+    gate.resolve()
+    expect(await second).toMatchObject({ status: 'failing' })
+    expect(fixture.provider.calls).toEqual(['read', 'apply', 'read'])
+    expect(fixture.provider.names()).toEqual(['*.first.pool.test', 'first.pool.test'])
+  })
+
   test('a name that is released during a read of the whole zone is never written', async () => {
     fixture.provider.isFullZone = true
     const { dns } = replica()
@@ -402,6 +418,8 @@ describe('the reconciler', () => {
     expect(String(one.errors[0])).toMatch(/zone lock lost: pool\.test|CONNECTION_CLOSED/)
     expect(fixture.provider.calls.slice(before)).toEqual([])
     expect(fixture.provider.names()).toEqual([])
+    // Its read has the number of the other replica, which is higher than the one that it knew before.
+    expect(one.stops).toEqual([])
   })
 
   test('a writer that loses its zone lock during the write stores no result; the next sync does', async () => {

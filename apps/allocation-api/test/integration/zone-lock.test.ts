@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createDatabaseClient } from '@pool/database/client'
 import { createSessions } from '@pool/database/sessions'
+import { until } from '@pool/test-kit/poll.ts'
 import { startTcpProxy } from '@pool/test-kit/tcp-proxy.ts'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { createZoneLocks } from '../../src/reconciler/zone-lock.ts'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { createZoneLocks, isTransactionOpen, type LockLane, ZoneLockLostError } from '../../src/reconciler/zone-lock.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 
 let database: TestDatabase
@@ -66,4 +67,78 @@ test('after a server has vanished, no lock is requested on an idle connection to
   link.abandon()
   await expect(sql`select 1`).rejects.toMatchObject({ code: 'ETIMEDOUT' })
   await lockBoth()
+})
+
+describe('the last statements of the work', () => {
+  const limits = { waitMs: 10_000, idleTimeoutMs: 30_000, timeoutMs: 5_000 }
+  let locks: ReturnType<typeof createZoneLocks>
+  beforeAll(async () => {
+    await database.sql`create table outcomes (name text primary key)`
+    locks = createZoneLocks(database.url, limits, { silences: 0 })
+  })
+  afterAll(() => locks?.close())
+  const save =
+    (name: string) =>
+    ({ sql, isHeld }: LockLane) =>
+      sql`insert into outcomes (name) select ${name} where ${isHeld}`
+  const listOutcomes = async () =>
+    (await database.sql<{ name: string }[]>`select name from outcomes`).map(row => row.name)
+  const isOpen = async (transaction: string) => {
+    const [row] = await database.sql<{ is: boolean }[]>`select ${isTransactionOpen(database.sql, transaction)} as is`
+    return row?.is
+  }
+
+  test('are committed with the transaction that holds the lock, which ends with them', async () => {
+    const transaction = await locks.withLock('finish.test', async lock => {
+      expect(await isOpen(lock.transaction)).toBe(true)
+      await lock.finish(save('kept'))
+      expect(await listOutcomes()).toEqual(['kept'])
+      return lock.transaction
+    })
+    expect(await isOpen(transaction ?? '')).toBe(false)
+    expect(await locks.withLock('finish.test', async () => 'free')).toBe('free')
+  })
+
+  test('have no effect after the lock is lost, and the loss is an error', async () => {
+    const lost = locks.withLock('lost.test', async lock => {
+      await database.sql`
+        select pg_terminate_backend(pid) from pg_stat_activity
+        where application_name = 'allocation-api zone' and datname = current_database() and state = 'idle in transaction'`
+      // The driver notices the end of its connection, and opens another one for the next statement.
+      await until('another session answers', () =>
+        lock.assertHeld().then(
+          () => false,
+          error => error instanceof ZoneLockLostError,
+        ),
+      )
+      expect(await isOpen(lock.transaction)).toBe(false)
+      await lock.finish(save('lost'))
+    })
+    await expect(lost).rejects.toThrow(ZoneLockLostError)
+    expect(await listOutcomes()).toEqual(['kept'])
+    expect(await locks.withLock('lost.test', async () => 'free')).toBe('free')
+  })
+
+  test('what is read first, and the last statements, take no round trips of their own', async () => {
+    await using link = await startTcpProxy(Number(new URL(database.url).port)).then(proxy =>
+      Object.assign(proxy, { [Symbol.asyncDispose]: () => proxy.close() }),
+    )
+    const url = Object.assign(new URL(database.url), { port: String(link.port) }).href
+    const distant = createZoneLocks(url, limits, { silences: 0 })
+    const work = (name: string) =>
+      distant.withLock(
+        'distant.test',
+        (lock, names: readonly string[]) => lock.finish(save(name)).then(() => names),
+        async sql =>
+          (await sql<{ name: string }[]>`select name from outcomes where name <> ${name}`).map(row => row.name),
+      )
+    // The first two create the lock, and prepare the statements.
+    await work('first')
+    await work('second')
+    link.delay(20)
+    const before = link.roundTrips()
+    expect(await work('third')).toEqual(['kept', 'first', 'second'])
+    expect(link.roundTrips() - before).toBe(2)
+    await distant.close()
+  })
 })

@@ -77,7 +77,7 @@ class Interleaving {
         sql,
         // Every provider call is made under a zone lock.
         zoneLocks: {
-          withLock: (name, work) => this.#inFlight.during('running', () => zoneLocks.withLock(name, work)),
+          withLock: (...args) => this.#inFlight.during('running', () => zoneLocks.withLock(...args)),
         },
         pools: () => createPools([zone, this.#model.zoneBelow]),
         recordTemplate: template,
