@@ -14,6 +14,8 @@ interface Keys {
 export interface GatewaySite {
   /** host:port, without region. */
   readonly domain: string
+  /** The CA of the gateway's certificate. */
+  readonly caFile: string
   /** Sends requests with the keys of the only user. */
   readonly client: ReturnType<typeof createS3Client>
   /** Connects the double. */
@@ -22,6 +24,8 @@ export interface GatewaySite {
   readonly realEnvironment: Readonly<Record<string, string>> | null
   /** Whether the lookup of an existing bucket is rejected with 403, so that a creation fails half-way. */
   rejectLookups(rejects: boolean): void
+  /** The status with which the removal of a policy is answered to the real provider. Null: that of the gateway. */
+  answerPolicyRemoval(status: 200 | 204 | 403 | null): void
   stop(): Promise<void>
 }
 
@@ -34,7 +38,12 @@ export async function startGatewaySite(keys: Keys): Promise<GatewaySite> {
     ? await startGatewayProxy(gateway, { domain: DOMAIN, caFile: join(dirname(gateway.caFile), 'proxy-ca.pem') })
     : null
   let rejects = false
-  proxy?.intercept(method => (rejects && method === 'HEAD' ? { status: 403, code: 'AccessDenied' } : null))
+  let removalStatus: number | null = null
+  proxy?.intercept((method, query) => {
+    if (rejects && method === 'HEAD') return { status: 403, code: 'AccessDenied' }
+    const isRemoval = method === 'DELETE' && query === 'policy'
+    return isRemoval && removalStatus !== null ? { status: removalStatus, code: 'AccessDenied' } : null
+  })
   const domain = `${DOMAIN}:${gateway.port}`
   const connection = {
     server: `fsn1.${domain}`,
@@ -45,6 +54,7 @@ export async function startGatewaySite(keys: Keys): Promise<GatewaySite> {
   }
   return {
     domain,
+    caFile: gateway.caFile,
     client: createS3Client(connection, gateway),
     connect(connection) {
       const store = createS3Store(connection, gateway)
@@ -58,6 +68,9 @@ export async function startGatewaySite(keys: Keys): Promise<GatewaySite> {
     realEnvironment: proxy && { ...findProviderEnvironment(), ...proxy.environment },
     rejectLookups(next) {
       rejects = next
+    },
+    answerPolicyRemoval(status) {
+      removalStatus = status
     },
     async stop() {
       proxy?.stop()
