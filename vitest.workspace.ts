@@ -66,6 +66,7 @@ const slowFiles = [
   'chaos/restore-drill',
   'process/local-run',
   'infra-tests/test/bucket-gateway',
+  'deployments/gateway-e2e',
   'chaos/random-kills',
   'integration/waiting-for-database',
   'terraform/known-state',

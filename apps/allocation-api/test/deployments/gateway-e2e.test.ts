@@ -1,0 +1,154 @@
+import { cpSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Deployment } from '@pool/contract'
+import { type GatewaySite, startGatewaySite } from '@pool/infra-tests/gateway-site'
+import { minio } from '@pool/infra-tests/minio'
+import { startProvider } from '@pool/infra-tests/provider'
+import { usesRealProviders } from '@pool/infra-tests/real-providers'
+import { missingGateway } from '@pool/test-ceph'
+import { deploymentRequest, storageSection } from '@pool/test-kit/deployment-request.ts'
+import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
+import { until } from '@pool/test-kit/poll.ts'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Api, startApi } from '../support/api.ts'
+import { withStorageNames } from '../support/credentials/identities.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { followStream, toMessages } from '../support/follow.ts'
+import { createContractCall } from '../support/service.ts'
+import { isTerraformMissing } from '../terraform/support/terraform.ts'
+
+const repository = fileURLToPath(new URL('../../../../', import.meta.url))
+const modules = ['object-storage-bucket', 'object-storage-inputs', 'first-boot-secret', 'local-deployment']
+const keys = { accessKey: 'accesskey-0123456789', secretKey: 'secret-key-of-at-least-thirty-two-characters' }
+const storage = storageSection(keys)
+const isGatewayMissing = shouldSkip(
+  missingGateway && `The API is not tested with a module on a Ceph gateway: ${missingGateway}`,
+)
+const provider = usesRealProviders ? 'the real provider' : 'a double of the provider'
+
+interface Owned {
+  readonly id: string
+  readonly token: string
+  readonly bucket: string
+}
+
+/** The API as a process, with Terraform, the example for Hetzner as its module, and a Ceph gateway as the storage. */
+describe.skipIf(isTerraformMissing || isGatewayMissing)(`a deployment of examples/hetzner, with ${provider}`, () => {
+  let database: TestDatabase
+  let gateway: GatewaySite
+  let folder: string
+  let service: Api
+  const stops: (() => unknown)[] = []
+
+  beforeAll(async () => {
+    database = await createTestDatabase({ connections: 14 })
+    stops.push(() => database.drop())
+    gateway = await startGatewaySite(keys)
+    stops.push(() => gateway.stop())
+    folder = mkdtempSync(join(tmpdir(), 'gateway-e2e-'))
+    stops.push(() => rmSync(folder, { recursive: true, force: true }))
+    for (const name of ['examples/hetzner', ...modules.map(module => `infra/${module}`)]) {
+      cpSync(join(repository, name), join(folder, name), { recursive: true })
+    }
+    let environment = gateway.realEnvironment
+    if (environment === null) {
+      const { reattach, stop } = await startProvider(minio(connection => gateway.connect(connection)))
+      stops.push(stop)
+      environment = { TF_REATTACH_PROVIDERS: reattach }
+    }
+    service = await startApi(database.url, {
+      NODE_OPTIONS: withStorageNames,
+      OBJECT_STORAGE_DOMAIN: gateway.domain,
+      OBJECT_STORAGE_CA_FILE: gateway.caFile,
+      PDM_TERRAFORM_MODULE: join(folder, 'examples/hetzner'),
+      PDM_DEPLOYMENTS_DIR: join(folder, 'data'),
+      PDM_TERRAFORM_PASS_ENV: 'TF_REATTACH_PROVIDERS',
+      ...environment,
+    })
+    stops.push(() => service.process.stop())
+  })
+  afterAll(async () => {
+    for (const stop of stops.reverse()) await stop()
+  })
+
+  const create = async (subdomain: string): Promise<Owned> => {
+    const call = createContractCall(service.url)
+    const { status, body, text } = await call('POST', '/api/v1/deployments', deploymentRequest(subdomain, storage))
+    if (status !== 201) throw new Error(text)
+    return { id: body.id, token: body.deploymentToken, bucket: `catalyst-${subdomain}-pool-test` }
+  }
+  const read = async ({ id }: Owned): Promise<Deployment> =>
+    (await createContractCall(service.url)('GET', `/api/v1/deployments/${id}`)).body
+  const waitUntilFinished = (owned: Owned): Promise<Deployment> =>
+    until('finished', async () => {
+      const deployment = await read(owned)
+      return deployment.finishedAt !== null && deployment
+    })
+  /** Runs an operation, and returns the deployment and the new lines of its log. */
+  const runToEnd = async (operation: 'apply' | 'destroy', owned: Owned) => {
+    const { numEvents } = await read(owned)
+    const call = createContractCall(service.url)
+    const path = `/api/v1/deployments/${owned.id}/${operation}`
+    const { status, text } = await call('POST', path, storage, { 'X-Deployment-Token': owned.token })
+    expect(status, text).toBe(202)
+    const deployment = await waitUntilFinished(owned)
+    const url = `${service.url}/api/v1/deployments/${owned.id}/logs`
+    const log = toMessages(await (await followStream(url, { 'Last-Event-ID': String(numEvents) })).ended)
+    return { deployment, log: log.join('\n') }
+  }
+  const readBucket = ({ bucket }: Owned) => gateway.client.signed(`/${bucket}`)
+
+  test('makes a bucket, is applied again, destroyed and reinstalled, with and without objects in the bucket', async () => {
+    const { signed } = gateway.client
+    const owned = await create('acme')
+    expect(await waitUntilFinished(owned)).toMatchObject({
+      status: 'ready',
+      result: {
+        details: {
+          object_storage_endpoint: `https://fsn1.${gateway.domain}`,
+          object_storage_bucket: 'catalyst-acme-pool-test',
+        },
+      },
+    })
+    expect(await readBucket(owned)).toMatchObject({ status: 200 })
+    const again = await runToEnd('apply', owned)
+    expect(again.deployment.status).toBe('ready')
+    expect(again.log).toContain('Resources: 0 added, 0 changed, 0 destroyed.')
+
+    for (const isEmpty of [true, false]) {
+      if (!isEmpty) await signed(`/${owned.bucket}/archive`, { method: 'PUT', body: 'content' })
+      const destroyed = await runToEnd('destroy', owned)
+      expect(destroyed.deployment).toMatchObject({ status: 'destroyed' })
+      expect(await readBucket(owned)).toMatchObject({ status: 200 })
+      const reinstalled = await runToEnd('apply', owned)
+      expect(reinstalled.deployment).toMatchObject({ status: 'ready' })
+      expect(reinstalled.log).toMatch(/Resources: [1-9]\d* added, 0 changed, 0 destroyed\./)
+      expect(reinstalled.log).not.toContain('bucket.minio_s3_bucket.backups: Creating')
+    }
+    expect(await signed(`/${owned.bucket}/archive`)).toEqual({ status: 200, text: 'content' })
+
+    const unchanged = await runToEnd('apply', owned)
+    expect(unchanged.log).toContain('Resources: 0 added, 0 changed, 0 destroyed.')
+  })
+
+  test('whose first apply failed after it had created the bucket says so, and the next apply keeps the bucket', async () => {
+    const { signed } = gateway.client
+    gateway.rejectLookups(true)
+    const owned = await create('half')
+    const failed = await waitUntilFinished(owned).finally(() => gateway.rejectLookups(false))
+    expect(failed).toMatchObject({
+      status: 'failed',
+      error: expect.stringMatching(
+        /error checking bucket existence \(catalyst-half-pool-test\): Access Denied\..* The bucket catalyst-half-pool-test was created before the failure\. Remove the cause, then apply again: the bucket is kept\.$/,
+      ),
+    })
+    await signed(`/${owned.bucket}/archive`, { method: 'PUT', body: 'content' })
+    const { deployment, log } = await runToEnd('apply', owned)
+    expect(deployment).toMatchObject({ status: 'ready' })
+    expect(log).toContain(`Keeping the bucket ${owned.bucket}, although the run that created it failed.`)
+    expect(log).not.toMatch(/Destroy|[1-9]\d* destroyed/)
+    expect(await signed(`/${owned.bucket}/archive`)).toEqual({ status: 200, text: 'content' })
+  })
+})
