@@ -1,5 +1,8 @@
-import { expect, test } from 'vitest'
-import { toRootModule } from './workdir.ts'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { toRootModule, writeRootModule, writeStateModule } from './workdir.ts'
 
 const template = (text: string) => `$\{${text}}`
 
@@ -51,4 +54,25 @@ test('without variables there is no variable block', () => {
   const names = { variables: [], secrets: [] }
   const text = toRootModule({ source: './m', backend: { type: 'http', settings: {} }, stateKey: 'a.test', ...names })
   expect(Object.keys(JSON.parse(text))).toEqual(['terraform', 'module', 'output'])
+})
+
+test('the lock file of the module chooses the providers of every operation, also of those on the state only', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'workdir-'))
+  onTestFinished(() => rm(folder, { recursive: true }))
+  const directories = { dataDir: join(folder, 'data'), moduleDir: join(folder, 'module') }
+  await mkdir(directories.moduleDir)
+  await writeFile(join(directories.moduleDir, '.terraform.lock.hcl'), '# versions\n')
+  const location = { stateKey: 'a.test', backend: null }
+  for (const write of [
+    (path: string) => writeRootModule(path, directories, { ...location, variables: [], secrets: [] }),
+    (path: string) => writeStateModule(path, directories, location),
+  ]) {
+    const workdir = await mkdtemp(join(folder, 'work-'))
+    await write(workdir)
+    expect(await readFile(join(workdir, '.terraform.lock.hcl'), 'utf8')).toBe('# versions\n')
+  }
+  await rm(join(directories.moduleDir, '.terraform.lock.hcl'))
+  const workdir = await mkdtemp(join(folder, 'work-'))
+  await writeStateModule(workdir, directories, location)
+  await expect(readFile(join(workdir, '.terraform.lock.hcl'))).rejects.toThrow('ENOENT')
 })

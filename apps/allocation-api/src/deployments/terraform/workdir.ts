@@ -147,18 +147,26 @@ export const writeRootModule = async (
     backend: toBackend(dataDir, request.stateKey, request.backend),
   })
   await writeFile(join(workdir, ROOT_MODULE), rootModule, { mode: 0o600 })
-  // Pins the provider versions that the module was tested with, if it has a lock file.
+  await copyLockFile(workdir, module)
+}
+
+/** Pins the provider versions that the module was tested with, if it has a lock file. */
+const copyLockFile = async (workdir: string, module: string): Promise<void> => {
   await copyFile(join(module, LOCK_FILE), join(workdir, LOCK_FILE)).catch(ignoreMissing)
 }
 
-/** Writes a root module that only finds the state. */
+/**
+ * Writes a root module that only finds the state, and the lock file of the deployment module: `init` also installs the
+ * providers of the state, and takes their newest versions if nothing else is chosen.
+ */
 export const writeStateModule = async (
   workdir: string,
-  { dataDir }: Directories,
+  { dataDir, moduleDir }: Directories,
   { stateKey, backend }: StateLocation,
 ): Promise<void> => {
   const text = toStateModule(toBackend(dataDir, stateKey, backend), stateKey)
   await writeFile(join(workdir, ROOT_MODULE), text, { mode: 0o600 })
+  await copyLockFile(workdir, moduleDir)
 }
 
 const createDirectories = async (dataDir: string): Promise<string> => {
