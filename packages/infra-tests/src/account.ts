@@ -8,16 +8,32 @@ export interface Upload {
   readonly migration: { oldTag: string; newTag: string; newClasses: readonly string[] } | null
   /** As sent, without what the API adds. Default: none, and no logs. */
   readonly observability?: Attributes | null
+  /** Default: that of wrangler.toml. */
+  readonly compatibility?: Compatibility
+}
+
+export interface Compatibility {
+  readonly date: string
+  readonly flags: readonly string[]
 }
 
 interface Script {
   content: string
   bindings: readonly Attributes[]
   observability: Attributes | null
+  compatibility: Compatibility
   migrationTag: string
   classes: ReadonlySet<string>
   uploads: number
 }
+
+interface Domain {
+  readonly hostname: string
+  readonly zoneId: string
+  readonly service: string
+}
+
+const defaultCompatibility: Compatibility = { date: '2026-11-01', flags: ['enable_request_signal'] }
 
 interface AccountOptions {
   /** Whether the settings of a script contain `traces` even if the upload did not. Both were reported for the real API. */
@@ -31,7 +47,9 @@ export class Account {
   readonly namespaces = new Map<string, string>()
   readonly scripts = new Map<string, Script>()
   readonly subdomains = new Map<string, { enabled: boolean; previews: boolean }>()
-  readonly domains = new Map<string, { hostname: string; zoneId: string; service: string }>()
+  readonly domains = new Map<string, Domain>()
+  /** Whether the token may not edit the zone of a custom domain. */
+  rejectsDomains = false
   readonly #options: AccountOptions
   #lastId = 0
 
@@ -46,13 +64,13 @@ export class Account {
   }
 
   async upload(name: string, upload: Upload): Promise<Script> {
-    const { content, bindings, migration, observability = null } = upload
+    const { content, bindings, migration, observability = null, compatibility = defaultCompatibility } = upload
     const previous = this.scripts.get(name)
     const tag = previous?.migrationTag ?? ''
     if (migration !== null && migration.oldTag !== tag) {
       throw new ApiError(
         '412 Precondition Failed (10079)',
-        `the migration starts from tag '${migration.oldTag}', but the script is at tag '${tag}'`,
+        `Actor migration tag precondition failed, got tag '${migration.oldTag}' when expected tag is '${tag}'.`,
       )
     }
     const classes = new Set([...(previous?.classes ?? []), ...(migration?.newClasses ?? [])])
@@ -68,6 +86,7 @@ export class Account {
       content,
       bindings,
       observability,
+      compatibility,
       classes,
       migrationTag: migration?.newTag ?? tag,
       uploads: (previous?.uploads ?? 0) + 1,
@@ -79,8 +98,29 @@ export class Account {
 
   script(name: string): Script {
     const script = this.scripts.get(name)
-    if (!script) throw new ApiError('404 Not Found', `no script '${name}'`)
+    if (!script) throw new ApiError('404 Not Found (10007)', `no script '${name}'`)
     return script
+  }
+
+  /** Its Durable Objects, its addresses and its settings are deleted with it. */
+  deleteScript(name: string): void {
+    this.scripts.delete(name)
+    this.subdomains.delete(name)
+    for (const [id, { service }] of this.domains) if (service === name) this.domains.delete(id)
+  }
+
+  /** Creates a custom domain, or finds it if it already has this service. Returns its id. */
+  putDomain(domain: Domain): string {
+    const { hostname, service } = domain
+    if (this.rejectsDomains) throw new ApiError('403 Forbidden (10000)', 'Authentication error')
+    this.script(service)
+    const [id = this.newId('domain'), previous] =
+      [...this.domains].find(([, found]) => found.hostname === hostname) ?? []
+    if (previous && previous.service !== service) {
+      throw new ApiError('409 Conflict (100117)', `${hostname} is already the domain of '${previous.service}'`)
+    }
+    this.domains.set(id, domain)
+    return id
   }
 
   /** The observability in the settings of a script: what the upload contained, completed with the defaults of the API. */

@@ -8,11 +8,15 @@ export const usesRealProviders = process.env.REAL_PROVIDERS === '1'
  * cache, and what a download needs.
  */
 export const findProviderEnvironment = (): Record<string, string> => {
-  const { HOME = '', TF_CLI_CONFIG_FILE = `${HOME}/.terraformrc`, TF_PLUGIN_CACHE_DIR } = process.env
+  const { HOME = '', TF_CLI_CONFIG_FILE = `${HOME}/.terraformrc` } = process.env
+  const cache = ['TF_PLUGIN_CACHE_DIR', 'TF_PLUGIN_CACHE_MAY_BREAK_DEPENDENCY_LOCK_FILE'].flatMap(name => {
+    const value = process.env[name]
+    return value ? [[name, value] as const] : []
+  })
   return {
     HOME,
     TF_CLI_CONFIG_FILE: existsSync(TF_CLI_CONFIG_FILE) ? TF_CLI_CONFIG_FILE : '/dev/null',
-    ...(TF_PLUGIN_CACHE_DIR && { TF_PLUGIN_CACHE_DIR }),
+    ...Object.fromEntries(cache),
   }
 }
 

@@ -1,9 +1,16 @@
 import type { Attributes, Schema } from './schema.ts'
 
-/** An error response of the API: the status and, if documented, its error code. */
+/** An error response of the API: the status and, if documented, its error code, such as `404 Not Found (10007)`. */
 export class ApiError extends Error {
+  readonly status: number
+  readonly code: number
+  readonly text: string
+
   constructor(status: string, text: string) {
     super(`${status}: ${text}`)
+    this.status = Number.parseInt(status, 10)
+    this.code = Number(/\((\d+)\)/.exec(status)?.[1] ?? 0)
+    this.text = text
   }
 }
 

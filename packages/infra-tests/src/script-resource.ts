@@ -10,7 +10,7 @@ const sha256 = (text: string): string => createHash('sha256').update(text).diges
 const getBindings = (state: Attributes): Attributes[] =>
   Array.isArray(state.bindings) ? state.bindings.filter(isObject) : []
 
-function parseMigration(migrations: Value | undefined): Upload['migration'] {
+export function parseMigration(migrations: Value | undefined): Upload['migration'] {
   if (!isObject(migrations)) return null
   const { old_tag, new_tag, new_sqlite_classes } = migrations
   const newClasses = Array.isArray(new_sqlite_classes) ? new_sqlite_classes.filter(isText) : []
@@ -18,7 +18,7 @@ function parseMigration(migrations: Value | undefined): Upload['migration'] {
 }
 
 /** What the API reports about a script, beside its settings. */
-function readMetadata(account: Account, name: string): Attributes {
+export function readMetadata(account: Account, name: string): Attributes {
   const { content, classes, migrationTag, uploads } = account.script(name)
   return {
     created_on: '2026-11-21T09:00:00Z',
@@ -91,7 +91,7 @@ export function scriptResource(account: Account, directory: string): ResourceBeh
       }
     },
 
-    remove: ({ script_name }) => void account.scripts.delete(String(script_name)),
+    remove: ({ script_name }) => account.deleteScript(String(script_name)),
 
     import(id) {
       const parts = parseImportId(id, 'account_id', 'script_name')
@@ -141,5 +141,5 @@ function merge(known: Value, found: Value): Value {
 }
 
 /** The id of a Durable Object namespace. It is stable as long as the script exists. */
-const toObjectNamespaceId = (script: string, className: Value | undefined): string =>
+export const toObjectNamespaceId = (script: string, className: Value | undefined): string =>
   sha256(`${script} ${className}`).slice(0, 32)

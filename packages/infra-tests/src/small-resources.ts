@@ -1,5 +1,5 @@
 import type { Account } from './account.ts'
-import { ApiError, parseImportId, type ResourceBehavior } from './resource.ts'
+import { parseImportId, type ResourceBehavior } from './resource.ts'
 import { type Attributes, Unknown } from './schema.ts'
 
 export const namespaceResource = (account: Account): ResourceBehavior => ({
@@ -33,7 +33,8 @@ export const subdomainResource = (account: Account): ResourceBehavior => ({
   import: id => parseImportId(id, 'account_id', 'script_name'),
 })
 
-const readComputed = (id: string, hostname: string): Attributes => ({
+/** What the API adds to a custom domain. */
+export const readComputed = (id: string, hostname: string): Attributes => ({
   id,
   zone_name: hostname.split('.').slice(-2).join('.'),
   environment: 'production',
@@ -41,16 +42,9 @@ const readComputed = (id: string, hostname: string): Attributes => ({
 })
 
 export const domainResource = (account: Account): ResourceBehavior => ({
-  write(planned, prior) {
-    const service = String(planned.service)
-    account.script(service)
+  write(planned) {
     const hostname = String(planned.hostname)
-    const other = [...account.domains.values()].find(
-      domain => domain.hostname === hostname && domain.service !== service,
-    )
-    if (other) throw new ApiError('409 Conflict (100117)', `${hostname} is already the domain of '${other.service}'`)
-    const id = prior ? String(prior.id) : account.newId('domain')
-    account.domains.set(id, { hostname, service, zoneId: String(planned.zone_id) })
+    const id = account.putDomain({ hostname, service: String(planned.service), zoneId: String(planned.zone_id) })
     const computed = readComputed(id, hostname)
     const known = Object.entries(planned).map(([name, value]) => [
       name,

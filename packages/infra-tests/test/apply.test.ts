@@ -3,19 +3,28 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { Account } from '../src/account.ts'
 import { customDomain } from '../src/cloudflare-schema.ts'
+import { usesRealProviders } from '../src/real-providers.ts'
 import type { Schema } from '../src/schema.ts'
 import { collapseWhitespace, replaceInFile } from './fixtures/module-fixture.ts'
 import { changedPaths } from './fixtures/plan.ts'
 import { withTerraform } from './fixtures/with-terraform.ts'
-import { createWitnessFixture, zoneId } from './fixtures/witness-fixture.ts'
+import { createWitnessFixture, otherAccountId, zoneId } from './fixtures/witness-fixture.ts'
 
 const script = 'cloudflare_workers_script.witness'
 const withDomain = { custom_domain: { hostname: 'witness.example.com', zone_id: zoneId } }
 
 withTerraform('the first apply and later ones', () => {
   test('the first apply creates the script with its migration', async () => {
-    const { account, apply } = await createWitnessFixture()
+    const { account, requests, apply } = await createWitnessFixture()
     await apply()
+    const changes = [
+      'POST /storage/kv/namespaces',
+      'PUT /workers/scripts/lease-witness',
+      'POST /workers/scripts/lease-witness/subdomain',
+    ]
+    expect(requests.filter(request => !request.startsWith('GET '))).toEqual(
+      usesRealProviders ? changes.map(change => `${change} 200`) : [],
+    )
     expect(account.script('lease-witness')).toMatchObject({
       migrationTag: 'v1',
       classes: new Set(['LeaseObject']),
@@ -84,14 +93,33 @@ withTerraform('the first apply and later ones', () => {
 
   test('an apply that failed after the upload is completed by the next one', async () => {
     const { account, set, apply, terraform } = await createWitnessFixture()
-    account.domains.set('taken', { hostname: 'witness.example.com', zoneId, service: 'other' })
+    account.rejectsDomains = true
     set(withDomain)
     const { code, output } = await terraform('apply', '-auto-approve', '-no-color')
     expect(code, output).toBe(1)
-    expect(output).toContain('409 Conflict')
+    expect(output).toContain('403 Forbidden')
     expect(account.script('lease-witness').migrationTag).toBe('v1')
-    account.domains.clear()
+    account.rejectsDomains = false
     await apply()
+    expect((await terraform('plan', '-detailed-exitcode')).code).toBe(0)
+  })
+
+  test('a migration that is sent again is rejected, nothing is lost, and leaving it out repairs the next apply', async () => {
+    const { account, directory, build, apply, terraform } = await createWitnessFixture()
+    const file = join(directory, 'script.tf')
+    const rule = 'migrations = local.applied_migration_tag == local.migration_tag ? null :'
+    await apply()
+    replaceInFile(file, rule, 'migrations = local.applied_migration_tag == "forgotten" ? null :')
+    const deployed = account.script('lease-witness')
+    build('// second\n')
+    const { code, output } = await terraform('apply', '-auto-approve', '-no-color')
+    expect(code, output).toBe(1)
+    expect(output).toContain('412 Precondition Failed')
+    expect(output).toContain('10079')
+    expect(account.script('lease-witness')).toBe(deployed)
+    replaceInFile(file, 'migrations = local.applied_migration_tag == "forgotten" ? null :', rule)
+    await apply()
+    expect(account.script('lease-witness')).toMatchObject({ content: '// second\n', migrationTag: 'v1' })
     expect((await terraform('plan', '-detailed-exitcode')).code).toBe(0)
   })
 
@@ -160,7 +188,7 @@ withTerraform('the first apply and later ones', () => {
     expect(output).toContain('Provider produced inconsistent result after apply')
   })
 
-  test('with a provider before 5.19, each plan replaces the custom domain', async () => {
+  test.skipIf(usesRealProviders)('with a provider before 5.19, each plan replaces the custom domain', async () => {
     const environment = { type: 'string', optional: true, deprecated: true, replaces: true } as const
     const customDomainSchema: Schema = { ...customDomain, environment }
     const { set, apply, plan } = await createWitnessFixture({ customDomainSchema })
@@ -197,7 +225,7 @@ withTerraform('the first apply and later ones', () => {
       'kv_namespace.leases',
     ],
     ['another name', ['apply', '-auto-approve'], { script_name: 'other' }, 'script.witness'],
-    ['another account', ['apply', '-auto-approve'], { account_id: '0ace'.repeat(8) }, 'kv_namespace.leases'],
+    ['another account', ['apply', '-auto-approve'], { account_id: otherAccountId }, 'kv_namespace.leases'],
   ])('%s is rejected, because it would delete the leases', async (_, command, variables, resource) => {
     const { account, terraform, set, apply } = await createWitnessFixture()
     await apply()

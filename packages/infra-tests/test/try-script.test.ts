@@ -8,11 +8,11 @@ import { bundle } from 'lease-witness/local/bundle.ts'
 import { convertV4MiniflareOptions, Miniflare, NoOpLog } from 'miniflare'
 import { expect, onTestFinished, test } from 'vitest'
 import { Account, type Upload } from '../src/account.ts'
-import { cloudflare } from '../src/cloudflare.ts'
-import { startProvider } from '../src/provider.ts'
-import { type CommandResult, isolatedEnv } from '../src/terraform.ts'
+import { binary, type CommandResult, isolatedEnv } from '../src/terraform.ts'
+import { startWitnessProvider } from '../src/witness-provider.ts'
 import { repository } from './fixtures/module-fixture.ts'
 import { withTerraform } from './fixtures/with-terraform.ts'
+import { accountId } from './fixtures/witness-fixture.ts'
 
 /** Runs each upload in workerd with its bindings, at one address, and keeps the data, as a deployment does. */
 async function createDeployer(directory: string) {
@@ -59,16 +59,20 @@ async function createTrial(script: string) {
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
   const { url, deploy } = await createDeployer(directory)
   const account = new Account({ deploy })
-  const { reattach, stop } = await startProvider(cloudflare(account, directory))
-  onTestFinished(stop)
+  const { environment, api, stop } = await startWitnessProvider(account, directory, new Map([[accountId, account]]))
+  onTestFinished(() => {
+    stop()
+    expect(api?.unknown ?? []).toEqual([])
+  })
   const scriptFile = join(directory, 'built.js')
   writeFileSync(scriptFile, script)
   const trial = join(directory, 'trial')
   const { env } = isolatedEnv({
     HOME: directory,
-    TF_REATTACH_PROVIDERS: reattach,
     CLOUDFLARE_API_TOKEN: 'unused',
-    CLOUDFLARE_ACCOUNT_ID: 'acc0'.repeat(8),
+    ...environment,
+    ...(binary && { TERRAFORM: binary }),
+    CLOUDFLARE_ACCOUNT_ID: accountId,
     WORKERS_DEV_SUBDOMAIN: 'acme',
     SCRIPT_FILE: scriptFile,
     TRY_DIR: trial,
