@@ -65,6 +65,7 @@ describe.skipIf(isTerraformMissing || isGatewayMissing)(`a deployment of example
       PDM_TERRAFORM_MODULE: join(folder, 'examples/hetzner'),
       PDM_DEPLOYMENTS_DIR: join(folder, 'data'),
       PDM_TERRAFORM_PASS_ENV: 'TF_REATTACH_PROVIDERS',
+      ...(process.env.INFRA_BINARY && { PDM_TERRAFORM_BINARY: process.env.INFRA_BINARY }),
       ...environment,
     })
     stops.push(() => service.process.stop())

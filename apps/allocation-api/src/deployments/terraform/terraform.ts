@@ -292,9 +292,9 @@ class TerraformProvisioner implements Provisioner {
   async #importBucket(session: TerraformSession, request: ProvisioningRequest, state: State): Promise<boolean> {
     const { bucket, mayImportBucket = false } = request
     if (!mayImportBucket || bucket === null || sortState(state.resources, bucket).hasKeptBucket) return false
-    const to = findPlannedBucket((await planAsJson(session)).json, bucket)
-    if (to === null) return false
-    await this.#writeRootModule(session.cwd, request, { to, id: bucket })
+    const planned = findPlannedBucket((await planAsJson(session)).json, bucket)
+    if (planned === null) return false
+    await this.#writeRootModule(session.cwd, request, { ...planned, id: bucket })
     try {
       await planAsJson(session)
       return true

@@ -56,6 +56,25 @@ test('without variables there is no variable block', () => {
   expect(Object.keys(JSON.parse(text))).toEqual(['terraform', 'module', 'output'])
 })
 
+test('an import names its provider in the root module, where OpenTofu looks for it', () => {
+  const text = toRootModule({
+    ...{ source: './m', backend: { type: 'http', settings: {} }, stateKey: 'a.test', variables: [], secrets: [] },
+    bucketImport: {
+      address: 'module.deployment.minio_s3_bucket.backups',
+      type: 'minio_s3_bucket',
+      provider: 'registry.opentofu.org/aminueza/minio',
+      id: 'backups',
+    },
+  })
+  expect(JSON.parse(text)).toMatchObject({
+    terraform: {
+      backend: { http: {} },
+      required_providers: { minio: { source: 'registry.opentofu.org/aminueza/minio' } },
+    },
+    import: { to: 'module.deployment.minio_s3_bucket.backups', id: 'backups' },
+  })
+})
+
 test('the lock file of the module chooses the providers of every operation, also of those on the state only', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'workdir-'))
   onTestFinished(() => rm(folder, { recursive: true }))

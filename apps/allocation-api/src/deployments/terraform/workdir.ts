@@ -28,7 +28,10 @@ export interface RootModule {
 }
 
 export interface BucketImport {
-  readonly to: string
+  readonly address: string
+  readonly type: string
+  /** The source of its provider. */
+  readonly provider: string
   readonly id: string
 }
 
@@ -53,6 +56,9 @@ const toBackendBlock = ({ type, settings }: Backend, stateKey: string) => ({
   backend: { [type]: toArgument(settings, stateKey) },
 })
 
+/** OpenTofu looks for the provider of an import in the root module, under the first word of the type. */
+const toRequiredProviders = ({ type, provider }: BucketImport) => ({ [type.replace(/_.*/, '')]: { source: provider } })
+
 /** A root module that only finds the state: it needs neither providers nor variables. */
 export const toStateModule = (backend: Backend, stateKey: string): string =>
   JSON.stringify({ terraform: toBackendBlock(backend, stateKey) }, null, 2)
@@ -68,14 +74,17 @@ export const toRootModule = (root: RootModule): string => {
   const all = [...variables, ...secrets]
   return JSON.stringify(
     {
-      terraform: toBackendBlock(backend, stateKey),
+      terraform: {
+        ...toBackendBlock(backend, stateKey),
+        ...(bucketImport && { required_providers: toRequiredProviders(bucketImport) }),
+      },
       ...(all.length > 0 && {
         variable: block(all, name => ({
           type: LIST_VARIABLES.has(name) ? 'list(string)' : 'string',
           sensitive: secrets.includes(name),
         })),
       }),
-      ...(bucketImport && { import: { to: bucketImport.to, id: escapeTemplate(bucketImport.id) } }),
+      ...(bucketImport && { import: { to: bucketImport.address, id: escapeTemplate(bucketImport.id) } }),
       module: { deployment: { source, ...block(all, name => `\${var.${name}}`) } },
       // Null if the module does not have the output.
       output: block(OUTPUTS, name => ({ value: `\${try(module.deployment.${name}, null)}` })),

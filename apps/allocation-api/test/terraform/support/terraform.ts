@@ -46,12 +46,13 @@ export interface Site {
 /** A directory with a module, and the options to apply it. */
 const createSite = (text: string, more: Partial<TerraformOptions> = {}): Site => {
   const folder = mkdtempSync(join(tmpdir(), 'terraform-test-'))
-  const moduleFolder = join(folder, 'module $' + '{x}')
+  // OpenTofu takes the source of a module as a template.
+  const moduleFolder = join(folder, process.env.INFRA_BINARY === 'tofu' ? 'module x' : 'module $' + '{x}')
   const write = (body: string) => writeFileSync(join(moduleFolder, 'main.tf'), header + body)
   mkdirSync(moduleFolder)
   write(text)
   const options: TerraformOptions = {
-    binary: null,
+    binary: process.env.INFRA_BINARY ?? null,
     dataDir: join(folder, 'deployments'),
     moduleDir: moduleFolder,
     backend: null,

@@ -100,13 +100,22 @@ export const toPublicPlan = (plan: unknown, mask: Mask): unknown => {
   )
 }
 
-/** The address of the bucket that a plan would create; null if it would create none. */
-export const findPlannedBucket = (plan: unknown, bucket: string): string | null => {
+interface PlannedBucket {
+  readonly address: string
+  readonly type: string
+  /** The source of its provider, such as registry.terraform.io/aminueza/minio. */
+  readonly provider: string
+}
+
+/** The bucket that a plan would create; null if it would create none. */
+export const findPlannedBucket = (plan: unknown, bucket: string): PlannedBucket | null => {
   const changes = toList(isJsonObject(plan) ? plan.resource_changes : null).filter(isJsonObject)
   const found = changes.find(({ type, change }) => {
     const { actions, after } = isJsonObject(change) ? change : {}
     const isCreated = Array.isArray(actions) && actions.length === 1 && actions[0] === 'create'
     return isCreated && isBucketResource(String(type), isJsonObject(after) ? after : {}, bucket)
   })
-  return found ? String(found.address) : null
+  return found
+    ? { address: String(found.address), type: String(found.type), provider: String(found.provider_name) }
+    : null
 }
