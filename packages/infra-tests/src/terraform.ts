@@ -6,8 +6,13 @@ export const binary =
     name => spawnSync(name, ['version'], isolatedEnv()).status === 0,
   ) ?? null
 
+/** Some of its messages differ from those of Terraform. */
+export const isTofu = binary === 'tofu'
+
 export const howToInstall =
-  'missing terraform 1.7 or later (or tofu): https://developer.hashicorp.com/terraform/install'
+  process.env.INFRA_BINARY === 'tofu'
+    ? 'missing tofu 1.7 or later, which INFRA_BINARY asks for: https://opentofu.org/docs/intro/install/'
+    : 'missing terraform 1.7 or later (or tofu): https://developer.hashicorp.com/terraform/install'
 
 /** Makes a missing binary fail the tests instead of skipping them. */
 export const mustRun = process.env.REQUIRE_ALL_DEPS === '1'

@@ -232,8 +232,9 @@ withTerraform('the first apply and later ones', () => {
     set(variables)
     const { code, output } = await terraform(...command, '-no-color')
     expect(code, output).toBe(1)
-    expect(collapseWhitespace(output)).toContain(
-      `Resource cloudflare_workers_${resource} has lifecycle.prevent_destroy set`,
+    const address = `cloudflare_workers_${resource.replaceAll('.', '\\.')}`
+    expect(collapseWhitespace(output)).toMatch(
+      new RegExp(`Resource (?:instance )?${address} has (?:lifecycle\\.)?prevent_destroy set`),
     )
     expect([...account.scripts.keys()]).toEqual(['lease-witness'])
     expect(account.namespaces.size).toBe(1)

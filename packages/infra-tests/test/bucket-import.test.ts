@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { bucketName, createBucketFixture, inputs, renderRootModule } from './fixtures/bucket-fixture.ts'
+import { bucketName, bucketProvider, createBucketFixture, inputs, renderRootModule } from './fixtures/bucket-fixture.ts'
 import { collapseWhitespace } from './fixtures/module-fixture.ts'
 import { changedPaths } from './fixtures/plan.ts'
 import { withTerraform } from './fixtures/with-terraform.ts'
@@ -7,10 +7,10 @@ import { withTerraform } from './fixtures/with-terraform.ts'
 const to = 'module.bucket.minio_s3_bucket.backups'
 
 /** Terraform 1.6 supports import blocks only in the root module and without for_each. */
-const alwaysImported = renderRootModule(`import {\n  to = ${to}\n  id = "${bucketName}"\n}\n`)
+const alwaysImported = renderRootModule(`${bucketProvider}import {\n  to = ${to}\n  id = "${bucketName}"\n}\n`)
 
 /** Since Terraform 1.7, for_each makes the import depend on a variable. */
-const importedOnDemand = renderRootModule(`
+const importedOnDemand = renderRootModule(`${bucketProvider}
 variable "bucket_survived" {
   type    = bool
   default = false

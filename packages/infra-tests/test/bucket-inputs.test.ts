@@ -32,7 +32,7 @@ withTerraform('inputs of the bucket', () => {
       [secret, `${secretKey} `, 'secret_key must consist of visible ASCII'],
       [secret, `${secretKey}é`, 'secret_key must consist of visible ASCII'],
       [bucket, secretKey, 'must consist of lower-case letters'],
-      [bucket, 'catalyst.mrap', 'which S3 reserves'],
+      [bucket, 'catalyst-s3alias', 'which S3 reserves'],
       [bucket, 'a'.repeat(64), 'must have 3 to 63 characters'],
     ] as const) {
       // All values are in one line, so an error that quotes a line would contain all of them.

@@ -130,6 +130,6 @@ withTerraform('the example for Hetzner', () => {
     expect((await terraform('plan', '-detailed-exitcode')).code).toBe(0)
     const destroyed = await terraform('destroy', '-auto-approve', '-no-color')
     expect(destroyed.code, destroyed.output).toBe(1)
-    expect(collapseWhitespace(destroyed.output)).toContain('lifecycle.prevent_destroy set')
+    expect(collapseWhitespace(destroyed.output)).toContain('prevent_destroy set')
   })
 })

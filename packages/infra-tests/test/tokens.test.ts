@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { isTofu } from '../src/terraform.ts'
 import { collapseWhitespace, readState, SECRET_MARK } from './fixtures/module-fixture.ts'
 import { changedPaths } from './fixtures/plan.ts'
 import { withTerraform } from './fixtures/with-terraform.ts'
@@ -113,22 +114,30 @@ withTerraform('token policies', () => {
   })
 
   test.each([
-    ['name', 'sha256:0', {}, 'names of token_policies'],
-    ['field', 'one', { access: undefined }, 'attribute "access" is required'],
+    ['name', 'sha256:0', {}, ['names of token_policies']],
+    ['field', 'one', { access: undefined }, ['attribute "access" is required']],
     [
       'value',
       'one',
       { access: 'all', slots: [''], holders: ['a '], expires_at: '2027-01-31', max_requests_per_minute: 0.5 },
-      'must be "read" or "write".*prefixes of 1 to 506.*names of holders.*a time with an offset.*a whole number from 1',
+      [
+        'must be "read" or "write"',
+        'prefixes of 1 to 506',
+        'names of holders',
+        'a time with an offset',
+        'a whole number from 1',
+      ],
     ],
-    ['list', 'one', { slots: [], holders: [] }, 'Omit slots for all slots.*Omit holders for all holders'],
-    ['null', 'one', { access: null, slots: [null] }, 'must be "read" or "write".*prefixes of 1 to 506'],
+    ['list', 'one', { slots: [], holders: [] }, ['Omit slots for all slots', 'Omit holders for all holders']],
+    ['null', 'one', { access: null, slots: [null] }, ['must be "read" or "write"', 'prefixes of 1 to 506']],
   ])('with an invalid %s are rejected with the reason', async (_, name, fields, expectedErrors) => {
     const { set, terraform } = await createWitnessFixture()
     set({ token_policies: { [name]: { ...policy('one'), ...fields } } })
     const { code, output } = await terraform('plan', '-no-color')
     expect(code, output).toBe(1)
-    expect(collapseWhitespace(output)).toMatch(new RegExp(expectedErrors))
+    // OpenTofu reports the first one only.
+    const reported = isTofu ? expectedErrors.slice(0, 1) : expectedErrors
+    expect(collapseWhitespace(output)).toMatch(new RegExp(reported.join('.*')))
   })
 
   test('of the number in the documentation fit', async () => {
