@@ -42,16 +42,17 @@ export function scriptResource(account: Account, directory: string): ResourceBeh
   return {
     async write(planned, _prior, { migrations = null }) {
       const name = String(planned.script_name)
-      const bindings = getBindings(planned).map(binding => ({
-        ...binding,
-        namespace_id:
-          binding.namespace_id instanceof Unknown
-            ? toObjectNamespaceId(name, binding.class_name)
-            : (binding.namespace_id ?? null),
-      })) as Attributes[]
+      const withObjectIds = (toId: (className: Value | undefined) => Value) =>
+        getBindings(planned).map(binding => ({
+          ...binding,
+          namespace_id:
+            binding.namespace_id instanceof Unknown ? toId(binding.class_name) : (binding.namespace_id ?? null),
+        })) as Attributes[]
+      // The response of an upload has no bindings, so the state has no id of a namespace of objects.
+      const bindings = withObjectIds(() => null)
       await account.upload(name, {
         content: readContent(planned),
-        bindings,
+        bindings: withObjectIds(className => toObjectNamespaceId(name, className)),
         // The provider reads migrations from the configuration, because a refresh cannot find them.
         migration: parseMigration(migrations),
         observability: isObject(planned.observability) ? planned.observability : null,
