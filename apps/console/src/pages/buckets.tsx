@@ -53,7 +53,8 @@ const createColumns = (onLift: (claim: BucketClaim) => void): readonly Column<Bu
 export const BucketsPage = () => {
   const toast = useToast()
   const [claim, setClaim] = useState<BucketClaim | null>(null)
-  const { cursor, page, next, previous } = usePages('')
+  const pages = usePages('')
+  const { cursor } = pages
   const buckets = useResource(signal => client.listBucketClaims({ limit: PAGE_SIZE, cursor }, { signal }), {
     key: cursor ?? '',
     topics: ['deployments'],
@@ -80,14 +81,7 @@ export const BucketsPage = () => {
                   rows={data.buckets}
                   rowKey={({ bucket }) => bucket}
                 />
-                <Pager
-                  page={page}
-                  count={data.buckets.length}
-                  unit="claim"
-                  hasNext={data.nextCursor !== undefined}
-                  onPrevious={previous}
-                  onNext={() => next(data.nextCursor)}
-                />
+                <Pager pages={pages} count={data.buckets.length} unit="claim" nextCursor={data.nextCursor} />
               </>
             )
           }

@@ -47,7 +47,8 @@ const columns: readonly Column<Deployment>[] = [
 export const DeploymentsPage = ({ status }: { readonly status: string }) => {
   const { replace } = useRouter()
   const known = deploymentStatuses.find(value => value === status)
-  const { cursor, page, next, previous } = usePages(status)
+  const pages = usePages(status)
+  const { cursor } = pages
   const deployments = useResource(
     signal => client.listDeployments({ limit: PAGE_SIZE, cursor, ...(known ? { status: known } : {}) }, { signal }),
     { key: `${status} ${cursor ?? ''}`, topics: ['deployments'], keepsPrevious: true },
@@ -89,14 +90,7 @@ export const DeploymentsPage = ({ status }: { readonly status: string }) => {
             ) : (
               <>
                 <DataTable label="Deployments" columns={columns} rows={data.deployments} rowKey={({ id }) => id} />
-                <Pager
-                  page={page}
-                  count={data.deployments.length}
-                  unit="deployment"
-                  hasNext={data.nextCursor !== undefined}
-                  onPrevious={previous}
-                  onNext={() => next(data.nextCursor)}
-                />
+                <Pager pages={pages} count={data.deployments.length} unit="deployment" nextCursor={data.nextCursor} />
               </>
             )
           }

@@ -1,5 +1,4 @@
 import type { Lease } from '@pool/contract'
-import { useEffect, useState } from 'preact/hooks'
 import { client } from '../api/client.ts'
 import { readLeases } from '../api/leases.ts'
 import { useResource } from '../api/resource.ts'
@@ -16,10 +15,10 @@ import { Status } from '../ui/status.tsx'
 import { Countdown, Time } from '../ui/time.tsx'
 import { useInterval } from '../ui/use-interval.ts'
 import { usePages } from '../ui/use-pages.ts'
+import { useSearchText } from '../ui/use-search-text.ts'
 
 /** The witness has no events for this service. */
 const REFRESH_MS = 5_000
-const SEARCH_PAUSE_MS = 200
 
 export const MaybeTimestamp = ({ at }: { readonly at: Lease['acquiredAt'] }) =>
   at === '' ? <span class="muted">–</span> : <Time at={at} />
@@ -75,19 +74,15 @@ const columns: readonly Column<LeaseRow>[] = [
 export const LeasesPage = ({ prefix }: { readonly prefix: string }) => {
   const { hasWitness } = useSettings()
   const { replace } = useRouter()
-  const [text, setText] = useState(prefix)
-  const { cursor, page, next, previous } = usePages(prefix)
+  const search = useSearchText(prefix, text => replace({ page: 'leases', prefix: text }))
+  const pages = usePages(prefix)
+  const { cursor } = pages
   const leases = useResource(signal => readLeases(client, { prefix, cursor, signal }), {
     key: `${prefix} ${cursor ?? ''}`,
     keepsPrevious: true,
     isEnabled: hasWitness,
   })
   useInterval(leases.reload, REFRESH_MS)
-  useEffect(() => {
-    if (text === prefix) return
-    const timer = setTimeout(() => replace({ page: 'leases', prefix: text }), SEARCH_PAUSE_MS)
-    return () => clearTimeout(timer)
-  }, [text, prefix, replace])
   if (!hasWitness) {
     return (
       <Page title="Leases">
@@ -105,8 +100,8 @@ export const LeasesPage = ({ prefix }: { readonly prefix: string }) => {
           type="search"
           label="Slots that begin with"
           placeholder="region-pair/"
-          value={text}
-          onInput={setText}
+          value={search.text}
+          onInput={search.setText}
         />
       </search>
       <Panel title="Slots" hasPadding={false}>
@@ -119,14 +114,7 @@ export const LeasesPage = ({ prefix }: { readonly prefix: string }) => {
             ) : (
               <>
                 <DataTable label="Leases" columns={columns} rows={rows} rowKey={({ slot }) => slot} />
-                <Pager
-                  page={page}
-                  count={rows.length}
-                  unit="slot"
-                  hasNext={nextCursor !== undefined}
-                  onPrevious={previous}
-                  onNext={() => next(nextCursor)}
-                />
+                <Pager pages={pages} count={rows.length} unit="slot" nextCursor={nextCursor} />
               </>
             )
           }

@@ -1,5 +1,4 @@
 import type { ListedName } from '@pool/contract'
-import { useEffect, useRef, useState } from 'preact/hooks'
 import { searchNames } from '../api/names.ts'
 import { useResource } from '../api/resource.ts'
 import { useSettings } from '../api/session.tsx'
@@ -15,10 +14,9 @@ import { Page, Panel } from '../ui/shell.tsx'
 import { DnsStatusText, NameStatus } from '../ui/status.tsx'
 import { RelativeTime, Time } from '../ui/time.tsx'
 import { usePages } from '../ui/use-pages.ts'
+import { useSearchText } from '../ui/use-search-text.ts'
 
 const PAGE_SIZE = 50
-/** Typing pauses this long before the service is asked. */
-const SEARCH_PAUSE_MS = 120
 
 const toNameRoute = ({ poolDomain, subdomain }: ListedName): Route => ({ page: 'name', pool: poolDomain, subdomain })
 
@@ -98,28 +96,8 @@ interface FiltersProps {
 
 const Filters = ({ filter, onChange }: FiltersProps) => {
   const { managedDomains, drainingDomains } = useSettings()
-  const [text, setText] = useState(filter.text)
-  const latest = useRef(filter)
-  latest.current = filter
-  /** The text of the last change from here, which the address repeats when more may have been typed. */
-  const sentText = useRef(filter.text)
-  const change = (part: Partial<NameFilter>) => {
-    sentText.current = text
-    onChange({ ...latest.current, text, ...part })
-  }
-  // Only typing starts the pause.
-  useEffect(() => {
-    const timer = setTimeout(() => {
-      if (text !== latest.current.text) change({})
-    }, SEARCH_PAUSE_MS)
-    return () => clearTimeout(timer)
-  }, [text])
-  // The address changes without typing: back, a link, "clear".
-  useEffect(() => {
-    if (filter.text === sentText.current) return
-    sentText.current = filter.text
-    setText(filter.text)
-  }, [filter.text])
+  const search = useSearchText(filter.text, text => onChange({ ...filter, text }))
+  const change = (part: Partial<NameFilter>) => onChange({ ...filter, ...part, text: search.take() })
   return (
     <search class="filters">
       <TextField
@@ -128,8 +106,8 @@ const Filters = ({ filter, onChange }: FiltersProps) => {
         label="Search"
         placeholder="acme, 203.0.113 or by:ops"
         hint="The beginning of a name, FQDN, address or by:creator."
-        value={text}
-        onInput={setText}
+        value={search.text}
+        onInput={search.setText}
       />
       <SelectField
         label="Pool"
@@ -157,7 +135,8 @@ const Filters = ({ filter, onChange }: FiltersProps) => {
 export const NamesPage = ({ filter }: { readonly filter: NameFilter }) => {
   const { replace } = useRouter()
   const key = JSON.stringify(filter)
-  const { cursor, page, next, previous } = usePages(key)
+  const pages = usePages(key)
+  const { cursor } = pages
   const names = useResource(signal => searchNames(parseNameSearch(filter), { cursor, limit: PAGE_SIZE, signal }), {
     key: `${key} ${cursor ?? ''}`,
     topics: ['names'],
@@ -182,7 +161,7 @@ export const NamesPage = ({ filter }: { readonly filter: NameFilter }) => {
               <EmptyState title="No name matches so far.">
                 Few names of this search match, and it has not read all of them.
                 <div class="actions">
-                  <button type="button" onClick={() => next(data.nextCursor)}>
+                  <button type="button" onClick={() => pages.next(data.nextCursor)}>
                     Search further
                   </button>
                 </div>
@@ -207,14 +186,7 @@ export const NamesPage = ({ filter }: { readonly filter: NameFilter }) => {
                   rows={data.names}
                   rowKey={({ subdomain, poolDomain }) => `${subdomain}.${poolDomain}`}
                 />
-                <Pager
-                  page={page}
-                  count={data.names.length}
-                  unit="name"
-                  hasNext={data.nextCursor !== undefined}
-                  onPrevious={previous}
-                  onNext={() => next(data.nextCursor)}
-                />
+                <Pager pages={pages} count={data.names.length} unit="name" nextCursor={data.nextCursor} />
               </>
             )
           }

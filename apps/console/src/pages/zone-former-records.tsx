@@ -24,7 +24,8 @@ const columns: readonly Column<FormerRecord>[] = [
 
 /** The records that an earlier DNS provider still has; nothing if there are none. */
 export const FormerRecordsPanel = ({ pool }: { readonly pool: string }) => {
-  const { cursor, page, next, previous } = usePages(pool)
+  const pages = usePages(pool)
+  const { cursor } = pages
   const records = useResource(signal => client.listFormerRecords({ domain: pool, cursor }, { signal }), {
     key: `${pool} ${cursor ?? ''}`,
     topics: ['zones'],
@@ -35,7 +36,7 @@ export const FormerRecordsPanel = ({ pool }: { readonly pool: string }) => {
   return (
     <Loaded resource={records}>
       {data =>
-        data.records.length === 0 && page === 1 ? null : (
+        data.records.length === 0 && pages.page === 1 ? null : (
           <Panel title="Records at an earlier provider" hasPadding={false}>
             <div class="body">
               <p>
@@ -49,14 +50,7 @@ export const FormerRecordsPanel = ({ pool }: { readonly pool: string }) => {
               rows={data.records}
               rowKey={({ provider, name, type }) => `${provider} ${name} ${type}`}
             />
-            <Pager
-              page={page}
-              count={data.records.length}
-              unit="record set"
-              hasNext={data.nextCursor !== undefined}
-              onPrevious={previous}
-              onNext={() => next(data.nextCursor)}
-            />
+            <Pager pages={pages} count={data.records.length} unit="record set" nextCursor={data.nextCursor} />
           </Panel>
         )
       }

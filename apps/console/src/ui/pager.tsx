@@ -1,18 +1,19 @@
 import { formatCount } from '../domain/count.ts'
+import type { PageCursors } from './use-pages.ts'
 
 interface PagerProps {
-  /** From 1. */
-  readonly page: number
+  readonly pages: PageCursors
+  /** What the page has. */
   readonly count: number
-  readonly hasNext: boolean
   /** In the singular. */
   readonly unit: string
-  readonly onPrevious: () => void
-  readonly onNext: () => void
+  /** Undefined on the last page. */
+  readonly nextCursor: string | undefined
 }
 
 /** Moves through pages whose number is unknown. A single page has no buttons. */
-export const Pager = ({ page, count, hasNext, unit, onPrevious, onNext }: PagerProps) => {
+export const Pager = ({ pages: { page, next, previous }, count, unit, nextCursor }: PagerProps) => {
+  const hasNext = nextCursor !== undefined
   const hasPages = page > 1 || hasNext
   return (
     <div class="pager">
@@ -23,10 +24,10 @@ export const Pager = ({ page, count, hasNext, unit, onPrevious, onNext }: PagerP
       </span>
       {hasPages && (
         <div class="actions">
-          <button type="button" disabled={page === 1} onClick={onPrevious}>
+          <button type="button" disabled={page === 1} onClick={previous}>
             Previous
           </button>
-          <button type="button" disabled={!hasNext} onClick={onNext}>
+          <button type="button" disabled={!hasNext} onClick={() => next(nextCursor)}>
             Next
           </button>
         </div>

@@ -284,6 +284,72 @@ describe.skipIf(skipsBrowser)('leases', () => {
   })
 })
 
+describe.skipIf(skipsBrowser).each([
+  {
+    path: '/names',
+    label: 'Search',
+    link: 'Names',
+    query: 'q',
+    text: 'tyrell',
+    found: 'tyrell.pool.test',
+    first: 'acme.pool.test',
+  },
+  {
+    path: '/leases',
+    label: 'Slots that begin with',
+    link: 'Leases',
+    query: 'prefix',
+    text: 'region-pair/p',
+    found: 'region-pair/primary',
+    first: 'region-pair/backup',
+  },
+])('the search of $path', ({ path, label, link, query, text, found, first }) => {
+  const box = () => page.getByRole('searchbox', { name: label })
+  const readQuery = () => new URL(page.url()).searchParams.get(query)
+
+  test('keeps the letters that are typed while the address changes', async () => {
+    await page.goto(`${getSuite().origin}/console${path}`)
+    await box().waitFor()
+    // The earliest moment of the change: each time the address gets the text so far, the next letter is typed.
+    await page.evaluate(letters => {
+      const input = document.querySelector<HTMLInputElement>('input[type="search"]')
+      const replaceState = history.replaceState.bind(history)
+      const type = () => {
+        if (input === null || input.value === letters) return
+        input.value = letters.slice(0, input.value.length + 1)
+        input.dispatchEvent(new InputEvent('input', { bubbles: true }))
+      }
+      history.replaceState = (...state) => {
+        replaceState(...state)
+        type()
+      }
+      type()
+    }, text)
+    await expect.poll(readQuery).toBe(text)
+    expect(await box().inputValue()).toBe(text)
+    await page.getByRole('link', { name: found }).waitFor()
+  })
+
+  test('is empty after a link to the page, also while the typing pauses', async () => {
+    await page.goto(`${getSuite().origin}/console${path}?${query}=none`)
+    await box().waitFor()
+    expect(await box().inputValue()).toBe('none')
+    await page.evaluate(async name => {
+      const input = document.querySelector<HTMLInputElement>('input[type="search"]')
+      if (input === null) return
+      input.value = 'none at all'
+      input.dispatchEvent(new InputEvent('input', { bubbles: true }))
+      await Promise.resolve()
+      for (const element of document.querySelectorAll('nav a')) {
+        if (element.textContent === name && element instanceof HTMLElement) element.click()
+      }
+    }, link)
+    await page.getByRole('link', { name: first }).waitFor()
+    await expect.poll(() => box().inputValue()).toBe('')
+    expect(readQuery()).toBe(null)
+  })
+})
+
 describe.skipIf(skipsBrowser)('several tabs', () => {
   test('of one browser end their session at the same time', async () => {
     const { origin } = getSuite()
