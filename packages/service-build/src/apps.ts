@@ -5,11 +5,15 @@ import type { BundleOptions } from './bundle.ts'
 const toPath = (path: string): string => fileURLToPath(new URL(`../../../${path}`, import.meta.url))
 const api = toPath('apps/allocation-api')
 const witness = toPath('apps/lease-witness')
-const consoleBuild = toPath('apps/console/dist')
 const cli = toPath('packages/cli')
 
+export interface Program extends BundleOptions {
+  /** Whether it serves the console, from `console/` beside its commands. */
+  readonly servesConsole?: boolean
+}
+
 /** The services that run on a machine, by the name of their package. */
-export const apps: Readonly<Record<string, BundleOptions>> = {
+export const apps: Readonly<Record<string, Program>> = {
   'allocation-api': {
     app: api,
     outDir: join(api, 'dist'),
@@ -17,7 +21,7 @@ export const apps: Readonly<Record<string, BundleOptions>> = {
     packageFiles: ['LICENSE', 'package.json', 'swagger-ui-bundle.js', 'swagger-ui.css'].map(
       file => `swagger-ui-dist/${file}`,
     ),
-    folders: { console: consoleBuild },
+    servesConsole: true,
   },
   'lease-witness': {
     app: witness,
@@ -28,7 +32,7 @@ export const apps: Readonly<Record<string, BundleOptions>> = {
 }
 
 /** What `main.ts` builds, by the argument. */
-export const programs: Readonly<Record<string, BundleOptions>> = {
+export const programs: Readonly<Record<string, Program>> = {
   ...apps,
   cli: { app: cli, outDir: join(cli, 'dist'), commands: { poolctl: 'src/main.ts' }, target: 'node20' },
 }

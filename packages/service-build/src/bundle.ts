@@ -1,4 +1,4 @@
-import { existsSync, globSync, statSync } from 'node:fs'
+import { globSync, statSync } from 'node:fs'
 import { cp, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { basename, dirname, join, resolve } from 'node:path'
@@ -15,8 +15,6 @@ export interface BundleOptions {
   readonly target?: string
   /** Files of npm packages that the app reads at run time, as `package/file`. They keep their path in `node_modules`. */
   readonly packageFiles?: readonly string[]
-  /** Folders that are copied as they are, by their name in `outDir`. One that does not exist is left out. */
-  readonly folders?: Readonly<Record<string, string>>
 }
 
 /** A package of which a bundle holds code or files. */
@@ -102,7 +100,7 @@ export const listPackages = async (
  * packages in it.
  */
 export const bundle = async (options: BundleOptions): Promise<readonly BundledPackage[]> => {
-  const { app, outDir, commands, packageFiles = [], folders = {} } = options
+  const { app, outDir, commands, packageFiles = [] } = options
   await mkdir(outDir, { recursive: true })
   // Without the stop, esbuild's process, 60 MB, lives as long as this one.
   const { metafile, warnings } = await build({
@@ -133,9 +131,6 @@ export const bundle = async (options: BundleOptions): Promise<readonly BundledPa
     const target = join(outDir, file.slice(file.lastIndexOf('/node_modules/')))
     await mkdir(dirname(target), { recursive: true })
     await cp(file, target)
-  }
-  for (const [name, source] of Object.entries(folders)) {
-    if (existsSync(source)) await cp(source, join(outDir, name), { recursive: true })
   }
   const { name, version, engines } = await readManifest(app)
   await writeFile(

@@ -3,10 +3,12 @@ import { globSync, mkdtempSync, rmSync } from 'node:fs'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { apps } from '../src/apps.ts'
 import { bundle } from '../src/bundle.ts'
+import { buildConsole } from '../src/console.ts'
 
 const createFolder = (): string => {
   const folder = mkdtempSync(join(tmpdir(), 'service-build-'))
@@ -116,4 +118,36 @@ test.each([
     const result = await run(join(outDir, `${command}.js`))
     expect(result).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining(variable) })
   }
+})
+
+describe('a build of the API', () => {
+  const main = fileURLToPath(new URL('../src/main.ts', import.meta.url))
+  const build = async (...options: string[]): Promise<string> => {
+    const outDir = createFolder()
+    await promisify(execFile)(process.execPath, [main, 'allocation-api', '--out', outDir, ...options])
+    return outDir
+  }
+
+  test('has the console of the same sources', async () => {
+    const outDir = await build()
+    const page = await readFile(join(outDir, 'console/index.html'), 'utf8')
+    const [, script = ''] = /src="\/(console\/assets\/[^"]+\.js)"/.exec(page) ?? []
+    expect(listFiles(outDir)).toContain(script)
+  })
+
+  test('has no console on request', async () => {
+    const files = listFiles(await build('--without-console'))
+    expect(files).toContain('main.js')
+    expect(files.filter(file => file.startsWith('console/'))).toEqual([])
+  })
+
+  test.each([
+    ['throws', "throw new Error('no such plugin')", 'Error: no such plugin'],
+    ['lacks a package', "import 'no-such-package'", "Cannot find package 'no-such-package'"],
+  ])('fails with one line if the build of the console %s', async (_, script, reason) => {
+    const app = await createApp({ 'scripts/main.ts': script })
+    const failure = await buildConsole(createFolder(), app).catch(({ message }) => message)
+    expect(failure).toMatch(/^The console could not be built: .*\(build:without-console\)\.$/)
+    expect(failure).toContain(reason)
+  })
 })

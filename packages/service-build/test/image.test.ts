@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { freePort } from '@pool/dev-server/ports'
 import { ensureDatabase, type Postgres, startPostgres } from '@pool/dev-server/postgres'
 import { type NodeProcess, startNode } from '@pool/dev-server/process'
 import { deploymentRequest } from '@pool/test-kit/deployment-request.ts'
@@ -163,6 +164,34 @@ describe.skipIf(!isRoot || shouldSkip(missingImageTools))('the images', () => {
     for (const path of ['/readyz', '/openapi.json', '/docs/swagger-ui-bundle.js']) {
       expect((await fetch(`http://127.0.0.1:${port}${path}`)).status).toBe(200)
     }
+  })
+
+  test('the API serves the console that it was built with, and none if its folder does not exist', async () => {
+    const operatorPort = String(await freePort())
+    const env = {
+      ...toApiEnv(await createDatabase()),
+      PDM_OPERATOR_PORT: operatorPort,
+      PDM_OPERATOR_TOKENS: 'operator-token-0123456789-0123456789',
+    }
+    const read = async (path: string) => {
+      const response = await fetch(`http://127.0.0.1:${operatorPort}${path}`)
+      return { status: response.status, type: response.headers.get('Content-Type'), text: await response.text() }
+    }
+    {
+      await using container = await startContainer({ image: api, env })
+      await waitUntilReady(container)
+      const page = await read('/console')
+      expect(page).toMatchObject({ status: 200, type: 'text/html; charset=utf-8' })
+      const [, script = ''] = /src="(\/console\/assets\/[^"]+\.js)"/.exec(page.text) ?? []
+      expect(await read(script)).toMatchObject({ status: 200, type: 'text/javascript; charset=utf-8' })
+    }
+    await using container = await startContainer({ image: api, env: { ...env, PDM_CONSOLE_DIR: '/none' } })
+    await waitUntilReady(container)
+    const { status, text } = await read('/console')
+    expect(status).toBe(404)
+    expect(JSON.parse(text).detail).toBe(
+      'This installation has no console; set PDM_CONSOLE_DIR to the folder of its build.',
+    )
   })
 
   test('SIGTERM under load behind a proxy fails no request', async () => {
