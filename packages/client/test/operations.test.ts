@@ -71,6 +71,7 @@ describe('types of parameters and results', () => {
     expectTypeOf<Params<'removeDeployment'>>().toEqualTypeOf<{
       id: string
       abandon?: boolean | undefined
+      cancel?: boolean | undefined
       deploymentToken?: string | undefined
     }>()
     expectTypeOf<undefined>().toExtend<Result<'removeDeployment'>>()

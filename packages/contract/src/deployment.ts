@@ -361,6 +361,10 @@ export const removeQuery = z.object({
     .enum(['true', 'false'], rule('invalid-state', 'abandon must be true or false.'))
     .optional()
     .meta({ description: 'Gives up infrastructure that still exists: the state is archived. Operator listener only.' }),
+  cancel: z.enum(['true', 'false'], rule('invalid-state', 'cancel must be true or false.')).optional().meta({
+    description:
+      'Only cancels: a deployment whose run has ended is returned and kept, so that the request can be repeated. `abandon` has no effect then.',
+  }),
 })
 
 export const deploymentsQuery = z.object({

@@ -655,14 +655,17 @@ export const operations = [
     query: d.removeQuery,
     responses: {
       ...commonErrors,
-      202: { description: 'Being cancelled; it will end as `failed`.', schema: d.deployment },
+      202: {
+        description: 'Being cancelled; it will end as `failed`. With `cancel`, also if its run has ended already.',
+        schema: d.deployment,
+      },
       204: { description: 'Deleted.' },
       403: error(
         '`token-mismatch`; or `forbidden`: only an operator can abandon infrastructure, or a web page of another origin sent the request.',
       ),
       404: deploymentNotFound,
       409: error('`still-up`: its infrastructure may exist; `in-progress`: an operator is abandoning it.'),
-      422: error('`invalid-state`: abandon must be true or false.'),
+      422: error('`invalid-state`: abandon or cancel must be true or false.'),
       503: databaseUnavailable,
     },
   },

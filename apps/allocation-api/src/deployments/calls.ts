@@ -4,7 +4,7 @@ import pLimit from 'p-limit'
 import type { Caller, Rejection } from '../allocation/domain/types.ts'
 import { isJsonObject } from '../lib/json.ts'
 import { hashToken } from '../lib/token.ts'
-import { type Call, decideCall, type Verdict } from './domain/lifecycle.ts'
+import { type Call, decideCall, isFinished, type Verdict } from './domain/lifecycle.ts'
 import { type StorageProvider, toModuleSecrets, toModuleVariables } from './domain/run.ts'
 import { type ChangeableDeployment, parseCredentials, type SpecResult, toRecord } from './domain/spec.ts'
 import type {
@@ -128,6 +128,18 @@ export class DeploymentCalls {
       const outcome = await this.#remove(found.kind, found.situation, callerWithToken.caller)
       if (outcome) return outcome
     }
+  }
+
+  /** Cancels the run in progress if there is one, and deletes nothing: it can be repeated after the end of the run. */
+  async cancel(id: string, callerWithToken: CallerWithToken): Promise<RemoveOutcome> {
+    const { repository, runner } = this.#options
+    const situation = await repository.findSituation(id)
+    if (!situation) return { kind: 'not-found' }
+    if (!isAuthorized(callerWithToken, situation)) return { kind: 'token-mismatch' }
+    const cancelled = isFinished(situation.status) ? null : await repository.cancel(id, callerWithToken.caller)
+    if (cancelled) runner.cancel(id)
+    const deployment = cancelled ?? (await repository.find(id))
+    return deployment ? { kind: 'cancelling', deployment } : { kind: 'not-found' }
   }
 
   /** Lifts the lock that a run of this deployment took, which an operator has confirmed to be orphaned. */

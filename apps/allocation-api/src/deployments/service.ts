@@ -169,6 +169,11 @@ export class DeploymentService {
     return this.#calls.remove(id, shouldAbandon, caller)
   }
 
+  /** Cancels a run in progress. Unlike `remove`, it keeps a deployment whose run has ended. */
+  async cancel(id: string, caller: CallerWithToken): Promise<RemoveOutcome> {
+    return this.#calls.cancel(id, caller)
+  }
+
   /** What was done to deployments, also to deleted ones; newest first. */
   async history(query: DeploymentHistoryQuery): Promise<DeploymentHistoryPage> {
     return listDeploymentHistory(this.#options.readSql, query, this.#options.statementTimeoutMs)

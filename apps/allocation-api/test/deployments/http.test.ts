@@ -147,6 +147,16 @@ describe('get, list and remove', () => {
     const removed = await createTestApp({ remove: { kind: 'removed' } }).call('DELETE', `${path}/${id}`)
     expect([removed.status, removed.text]).toEqual([204, ''])
   })
+
+  test('remove with ?cancel=true only cancels', async () => {
+    const { calls, call } = createTestApp({ cancel: { kind: 'cancelling', deployment } })
+    for (const query of ['cancel=true', 'cancel=true&abandon=true']) {
+      const { status, body } = await call('DELETE', `${path}/${id}?${query}`)
+      expect([status, body]).toEqual([202, deployment])
+    }
+    expect(calls.map(([name]) => name)).toEqual(['cancel', 'cancel'])
+    expect((await call('DELETE', `${path}/${id}?cancel=yes`)).status).toBe(422)
+  })
 })
 
 const caller = { actor: 'in-cluster', address: null }

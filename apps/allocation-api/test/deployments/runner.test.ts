@@ -5,6 +5,7 @@ import {
   caller,
   createDeployment,
   LEASE_MS,
+  operator,
   readDeployment,
   removeDeployment,
   specFor,
@@ -184,6 +185,24 @@ describe('a cancelled deployment', () => {
     first.end(applied())
     expect(await waitUntilFinished(replica, id)).toMatchObject({ status: 'failed', error: 'Cancelled.' })
     expect(replica.provisioner.applies).toHaveLength(1)
+  })
+})
+
+describe('a cancellation that only cancels', () => {
+  test('is repeated after the run without an effect', async () => {
+    const replica = fixture.replica()
+    const id = await createDeployment(replica, specFor('acme'))
+    await waitForApply(replica)
+    const cancel = () => replica.deployments.cancel(id, operator)
+    expect(await cancel()).toMatchObject({ kind: 'cancelling', deployment: { id } })
+    await waitUntilFinished(replica, id)
+    // A DELETE without it would delete the deployment now.
+    expect(await cancel()).toMatchObject({ kind: 'cancelling', deployment: { status: 'failed' } })
+    expect(await readDeployment(replica, id)).toMatchObject({ status: 'failed' })
+    const stranger = { caller, token: 'of another deployment' }
+    expect(await replica.deployments.cancel(id, stranger)).toEqual({ kind: 'token-mismatch' })
+    expect(await removeDeployment(replica, id)).toEqual({ kind: 'removed' })
+    expect(await cancel()).toEqual({ kind: 'not-found' })
   })
 })
 

@@ -38,6 +38,7 @@ export const unusedDependencies: AppDependencies = {
     destroy: failOnCall,
     plan: failOnCall,
     remove: failOnCall,
+    cancel: failOnCall,
     unlock: failOnCall,
     tailLog: failOnCall,
     history: failOnCall,

@@ -47,8 +47,9 @@ export const DeploymentActionDialog = ({ action, deployment, onClose, onDone }: 
       return [`The destroy of ${fqdn} has started.`, false]
     },
     cancel: async () => {
-      const remaining = await client.removeDeployment({ id })
-      return [`The run of ${fqdn} is being cancelled.`, remaining === undefined]
+      // A browser repeats a request whose connection breaks, perhaps after the end of the run: this never deletes.
+      await client.removeDeployment({ id, cancel: true })
+      return [`The run of ${fqdn} is being cancelled.`, false]
     },
     delete: async () => {
       const remaining = await client.removeDeployment({ id })

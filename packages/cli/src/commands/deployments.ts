@@ -317,10 +317,10 @@ interface Removal {
   readonly question: (fqdn: string) => string
   /** What to do with a deployment whose status does not fit; undefined: it fits. */
   readonly reject: (deployment: Deployment) => string | undefined
-  readonly abandon?: boolean
+  readonly mode?: 'cancel' | 'abandon'
 }
 
-const remove = async (session: Session, id: string, flags: Flags, { question, reject, abandon }: Removal) => {
+const remove = async (session: Session, id: string, flags: Flags, { question, reject, mode }: Removal) => {
   const api = await session.api()
   const tokens = await session.tokens()
   const deployment = await api.getDeployment({ id }, session.reading)
@@ -329,7 +329,7 @@ const remove = async (session: Session, id: string, flags: Flags, { question, re
   const { sovereignFQDN } = deployment
   await session.confirm(question(sovereignFQDN), sovereignFQDN, flags.yes === true)
   const deploymentToken = await tokens.read(toSubject(id))
-  const request = { id, deploymentToken, ...(abandon === undefined ? {} : { abandon }) }
+  const request = { id, deploymentToken, ...(mode === undefined ? {} : { [mode]: true }) }
   const result = await session.write(options => api.removeDeployment(request, options))
   if (result) {
     await session.output.done(result, `${id} is being cancelled; it will end as failed.`, id)
@@ -349,6 +349,7 @@ const cancel: CommandSpec = {
   async run(session, { args, flags }) {
     await remove(session, toId(args), flags, {
       question: fqdn => `Cancel the run of ${fqdn}?`,
+      mode: 'cancel',
       reject: ({ status }) =>
         RUNNING.has(status)
           ? undefined
@@ -390,7 +391,7 @@ const abandon: CommandSpec = {
     await remove(session, toId(args), flags, {
       question: fqdn => `Abandon the infrastructure of ${fqdn}? It keeps running and is not managed any more.`,
       reject: () => undefined,
-      abandon: true,
+      mode: 'abandon',
     })
     return undefined
   },

@@ -31,7 +31,7 @@ import { getCaller, parseIdempotencyKey, readJson, readRequiredJson, validate } 
 
 export type DeploymentOperations = Pick<
   DeploymentService,
-  'create' | 'get' | 'list' | 'apply' | 'destroy' | 'plan' | 'remove' | 'unlock' | 'tailLog' | 'history'
+  'create' | 'get' | 'list' | 'apply' | 'destroy' | 'plan' | 'remove' | 'cancel' | 'unlock' | 'tailLog' | 'history'
 >
 
 const BASE_PATH = '/api/v1/deployments'
@@ -172,8 +172,12 @@ export const deploymentRoutes = (
     })
 
     .delete('/:id', validateId, validate('query', removeQuery), async c => {
-      const shouldAbandon = c.req.valid('query').abandon === 'true'
-      const outcome = await deployments.remove(c.req.valid('param').id, shouldAbandon, getCallerWithToken(c))
+      const { abandon, cancel } = c.req.valid('query')
+      const { id } = c.req.valid('param')
+      const outcome =
+        cancel === 'true'
+          ? await deployments.cancel(id, getCallerWithToken(c))
+          : await deployments.remove(id, abandon === 'true', getCallerWithToken(c))
       if (outcome.kind !== 'removed' && outcome.kind !== 'cancelling') return sendRejection(c, outcome)
       c.set('outcome', outcome.kind)
       return outcome.kind === 'removed'
