@@ -6,7 +6,7 @@ import { launchChromium, openPage, signIn, type Visitor } from '../support/brows
 import { Cell, ReadCell } from '../support/fault-cell.ts'
 import { type FaultRead, faultReads } from '../support/fault-reads.ts'
 import { CONSOLE_HOST, type FaultStack, startFaultStack } from '../support/fault-stack.ts'
-import { type FaultTask, faultTasks, pools } from '../support/fault-tasks.ts'
+import { type FaultTask, faultTasks, missingTerraform, pools, prepareReady } from '../support/fault-tasks.ts'
 import { findKept } from '../support/secrets.ts'
 import { seedDeployment } from '../support/seed-deployment.ts'
 import { skipsBrowser } from '../support/session.ts'
@@ -338,6 +338,91 @@ describe.skipIf(skipsBrowser)('the keys of the object storage', () => {
     await page.getByLabel('Operator token').waitFor()
     expect(await findKept(page, [keys.accessKey, keys.secretKey, stack.token()])).toEqual([])
     expect((await stack.sql`select status from deployments where id = ${id}`)[0]?.status).toBe('ready')
+  })
+})
+
+// Chromium sends a request again, also a POST or a DELETE, if a connection that it has used before ends without a response.
+describe.skipIf(skipsBrowser)('a request that the browser repeats after the end of the run', () => {
+  /** Loses the response, and lets the browser send the request again as soon as `isOver`. */
+  const repeatAfter = async (isOver: () => Promise<unknown>): Promise<void> => {
+    try {
+      await isOver()
+    } finally {
+      stack.network.dropResponses(false)
+      stack.network.resetAll()
+    }
+  }
+  const openDeployment = async (id: string): Promise<Page> => {
+    const { page, context } = await openVisitor('repeats')
+    await useSession([context])
+    await page.goto(`${stack.origin}/console/deployments/${id}`)
+    await page.getByRole('heading', { name: 'History' }).waitFor()
+    return page
+  }
+  const readDeployment = async (id: string) =>
+    (await stack.sql`select status, cancelled_at is not null as "isCancelled" from deployments where id = ${id}`)[0]
+  /** Waits for the cancellation, and ends the run as its process would. */
+  const endRun = async (id: string): Promise<void> => {
+    await until('the run is cancelled', async () => (await readDeployment(id))?.isCancelled)
+    await stack.sql`
+      update deployments set status = 'failed', finished_at = now(), run_expires_at = null, error = 'Cancelled.' where id = ${id}`
+  }
+
+  test('a cancellation deletes nothing', async () => {
+    const { id } = await seedDeployment(stack, { pool: pools[1], subdomain: 'late-cancel', status: 'provisioning' })
+    const page = await openDeployment(id)
+    await page.getByRole('button', { name: 'Cancel the run' }).click()
+    stack.network.dropResponses(true)
+    await page.getByRole('dialog').getByRole('button', { name: 'Cancel the run' }).click()
+    await repeatAfter(() => endRun(id))
+    // The first response is lost, so this is the second one.
+    await page.locator('.toasts').getByText('is being cancelled').waitFor()
+    expect(await readDeployment(id)).toEqual({ status: 'failed', isCancelled: true })
+  })
+
+  test('a DELETE without ?cancel=true deletes the deployment', async () => {
+    const { id } = await seedDeployment(stack, { pool: pools[1], subdomain: 'late-delete', status: 'provisioning' })
+    const page = await openDeployment(id)
+    stack.network.dropResponses(true)
+    const status = page.evaluate(
+      async path => (await fetch(path, { method: 'DELETE' })).status,
+      `/api/v1/deployments/${id}`,
+    )
+    await repeatAfter(() => endRun(id))
+    expect(await status).toBe(204)
+    expect(await readDeployment(id)).toBe(undefined)
+  })
+
+  test.skipIf(missingTerraform !== undefined)('an apply and a destroy have nothing left to do', async () => {
+    const subdomain = 'late-runs'
+    const id = (await prepareReady(stack, subdomain)).split('/').at(-1) ?? ''
+    const page = await openDeployment(id)
+    for (const [label, status, event, changes] of [
+      // That of the creation.
+      ['Apply', 'ready', 'apply-requested', 1],
+      ['Destroy', 'destroyed', 'destroy-requested', 2],
+    ] as const) {
+      const countRuns = async () =>
+        (await stack.sql`select from deployment_history where deployment_id = ${id} and event = ${event}`).length
+      const isOver = (runs: number) =>
+        until(
+          `run ${runs} is over`,
+          async () => (await countRuns()) === runs && (await readDeployment(id))?.status === status,
+        )
+      await page.getByRole('button', { name: label }).click()
+      stack.network.dropResponses(true)
+      await page.getByRole('dialog').getByRole('button', { name: label }).click()
+      await repeatAfter(() => isOver(1))
+      await isOver(2)
+      const effective = await stack.sql`
+        select from deployment_log_lines where deployment_id = ${id} and message ~ 'complete! Resources: .*[1-9]'`
+      expect(effective.length, 'runs that changed the infrastructure').toBe(changes)
+      await page.reload()
+      await page.getByRole('heading', { name: 'History' }).waitFor()
+    }
+    const released = await stack.sql`
+      select from allocation_history where subdomain = ${subdomain} and event = 'released'`
+    expect(released.length).toBe(1)
   })
 })
 

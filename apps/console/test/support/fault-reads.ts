@@ -1,5 +1,6 @@
+import { missingGateway } from '@pool/test-ceph'
 import type { Locator, Page } from 'playwright-core'
-import type { FaultStack } from './fault-stack.ts'
+import { type FaultStack, storageKeys } from './fault-stack.ts'
 import { missingTerraform, pools } from './fault-tasks.ts'
 import { appendLogLines, seedDeployment } from './seed-deployment.ts'
 
@@ -81,6 +82,34 @@ const reads: readonly FaultRead[] = [
     shown: page => page.getByText('Every name in the zone has an allocation.'),
   },
   {
+    name: 'the list of deployments',
+    prepare: async (stack, subject) => {
+      await seedDeployment(stack, { pool: DEPLOYMENTS, subdomain: `list-${subject}`, status: 'destroyed' })
+      return '/deployments'
+    },
+    kept: page => page.getByLabel('Status'),
+    act: async page => void (await page.getByLabel('Status').selectOption('destroyed')),
+    shown: (page, subject) => page.getByRole('link', { name: `list-${subject}.${DEPLOYMENTS}` }),
+  },
+  {
+    name: 'the list of bucket claims',
+    prepare: async (stack, subject) => {
+      const subdomain = `claims-${subject}`
+      const { lineageId } = await seedDeployment(stack, { pool: DEPLOYMENTS, subdomain, status: 'destroyed' })
+      // The last one is alone on the second page.
+      await stack.sql`delete from bucket_claims`
+      await stack.sql`
+        insert into bucket_claims (bucket, lineage_id, sovereign_fqdn, claimed_at)
+        select name, ${lineageId}, ${`${subdomain}.${DEPLOYMENTS}`}, now()
+        from (select 'claim-' || to_char(number, 'FM00') from generate_series(1, 50) as number
+          union all select ${`last-${subject}`}) as claims (name)`
+      return '/buckets'
+    },
+    kept: page => page.getByRole('table', { name: 'Bucket claims' }),
+    act: page => button(page, 'Next').click(),
+    shown: (page, subject) => page.getByText(`last-${subject}`, { exact: true }),
+  },
+  {
     name: 'the live log',
     prepare: async (stack, subject) => {
       const subdomain = `log-${subject}`
@@ -94,6 +123,35 @@ const reads: readonly FaultRead[] = [
     shown: (page, subject) => page.locator('.log .message').getByText(`line ${subject}`, { exact: true }),
   },
 ]
+
+/** With a real gateway. */
+const keyCheck: FaultRead = {
+  name: 'the check of the keys in the wizard',
+  isRepeatedByHand: true,
+  prepare: async () => '/deployments/new',
+  open: async page => {
+    // The draft of the former run.
+    await page.evaluate(() => sessionStorage.clear())
+    await page.reload()
+    await page.getByLabel('Pool', { exact: true }).selectOption(DEPLOYMENTS)
+    await page.getByLabel('Subdomain').fill('checked')
+    await page.getByText('is free.').waitFor()
+    await button(page, 'Continue').click()
+    await page.getByLabel('Organisation').fill('Globex')
+    await page.getByLabel('Mail address').fill('ops@globex.example')
+    await page.getByRole('checkbox', { name: 'hetzner' }).check()
+    await page.getByLabel('Region').fill('fsn1')
+    await button(page, 'Continue').click()
+    await page.getByLabel('Access key').waitFor()
+  },
+  kept: page => page.getByRole('heading', { name: 'New deployment' }),
+  act: async page => {
+    await page.getByLabel('Access key').fill(storageKeys.accessKey)
+    await page.getByLabel('Secret key').fill(storageKeys.secretKey)
+    await button(page, 'Check the keys and continue').click()
+  },
+  shown: page => page.getByRole('heading', { name: 'SSH key' }),
+}
 
 /** With real Terraform. */
 const plan: FaultRead = {
@@ -109,4 +167,8 @@ const plan: FaultRead = {
   shown: page => page.getByLabel('Plan', { exact: true }),
 }
 
-export const faultReads: readonly FaultRead[] = missingTerraform === undefined ? [...reads, plan] : reads
+export const faultReads: readonly FaultRead[] = [
+  ...reads,
+  ...(missingGateway === undefined ? [keyCheck] : []),
+  ...(missingTerraform === undefined ? [plan] : []),
+]

@@ -6,6 +6,7 @@ import { AllocationClient } from '@pool/client'
 import { LeaseClient } from '@pool/client/leases'
 import { freePort } from '@pool/dev-server/ports'
 import { type NodeProcess, startNode } from '@pool/dev-server/process'
+import { missingGateway, startGateway } from '@pool/test-ceph'
 import { startDedicatedPostgres } from '@pool/test-kit/dedicated-postgres.ts'
 import { until } from '@pool/test-kit/poll.ts'
 import { startTcpProxy, type TcpProxy } from '@pool/test-kit/tcp-proxy.ts'
@@ -58,6 +59,24 @@ export interface FaultStack extends SeedTarget, AsyncDisposable {
   readonly untilLostStatementsEnd: () => Promise<void>
 }
 
+/** Of the object storage. */
+export const storageKeys = {
+  accessKey: 'ACCESSKEY0123456789A',
+  secretKey: 'secret-key-0123456789-abcdefghijklmnopqrst',
+}
+
+/** Starts a gateway that accepts `storageKeys`. Resolves with the variables that make the API use it. */
+const startStorage = async (cleanup: AsyncDisposableStack): Promise<Readonly<Record<string, string>>> => {
+  const gateway = await startGateway({ names: ['*.storage.test'] })
+  cleanup.defer(() => gateway.stop())
+  await gateway.addUser(storageKeys)
+  return {
+    OBJECT_STORAGE_DOMAIN: `storage.test:${gateway.port}`,
+    OBJECT_STORAGE_CA_FILE: gateway.caFile,
+    NODE_OPTIONS: `--import=${import.meta.resolve('@pool/test-ceph/storage-names')}`,
+  }
+}
+
 const toPort = (url: string): number => Number(new URL(url).port)
 const withPort = (url: string, port: number): string => Object.assign(new URL(url), { port: String(port) }).href
 
@@ -82,6 +101,7 @@ export const startFaultStack = async (pools: readonly string[]): Promise<FaultSt
     const dnsPort = await freePort()
     const network = await startProxy(operatorPort)
 
+    const storageEnv = missingGateway === undefined ? await startStorage(cleanup) : {}
     let generation = 1
     const token = () => `operator-token-${generation}-0123456789-0123456789`
     let api: NodeProcess | undefined
@@ -107,6 +127,7 @@ export const startFaultStack = async (pools: readonly string[]): Promise<FaultSt
           DNSPROVIDER_LOCAL_PORT: String(dnsPort),
           DNSPROVIDER_LOCAL_ANY_DOMAIN: 'true',
           DNSPROVIDER_MANAGED_DOMAINS: pools.join(),
+          ...storageEnv,
         },
       })
       await api.ready

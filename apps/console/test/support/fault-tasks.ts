@@ -363,8 +363,97 @@ const leaseTask: FaultTask = {
   result: page => page.getByRole('listitem').filter({ hasText: 'released' }).first(),
 }
 
+const LOCK_ID = '0b9e5c1f-6f0e-4f3a-8f57-3f2a1c9d7e60'
+
+/** A deployment with infrastructure that Terraform has made. */
+export const prepareReady = async ({ client }: FaultStack, subdomain: string): Promise<string> => {
+  const { id } = await client.createDeployment({
+    orgName: 'Globex',
+    orgEmail: 'ops@globex.example',
+    sovereignDomainMode: 'pool',
+    sovereignPoolDomain: DEPLOYMENTS,
+    sovereignSubdomain: subdomain,
+    providers: ['local'],
+    region: 'local',
+    sshPublicKey: SSH_PUBLIC_KEY,
+  })
+  await until(`${subdomain} is ready`, async () => (await client.getDeployment({ id })).status === 'ready')
+  return `/deployments/${id}`
+}
+
+/**
+ * An apply and a destroy have no Idempotency-Key: a browser can send one again. During the run it conflicts; afterwards there is
+ * nothing left to do. So what counts is that it was started.
+ */
+const countStarts = async (stack: FaultStack, fqdn: string, operation: 'apply' | 'destroy'): Promise<number> =>
+  Math.min(1, await countDeploymentEvents(stack, fqdn, `${operation}-requested`))
+
+/** The run has ended with this status and without an error. */
+const untilEnded = async ({ sql }: FaultStack, fqdn: string, status: string): Promise<void> => {
+  await until(`${fqdn} is ${status}`, async () => {
+    const [row] = await sql`select status, error from deployments where sovereign_fqdn = ${fqdn}`
+    if (row?.status === 'failed') throw new Error(`${fqdn}: ${row.error}`)
+    return row?.status === status
+  })
+}
+
 /** With real Terraform. */
 const terraformTasks: readonly FaultTask[] = [
+  {
+    name: 'apply',
+    prepare: (stack, subject) => prepareReady(stack, `apply-${subject}`),
+    open: async page => {
+      await button(page, 'Apply').click()
+      await dialog(page).getByText('Terraform applies the current module').waitFor()
+    },
+    confirm: 'Apply',
+    done: 'has started',
+    countEffects: (stack, subject) => countStarts(stack, toFqdn(`apply-${subject}`), 'apply'),
+    expectComplete: async (stack, subject) => {
+      await untilEnded(stack, toFqdn(`apply-${subject}`), 'ready')
+      const name = await readName(stack, DEPLOYMENTS, `apply-${subject}`)
+      expect(name?.state).toBe('active')
+      await untilResolves(stack, toFqdn(`apply-${subject}`), [name?.address ?? ''])
+      const made = await stack.sql`
+        select from deployment_log_lines l join deployments d on d.id = l.deployment_id
+        where d.sovereign_fqdn = ${toFqdn(`apply-${subject}`)} and l.message like 'Apply complete! Resources: 4 added%'`
+      expect(made.length, 'how often Terraform made the infrastructure').toBe(1)
+    },
+    result: page => button(page, 'Destroy'),
+  },
+  {
+    name: 'destroy',
+    prepare: (stack, subject) => prepareReady(stack, `destroy-${subject}`),
+    open: async page => {
+      await button(page, 'Destroy').click()
+      await dialog(page).getByText('Terraform destroys the infrastructure').waitFor()
+    },
+    confirm: 'Destroy',
+    done: 'has started',
+    countEffects: (stack, subject) => countStarts(stack, toFqdn(`destroy-${subject}`), 'destroy'),
+    expectComplete: async (stack, subject) => {
+      await untilEnded(stack, toFqdn(`destroy-${subject}`), 'destroyed')
+      expect(await countNameEvents(stack, DEPLOYMENTS, `destroy-${subject}`, 'released')).toBe(1)
+      await untilResolves(stack, toFqdn(`destroy-${subject}`), [])
+    },
+    result: page => button(page, 'Delete'),
+  },
+  {
+    name: 'unlock',
+    prepare: (stack, subject) => prepareDeployment(stack, `unlock-${subject}`, { status: 'failed', lockId: LOCK_ID }),
+    open: async page => {
+      await button(page, 'Unlock the state').click()
+      await dialog(page).getByText('two at a time damage the state').waitFor()
+    },
+    confirm: 'Unlock',
+    done: /is unlocked|no longer existed/,
+    countEffects: (stack, subject) => countDeploymentEvents(stack, toFqdn(`unlock-${subject}`), 'unlocked'),
+    expectComplete: async ({ sql }, subject) => {
+      const fqdn = toFqdn(`unlock-${subject}`)
+      expect((await sql`select from lineages where sovereign_fqdn = ${fqdn} and state_lock is null`).length).toBe(1)
+    },
+    result: page => page.getByRole('listitem').filter({ hasText: 'State unlocked' }).first(),
+  },
   {
     name: 'create with the wizard',
     isForm: true,
