@@ -26,7 +26,7 @@ describe('toLogLine', () => {
       ...line(0),
       number: 7,
       level: 'warn',
-      message: '␛[2J<img src=x onerror=alert(1)>',
+      message: '<ESC>[2J<img src=x onerror=alert(1)>',
     }))
   test('bounds a line', () => {
     const { message } = toLogLine('1', { ...event, message: 'x'.repeat(1_000_000) })

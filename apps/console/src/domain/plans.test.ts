@@ -26,7 +26,7 @@ test.each<[string, Partial<NamePlan>, readonly string[]]>([
       deletedRecords: [record],
     },
     [
-      'acme.pool.test is released. Only its former client can reserve it for 1 h.',
+      'acme.pool.test is released. Only its former client can reserve it for 1\u00a0h.',
       'In DNS, 2 record sets are deleted and 1 record set of other writers at or below the name is deleted.',
       'Clients that resolve the name get no address after the TTL.',
     ],
@@ -54,7 +54,7 @@ test.each<[string, Partial<NamePlan>, readonly string[]]>([
 
 test('a plan without the zone, and a conflict, say so without obeying escape sequences', () => {
   const sentences = describeNamePlan(plan({ unavailable: 'timed \u001b[2Jout', conflict: 'a CNAME exists' }))
-  expect(sentences.at(-2)).toContain('timed ␛[2Jout')
+  expect(sentences.at(-2)).toContain('timed <ESC>[2Jout')
   expect(sentences.at(-1)).toBe('The records are not written: a CNAME exists')
 })
 

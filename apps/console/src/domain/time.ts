@@ -5,6 +5,9 @@ const MINUTE_MS = 60 * SECOND_MS
 const HOUR_MS = 60 * MINUTE_MS
 const DAY_MS = 24 * HOUR_MS
 
+/** Keeps a number and its unit on one line. */
+const NO_BREAK_SPACE = '\u00a0'
+
 /** A duration in its two largest units: `3 min 5 s`. Negative durations are 0. */
 export const formatDuration = (ms: number): string => {
   const seconds = Math.max(0, Math.floor(ms / SECOND_MS))
@@ -15,11 +18,11 @@ export const formatDuration = (ms: number): string => {
     [seconds % 60, 's'],
   ] as const
   const first = units.findIndex(([count]) => count > 0)
-  if (first < 0) return '0 s'
+  if (first < 0) return `0${NO_BREAK_SPACE}s`
   return units
     .slice(first, first + 2)
     .filter(([count], index) => index === 0 || count > 0)
-    .map(([count, unit]) => `${count} ${unit}`)
+    .map(([count, unit]) => `${count}${NO_BREAK_SPACE}${unit}`)
     .join(' ')
 }
 

@@ -4,16 +4,16 @@
  */
 const INVISIBLE = /[\p{Cc}\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/gu
 
-/** The block "Control Pictures" has a symbol for each C0 control character, at the same offset. */
-const CONTROL_PICTURES = 0x2400
-const DELETE_SYMBOL = '\u2421'
+/** The abbreviations of the C0 control characters in Unicode, in their order. Few fonts have a legible symbol for them. */
+const C0_NAMES =
+  'NUL SOH STX ETX EOT ENQ ACK BEL BS TAB LF VT FF CR SO SI DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN EM SUB ESC FS GS RS US'.split(
+    ' ',
+  )
 
-const toSymbol = (character: string): string => {
+const toName = (character: string): string => {
   const code = character.codePointAt(0) ?? 0
-  if (code < 0x20) return String.fromCodePoint(CONTROL_PICTURES + code)
-  if (code === 0x7f) return DELETE_SYMBOL
-  return `<U+${code.toString(16).toUpperCase().padStart(4, '0')}>`
+  return `<${C0_NAMES[code] ?? `U+${code.toString(16).toUpperCase().padStart(4, '0')}`}>`
 }
 
-/** Makes every character of a text visible, and none of them effective: escape sequences become symbols. */
-export const toVisibleText = (text: string): string => text.replace(INVISIBLE, toSymbol)
+/** Makes every character of a text visible, and none of them effective: an escape character becomes `<ESC>`. */
+export const toVisibleText = (text: string): string => text.replace(INVISIBLE, toName)

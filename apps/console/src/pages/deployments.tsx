@@ -3,7 +3,7 @@ import { client } from '../api/client.ts'
 import { useResource } from '../api/resource.ts'
 import { toVisibleText } from '../domain/visible-text.ts'
 import { type Column, DataTable } from '../ui/data-table.tsx'
-import { EmptyState, Loaded } from '../ui/feedback.tsx'
+import { CellReason, EmptyState, Loaded } from '../ui/feedback.tsx'
 import { SelectField } from '../ui/field.tsx'
 import { Pager } from '../ui/pager.tsx'
 import { Link, useRouter } from '../ui/router.tsx'
@@ -28,7 +28,7 @@ const columns: readonly Column<Deployment>[] = [
     cell: ({ status, error }) => (
       <>
         <DeploymentStatusText status={status} />
-        {error && <div class="muted clamped">{toVisibleText(error)}</div>}
+        {error && <CellReason text={error} />}
       </>
     ),
   },

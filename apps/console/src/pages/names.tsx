@@ -6,7 +6,7 @@ import { parseNameSearch } from '../domain/name-query.ts'
 import { type NameFilter, NO_FILTER, type Route } from '../domain/route.ts'
 import { toVisibleText } from '../domain/visible-text.ts'
 import { type Column, DataTable } from '../ui/data-table.tsx'
-import { EmptyState, Loaded } from '../ui/feedback.tsx'
+import { CellReason, EmptyState, Loaded } from '../ui/feedback.tsx'
 import { SelectField, TextField } from '../ui/field.tsx'
 import { Pager } from '../ui/pager.tsx'
 import { Link, useRouter } from '../ui/router.tsx'
@@ -40,11 +40,7 @@ const columns: readonly Column<ListedName>[] = [
     cell: ({ state, dns }) => (
       <>
         <DnsStatusText state={state} dns={dns} />
-        {dns?.detail && (
-          <div class="muted clamped" title={toVisibleText(dns.detail)}>
-            {toVisibleText(dns.detail)}
-          </div>
-        )}
+        {dns?.detail && <CellReason text={dns.detail} />}
       </>
     ),
   },

@@ -21,6 +21,8 @@ import type { SecretKeys } from '../ui/secret-fields.tsx'
 
 const DRAFT_KEY = 'new-deployment'
 
+export const discardDraft = (): void => sessionStorage.removeItem(DRAFT_KEY)
+
 export interface WizardState {
   readonly form: WizardForm
   readonly step: Step
@@ -32,6 +34,8 @@ export interface WizardState {
   /** What the service has found wrong with the domain: the next step does not open. */
   readonly setObstacle: (errors: FieldErrors) => void
   readonly goTo: (step: Step) => void
+  /** Whether something has been entered. */
+  readonly hasDraft: boolean
   /** Opens the next step if the fields of this one are valid. */
   readonly next: () => void
   readonly keepKeys: (keys: SecretKeys) => void
@@ -85,6 +89,7 @@ export const useWizard = (): WizardState => {
     setErrors,
     setObstacle,
     goTo,
+    hasDraft: formatDraft({ step, form }) !== formatDraft({ step: 'domain', form: createForm(settings) }),
     change: fields => {
       setForm(old => ({ ...old, ...fields }))
       setErrors(old => {
@@ -116,7 +121,7 @@ export const useWizard = (): WizardState => {
           { idempotencyKey },
         )
         isCreated.current = true
-        sessionStorage.removeItem(DRAFT_KEY)
+        discardDraft()
         forgetKeys()
         return id
       } catch (error) {

@@ -1,19 +1,19 @@
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { useAction } from '../api/resource.ts'
 import { stepTitles } from '../domain/wizard.ts'
+import { ConfirmDialog } from '../ui/dialog.tsx'
 import { ErrorNotice, useToast } from '../ui/feedback.tsx'
 import { Link, useRouter } from '../ui/router.tsx'
 import { Page, Panel } from '../ui/shell.tsx'
-import { useWizard } from './wizard-state.ts'
+import { discardDraft, useWizard } from './wizard-state.ts'
 import { DomainStep, OrganisationStep } from './wizard-steps.tsx'
 import { SshStep, StorageStep, SummaryStep } from './wizard-steps-later.tsx'
 
-/** Orders a deployment in steps, each of which is checked before the next. */
-export const WizardPage = () => {
+const Wizard = ({ onDiscard }: { readonly onDiscard: () => void }) => {
   const wizard = useWizard()
   const { open } = useRouter()
   const toast = useToast()
-  const { step, steps, next, goTo, create } = wizard
+  const { step, steps, next, goTo, create, hasDraft } = wizard
   const index = steps.indexOf(step)
   const heading = useRef<HTMLHeadingElement>(null)
   const isFirstRender = useRef(true)
@@ -34,6 +34,13 @@ export const WizardPage = () => {
       title="New deployment"
       crumbs={<Link to={{ page: 'deployments', status: '' }}>Deployments</Link>}
       lead="Nothing starts before the last step. The form survives a reload, without its secrets."
+      actions={
+        hasDraft && (
+          <button type="button" onClick={onDiscard}>
+            Discard the draft
+          </button>
+        )
+      }
     >
       <ol class="steps" aria-label="Steps">
         {steps.map((name, position) => (
@@ -91,5 +98,33 @@ export const WizardPage = () => {
         </Panel>
       </div>
     </Page>
+  )
+}
+
+/** Orders a deployment in steps, each of which is checked before the next. */
+export const WizardPage = () => {
+  const toast = useToast()
+  const [isDiscarding, setIsDiscarding] = useState(false)
+  const [discards, setDiscards] = useState(0)
+  return (
+    <>
+      {/* Another form is another request, with keys and an Idempotency-Key of its own. */}
+      <Wizard key={discards} onDiscard={() => setIsDiscarding(true)} />
+      {isDiscarding && (
+        <ConfirmDialog
+          title="Discard the draft"
+          confirmLabel="Discard"
+          isDangerous
+          onClose={() => setIsDiscarding(false)}
+          onConfirm={async () => {
+            discardDraft()
+            setDiscards(discards + 1)
+            toast('The form is empty again.')
+          }}
+        >
+          <p>What you have entered is removed from this page and from its storage. Nothing has been created.</p>
+        </ConfirmDialog>
+      )}
+    </>
   )
 }

@@ -45,6 +45,17 @@ interface DataTableProps<Row> {
 /** Tables with more columns become lists of labelled values if they are narrow. */
 const MAX_NARROW_COLUMNS = 3
 
+interface SortOrder {
+  readonly id: string
+  readonly desc: boolean
+}
+
+const toSortKey = ({ id, desc }: SortOrder): string => `${desc ? 'desc' : 'asc'} ${id}`
+const parseSortKey = (key: string): SortOrder[] => {
+  const [direction, id = ''] = key.split(' ')
+  return id === '' ? [] : [{ id, desc: direction === 'desc' }]
+}
+
 const arrows = { asc: ' ▲', desc: ' ▼' } as const
 const ariaSort = { asc: 'ascending', desc: 'descending' } as const
 
@@ -64,9 +75,33 @@ export const DataTable = <Row extends object>({ label, columns, rows, rowKey }: 
     [columns],
   )
   const table = useTable({ features, columns: definitions, data: rows as Row[], getRowId: rowKey })
+  const isCollapsing = columns.length > MAX_NARROW_COLUMNS
+  const [sorting] = table.state.sorting
   return (
     <div class="table-frame">
-      <table class={columns.length > MAX_NARROW_COLUMNS ? 'collapsing' : ''} aria-label={label}>
+      {isCollapsing && columns.some(({ sortValue }) => sortValue !== undefined) && (
+        // A list of labelled values has no headers to sort by.
+        <label class="narrow-sort">
+          Sort by
+          <select
+            value={sorting === undefined ? '' : toSortKey(sorting)}
+            onChange={({ currentTarget: { value } }) => table.setSorting(parseSortKey(value))}
+          >
+            <option value="">the given order</option>
+            {columns
+              .filter(({ sortValue }) => sortValue !== undefined)
+              .flatMap(({ id, header }) => [
+                <option key={id} value={toSortKey({ id, desc: false })}>
+                  {header}, ascending
+                </option>,
+                <option key={`${id} desc`} value={toSortKey({ id, desc: true })}>
+                  {header}, descending
+                </option>,
+              ])}
+          </select>
+        </label>
+      )}
+      <table class={isCollapsing ? 'collapsing' : ''} aria-label={label}>
         <thead>
           {table.getHeaderGroups().map(group => (
             <tr key={group.id}>

@@ -28,6 +28,21 @@ interface LongTextProps {
   readonly text: string
 }
 
+/** About three lines of a column of a table. */
+const MAX_CELL_LENGTH = 60
+
+/** The reason of a state in a table: its beginning, and all of it on request. */
+export const CellReason = ({ text }: { readonly text: string }) =>
+  text.length <= MAX_CELL_LENGTH ? (
+    <div class="muted">{toVisibleText(text)}</div>
+  ) : (
+    <details class="reason muted">
+      <summary>
+        <span>{toVisibleText(text)}</span>
+      </summary>
+    </details>
+  )
+
 const MAX_UNBOUNDED_LENGTH = 400
 
 /** A text of another program, which can be long: then it scrolls. */

@@ -91,6 +91,26 @@ describe.skipIf(skips)('the wizard', () => {
     await page.getByText('The mail address is required').waitFor()
   })
 
+  test('forgets a draft that is discarded, also over a reload', async () => {
+    await page.goto(`${getSuite().origin}/console/deployments/new`)
+    await page.getByLabel('Subdomain').waitFor()
+    expect(await button('Discard the draft').count()).toBe(0)
+    await page.getByLabel('Subdomain').fill('draft')
+    await page.getByText('draft.pool.test is free.').waitFor()
+    await next()
+    await page.getByLabel('Organisation').fill('Globex')
+    await button('Discard the draft').click()
+    await dialog().getByRole('button', { name: 'Discard' }).click()
+    await page.getByText('The form is empty again.').waitFor()
+    expect(await page.evaluate(() => JSON.stringify({ ...sessionStorage }))).not.toMatch(/draft"|Globex/)
+    for (const isReloaded of [false, true]) {
+      if (isReloaded) await page.reload()
+      await page.getByLabel('Subdomain').waitFor()
+      expect(await page.getByLabel('Subdomain').inputValue()).toBe('')
+      expect(await button('Discard the draft').count()).toBe(0)
+    }
+  })
+
   test('has a challenge for a domain of the tenant', async () => {
     await page.goto(`${getSuite().origin}/console/deployments/new`)
     await page.getByRole('radio', { name: 'A domain of the tenant' }).check()

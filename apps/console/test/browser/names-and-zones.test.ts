@@ -119,6 +119,17 @@ describe.skipIf(skipsBrowser)('names', () => {
     await page.getByRole('row', { name: /oceanic\.pool\.test CNAME/ }).waitFor()
   })
 
+  test('show the beginning of a long reason in the list, and all of it on request', async () => {
+    await page.setViewportSize({ width: 320, height: 640 })
+    await page.goto(`${getSuite().origin}/console/names?q=oceanic`)
+    const summary = page.locator('details.reason summary')
+    const countHidden = () => summary.locator('span').evaluate(text => text.scrollHeight - text.clientHeight)
+    await summary.waitFor()
+    expect(await countHidden()).toBeGreaterThan(0)
+    await summary.press('Enter')
+    await expect.poll(countHidden).toBe(0)
+  })
+
   test('change on the page when another client changes them', async () => {
     const { stack } = getSuite()
     await openName('stark')
@@ -258,7 +269,7 @@ describe.skipIf(skipsBrowser)('leases', () => {
     await page.getByRole('link', { name: 'Leases' }).click()
     await page.getByRole('link', { name: 'region-pair/primary' }).click()
     await expectText('region-a/controller-0')
-    await page.getByText(/5\d min \d+ s/).waitFor()
+    await page.getByText(/5\d\smin \d+\ss/).waitFor()
     await page.getByRole('button', { name: 'Release' }).click()
     await dialog().getByText('A previous holder may still be running.').waitFor()
     const release = dialog().getByRole('button', { name: 'Release' })
@@ -269,6 +280,26 @@ describe.skipIf(skipsBrowser)('leases', () => {
     const { holder, generation } = await stack.leases.read('region-pair/primary').then(({ lease }) => lease)
     expect({ holder, generation }).toEqual({ holder: '', generation: 2 })
     await page.getByRole('listitem').filter({ hasText: 'released' }).first().waitFor()
+  })
+
+  test.each([320, 1_280])('are sorted at a width of %i pixels', async width => {
+    await page.setViewportSize({ width, height: 800 })
+    await page.goto(`${getSuite().origin}/console/leases`)
+    await page.getByRole('link', { name: 'region-pair/primary' }).waitFor()
+    const slots = () => page.getByRole('table', { name: 'Leases' }).locator('tbody tr td:first-child').allInnerTexts()
+    const shown = async () => (await slots()).map(text => text.split('/').at(-1))
+    expect(await shown()).toEqual(['backup', 'primary'])
+    if (width < 1_000) {
+      await page.getByLabel('Sort by').selectOption('Slot, descending')
+      await expect.poll(shown).toEqual(['primary', 'backup'])
+      await page.getByLabel('Sort by').selectOption('the given order')
+      await expect.poll(shown).toEqual(['backup', 'primary'])
+    } else {
+      expect(await page.getByLabel('Sort by').isVisible()).toBe(false)
+      await page.getByRole('button', { name: 'Slot' }).click()
+      await page.getByRole('button', { name: 'Slot' }).click()
+      await expect.poll(shown).toEqual(['primary', 'backup'])
+    }
   })
 
   test('are kept if the holder has renewed since', async () => {

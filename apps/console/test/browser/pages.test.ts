@@ -3,12 +3,14 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { findProgram } from '@pool/dev-server/server-process'
 import type { Page } from 'playwright-core'
-import { describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type OpenOptions, openPage, signIn } from '../support/browser.ts'
-import { type PageState, pageStates } from '../support/pages.ts'
+import { startTxtServer } from '../support/dns.ts'
+import { type PageState, pageStates, stoppedZoneStates } from '../support/pages.ts'
 import { toPalettePng } from '../support/palette-png.ts'
-import { deleteRecord, seedNames, seedSamples, writeOrphan } from '../support/seed.ts'
+import { deleteRecord, outdateDatabase, seedNames, seedSamples, writeOrphan } from '../support/seed.ts'
 import { skipsBrowser, useBrowserSuite } from '../support/session.ts'
+import type { ConsoleStack } from '../support/stack.ts'
 
 // Every page in both schemes, from 320 to 2,560 pixels, and at 200 % zoom: WCAG 2.2 AA, and no horizontal scrolling. With
 // CONSOLE_SCREENSHOTS=<folder>, the screenshots of docs/console.md are written.
@@ -19,7 +21,10 @@ const hasTerraform = findProgram('terraform') !== undefined
 
 let deploymentId = ''
 
-const getSuite = useBrowserSuite(async stack => {
+const tenantDns = await startTxtServer()
+afterAll(() => tenantDns[Symbol.asyncDispose]())
+
+const prepare = async (stack: ConsoleStack) => {
   await seedNames(stack)
   await seedSamples(stack)
   await writeOrphan(stack, 'stray')
@@ -37,7 +42,8 @@ const getSuite = useBrowserSuite(async stack => {
   })
   deploymentId = id
   for await (const entry of stack.client.followLogs({ id })) if (entry.kind === 'done') break
-})
+}
+const getSuite = useBrowserSuite(prepare, { PDM_BYO_PROOF: 'required', PDM_BYO_RESOLVERS: tenantDns.address })
 
 const states = pageStates.filter(({ name }) => hasTerraform || !name.startsWith('deployment'))
 
@@ -88,22 +94,39 @@ const check = async (page: Page, state: Pick<PageState, 'name' | 'hasScreenshot'
   await writeFile(join(screenshots, `${state.name}-${view.name}.png`), toPalettePng(await page.screenshot()))
 }
 
+const checkStates = async (view: View, chosen: readonly PageState[]): Promise<void> => {
+  const { browser, origin, stack } = getSuite()
+  const { context, page, faults } = await openPage(browser, origin, view)
+  await page.addInitScript({ path: axePath })
+  await page.goto(`${origin}/console`)
+  await page.getByLabel('Operator token').waitFor()
+  await check(page, { name: 'sign-in' }, view)
+  await signIn(page, origin, stack.api.operatorToken)
+  for (const state of chosen) {
+    await page.goto(`${origin}/console${state.path.replace('{deployment}', deploymentId)}`)
+    await state.prepare(page)
+    await check(page, state, view)
+  }
+  await context.close()
+  expect(faults).toEqual([])
+}
+
 describe.skipIf(skipsBrowser).each(views)('$name', view => {
   test('every page can be read and used', async () => {
-    const { browser, origin, stack } = getSuite()
-    const { context, page, faults } = await openPage(browser, origin, view)
-    await page.addInitScript({ path: axePath })
-    await page.goto(`${origin}/console`)
-    await page.getByLabel('Operator token').waitFor()
-    await check(page, { name: 'sign-in' }, view)
-    await signIn(page, origin, stack.api.operatorToken)
-    for (const state of states) {
-      if (state.isState && !view.hasStates) continue
-      await page.goto(`${origin}/console${state.path.replace('{deployment}', deploymentId)}`)
-      await state.prepare(page)
-      await check(page, state, view)
-    }
-    await context.close()
-    expect(faults).toEqual([])
+    await checkStates(
+      view,
+      states.filter(({ isState }) => !isState || view.hasStates),
+    )
   })
+})
+
+describe.skipIf(skipsBrowser)('a stopped zone', () => {
+  beforeAll(async () => {
+    if (skipsBrowser) return
+    const { stack } = getSuite()
+    await outdateDatabase(stack)
+    await stack.client.updateName({ domain: 'pool.test', subdomain: 'wayne', loadBalancerIP: '203.0.113.150' })
+  })
+
+  test.each(views.filter(({ hasStates }) => hasStates))('$name', view => checkStates(view, stoppedZoneStates))
 })

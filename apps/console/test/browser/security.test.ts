@@ -98,7 +98,10 @@ describe.skipIf(skipsBrowser)('text of other clients', () => {
     await page
       .getByText(`20,000 of 20,000 lines; ${(LINES + 2 - 20_000).toLocaleString('en')} earlier ones are not kept`)
       .waitFor()
-    await page.locator('.log .message').filter({ hasText: '␛]0;owned␇␛[2J␛[31mred<U+202E>txt' }).waitFor()
+    await page
+      .locator('.log .message')
+      .filter({ hasText: '<ESC>]0;owned<BEL><ESC>[2J<ESC>[31mred<U+202E>txt' })
+      .waitFor()
     expect(await page.locator('.log .line').count()).toBeLessThan(200)
     expect(await page.locator('.log img').count()).toBe(0)
     expect(await page.title()).not.toContain('owned')

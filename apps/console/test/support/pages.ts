@@ -130,6 +130,32 @@ const dialogsAndErrors: readonly PageState[] = [
       await page.getByText('curl --silent').waitFor()
     },
   },
+  {
+    name: 'the proof of a domain',
+    path: '/deployments/new',
+    prepare: async page => {
+      await page.evaluate(() => sessionStorage.clear())
+      await page.reload()
+      await page.getByRole('radio', { name: 'A domain of the tenant' }).check()
+      await page.getByLabel('Domain of the tenant').last().fill('cloud.globex.example')
+      await page.getByText('No deployment has cloud.globex.example.').waitFor()
+      await click(page, 'Request the TXT record')
+      await page.getByText('The record is not visible yet.').waitFor()
+    },
+  },
+  {
+    name: 'a draft to discard',
+    path: '/deployments/new',
+    prepare: dialog('Discard the draft', 'What you have entered is removed'),
+  },
+  {
+    name: 'a long reason',
+    path: '/names?q=oceanic',
+    prepare: async page => {
+      await page.locator('details.reason summary').click()
+      await page.locator('details.reason[open]').waitFor()
+    },
+  },
   { name: 'no lease', path: '/leases?prefix=none', prepare: text('No slot begins with this text.') },
   { name: 'an unknown lease', path: '/leases/none', prepare: text('The slot has no history.') },
   {
@@ -143,7 +169,7 @@ const dialogsAndErrors: readonly PageState[] = [
     prepare: async page => {
       await heading('Zones')(page)
       await page.keyboard.press('Control+k')
-      await page.getByRole('combobox').fill('nothing-like-this')
+      await page.getByRole('dialog').getByRole('combobox').fill('nothing-like-this')
       await page.getByText('Nothing found.').waitFor()
     },
   },
@@ -175,6 +201,36 @@ const dialogsAndErrors: readonly PageState[] = [
       await page.getByRole('searchbox').fill('x')
       await page.getByRole('alert').waitFor()
       await page.unroute('**/api/v1/names?*')
+    },
+  },
+]
+
+/** A stopped zone. The test stops it after all other pages. */
+export const stoppedZoneStates: readonly PageState[] = [
+  {
+    name: 'a stopped zone',
+    hasScreenshot: false,
+    path: '/zones/pool.test',
+    prepare: text('older than the last write to the zone'),
+  },
+  {
+    name: 'the resume of a zone',
+    hasScreenshot: false,
+    path: '/zones/pool.test',
+    prepare: dialog('Resume', /names? (?:differs|differ)/),
+  },
+  {
+    name: 'the resume of a zone that is right',
+    hasScreenshot: false,
+    path: '/zones/pool.test',
+    prepare: async page => {
+      await dialog('Resume', 'The zone gets the records of the database.')(page)
+      await page.getByRole('radio', { name: 'The zone is right' }).check()
+      await page.getByText('The database gets the names and the addresses of the zone.').waitFor()
+      await page
+        .getByRole('dialog')
+        .getByText(/names? (?:differs|differ)/)
+        .waitFor()
     },
   },
 ]
@@ -223,8 +279,8 @@ export const pageStates: readonly PageState[] = [
     prepare: async page => {
       await page.getByText('a record of another writer').waitFor()
       await page.keyboard.press('Control+k')
-      await page.getByRole('combobox').fill('n')
-      await page.getByRole('option').nth(2).waitFor()
+      await page.getByRole('dialog').getByRole('combobox').fill('n')
+      await page.getByRole('dialog').getByRole('option').nth(2).waitFor()
     },
   },
   { name: 'not-found', hasScreenshot: false, path: '/no-such-page', prepare: heading('Page not found') },
