@@ -82,10 +82,14 @@ export function startNode({
   })
   const ready = new Promise<LogLine>((resolve, reject) => {
     if (child.stdout) {
+      // A busy service writes a line per request, which is not parsed: this process may be measuring it.
+      let awaitsReady = readyFrom === 'stdout'
       createInterface(child.stdout).on('line', line => {
         keep(line)
-        const parsed = readyFrom === 'stdout' ? parseLogLine(line) : undefined
-        if (parsed !== undefined && isReady(parsed)) resolve(parsed)
+        const parsed = awaitsReady ? parseLogLine(line) : undefined
+        if (parsed === undefined || !isReady(parsed)) return
+        awaitsReady = false
+        resolve(parsed)
       })
     }
     if (readyFrom === 'ipc') {

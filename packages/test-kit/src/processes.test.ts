@@ -2,7 +2,17 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { findDescendants, isRunning, parseIsRunning, parseMemory, parseParent, readProcessTree } from './processes.ts'
+import {
+  findDescendants,
+  hasProc,
+  isRunning,
+  parseIsRunning,
+  parseMemory,
+  parseParent,
+  parseRunTime,
+  readCpuTime,
+  readProcessTree,
+} from './processes.ts'
 
 describe('a process runs', () => {
   const toStat = (state: string, threads: number) =>
@@ -19,6 +29,22 @@ describe('a process runs', () => {
 
   it('if it is this one, and not if there is none', () => {
     expect([isRunning(process.pid), isRunning(2 ** 30)]).toEqual([existsSync('/proc'), false])
+  })
+})
+
+describe('the CPU time of a process', () => {
+  it('is the first field of the statistics of its threads', () => {
+    expect(parseRunTime('612534000 65677 1\n')).toBe(612_534_000)
+    expect(parseRunTime('')).toBe(0)
+  })
+
+  it.runIf(hasProc)('increases while the process computes, and is unknown without a process', () => {
+    const before = readCpuTime(process.pid)
+    const started = process.cpuUsage()
+    while (process.cpuUsage(started).user < 30_000) Math.hypot(performance.now(), 1)
+    const used = (readCpuTime(process.pid)?.totalUs ?? 0) - (before?.totalUs ?? 0)
+    expect(used).toBeGreaterThan(20_000)
+    expect(readCpuTime(2 ** 30)).toBeNull()
   })
 })
 

@@ -3,19 +3,24 @@ import { join } from 'node:path'
 import { UsageError } from '../shared/cli.ts'
 import type { Checkout, Environment } from './environment/environment.ts'
 import { compare, listErrors } from './load/compare.ts'
+import { COST_NOTE, costTable, FLOOR, notCountedNote, summarizeCosts } from './load/cost.ts'
 import { pairTable, toComparedLoad } from './load/pair.ts'
 import type { Target } from './load/target.ts'
 import type { BenchOptions } from './options.ts'
 import type { Section, SectionResult } from './report.ts'
-import { checkSection, commitSection, reserveSection } from './sections/allocation.ts'
+import { checkSection, commitSection, notFoundSection, releaseSection, reserveSection } from './sections/allocation.ts'
 import { cloneStartSection } from './sections/clone-start.ts'
 import { acquireAll, createGetTarget, createRenewTarget, LeaseClient, waitForCopies } from './sections/lease-client.ts'
 import { leaseWaitAgainst } from './sections/lease-wait.ts'
-import { leaseGetSection } from './sections/leases.ts'
+import { findWorkerdOf, leaseGetSection } from './sections/leases.ts'
 import {
+  commitOverHttp,
   createCheckWorkload,
   createCommitWorkload,
+  createFloorTarget,
   createHttpTarget,
+  createNotFoundWorkload,
+  createReleaseWorkload,
   createReserveWorkload,
   reserveOverHttp,
   type Workload,
@@ -45,11 +50,12 @@ const startApi = async ({ environment, checkout, stack }: Side) =>
   stack.use(await environment.startApi(await environment.createDatabase(), {}, checkout))
 
 const acquireLeases = async ({ environment, checkout, options, stack }: Side) => {
-  const { port } = stack.use(await environment.startLeaseWorker('witness', checkout))
+  const service = stack.use(await environment.startLeaseWorker('witness', checkout))
+  const { port } = service
   const client = new LeaseClient('against', options.slots)
   await acquireAll(port, client)
   await waitForCopies(port, client)
-  return { port, client }
+  return { port, client, process: findWorkerdOf(service) }
 }
 
 const apiSection = <Item>(
@@ -61,8 +67,8 @@ const apiSection = <Item>(
   needs: 'postgres',
   users: API_USERS,
   async createTarget(side) {
-    const { port } = await startApi(side)
-    return createHttpTarget(side.name, port, await createWorkload(port, side.options))
+    const { port, pid } = await startApi(side)
+    return createHttpTarget(side.name, port, await createWorkload(port, side.options), { pid })
   },
 })
 
@@ -75,15 +81,19 @@ const leaseSection = (
   needs: 'workerd',
   users: LEASE_USERS,
   async createTarget(side) {
-    const { port, client } = await acquireLeases(side)
-    return createTarget(side.name, port, client)
+    const { port, client, process } = await acquireLeases(side)
+    return { ...createTarget(side.name, port, client), ...process }
   },
 })
 
 const sections: readonly ComparableSection[] = [
   apiSection(reserveSection, () => createReserveWorkload()),
+  apiSection(notFoundSection, () => createNotFoundWorkload()),
   apiSection(checkSection, port => createCheckWorkload(reserveOverHttp(port))),
   apiSection(commitSection, (port, { seconds }) => createCommitWorkload(reserveOverHttp(port), seconds)),
+  apiSection(releaseSection, (port, { seconds }) =>
+    createReleaseWorkload(reserveOverHttp(port), commitOverHttp(port), seconds),
+  ),
   leaseSection(leaseGetSection, createGetTarget),
   leaseSection({ name: 'lease-put', title: 'PUT that renews a lease' }, createRenewTarget),
 ]
@@ -119,13 +129,16 @@ const toSection = ({ name, title, needs, users, createTarget }: ComparableSectio
       createTarget({ name: 'this', checkout: null, environment, options, stack }),
       createTarget({ name: 'other', checkout: against, environment, options, stack }),
     ])
-    const comparisons = await compare(targets, { name, users, rounds, seconds })
+    const floor = createFloorTarget(stack.use(await environment.startHonoFloor()))
+    const comparisons = await compare([...targets, floor], { name, users, rounds, seconds })
     const loads = comparisons.map(toComparedLoad)
+    const names = [...NAMES, FLOOR]
+    const costs = summarizeCosts(names, comparisons)
     return {
-      notes: [NOTE],
-      tables: [pairTable(name, NAMES, comparisons)],
-      figures: { loads },
-      errors: comparisons.flatMap(comparison => listErrors(NAMES, `${comparison.users} virtual users`, comparison)),
+      notes: [NOTE, COST_NOTE, ...notCountedNote(costs)],
+      tables: [pairTable(name, NAMES, comparisons), costTable(costs)],
+      figures: { loads, costs },
+      errors: comparisons.flatMap(comparison => listErrors(names, `${comparison.users} virtual users`, comparison)),
     }
   },
 })

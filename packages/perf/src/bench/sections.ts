@@ -1,5 +1,5 @@
 import type { Section } from './report.ts'
-import { checkSection, commitSection, reserveSection } from './sections/allocation.ts'
+import { checkSection, commitSection, notFoundSection, releaseSection, reserveSection } from './sections/allocation.ts'
 import { cloneStartSection } from './sections/clone-start.ts'
 import { indexesSection } from './sections/indexes.ts'
 import { leaseAcquireSection } from './sections/lease-acquire.ts'
@@ -15,8 +15,10 @@ import { startSection } from './sections/start.ts'
 /** In the order in which they run. */
 export const sections: readonly Section[] = [
   reserveSection,
+  notFoundSection,
   checkSection,
   commitSection,
+  releaseSection,
   listSection,
   searchSection,
   indexesSection,

@@ -1,5 +1,6 @@
 import { ADDRESS } from './environment/direct-sql.ts'
 import { POOL, type Reservation, type Reserve, toLabel } from './environment/seed.ts'
+import { FLOOR } from './load/cost.ts'
 import { type BenchRequest, expectStatus, openHttpUsers, sendAll, type Target, type Task } from './load/target.ts'
 
 /** A load on the API. A target over HTTP and one on the bare statements make the same requests. */
@@ -83,6 +84,15 @@ export const createCheckWorkload = async (reserve: Reserve): Promise<Workload<Ch
   }
 }
 
+/** A path that no route has. */
+export const createNotFoundWorkload = (): Workload<string> => {
+  let requests = 0
+  return {
+    next: () => toLabel(requests++),
+    toTask: label => ({ request: { method: 'GET', path: `/api/v1/${label}` }, check: expectStatus(404) }),
+  }
+}
+
 /** Commits per second that are prepared for. A run that uses them up ends early, and its rate is over that time. */
 const COMMITS_PER_SECOND = 6_000
 
@@ -113,11 +123,64 @@ export const createCommitWorkload = (reserve: Reserve, seconds: number, from = 0
   }
 }
 
+/** Makes reservations active, not timed. */
+export type Activate = (reservations: readonly Reservation[]) => Promise<void>
+
+/** Commits over HTTP, so that the records of the names are published as in production. */
+export const commitOverHttp =
+  (port: number): Activate =>
+  async reservations => {
+    const waiting = [...reservations]
+    // As many as commit fastest.
+    await sendAll(
+      port,
+      () => {
+        const reservation = waiting.pop()
+        return reservation && toCommitTask(reservation)
+      },
+      64,
+    )
+  }
+
+/** Releases per second that are prepared for, as above. */
+const RELEASES_PER_SECOND = 3_000
+
+/** Each release is of another active name. They are committed before each run. */
+export const createReleaseWorkload = (reserve: Reserve, activate: Activate, seconds: number): Workload<string> => {
+  const active: string[] = []
+  let reserved = 0
+  return {
+    async prepare() {
+      const missing = Math.ceil(seconds * RELEASES_PER_SECOND) - active.length
+      if (missing <= 0) return
+      const reservations = await reserve(reserved, missing)
+      reserved += missing
+      await activate(reservations)
+      active.push(...reservations.map(({ subdomain }) => subdomain))
+    },
+    next: () => active.pop(),
+    toTask: subdomain => ({
+      request: { method: 'DELETE', path: `/api/v1/pool/${POOL}/release`, body: JSON.stringify({ subdomain }) },
+      // 202: the records are not removed yet.
+      check: expectStatus(200, 202),
+    }),
+  }
+}
+
+/** The route of the floor. */
+export const createFloorTarget = ({ port, pid }: { readonly port: number; readonly pid: number }): Target =>
+  createHttpTarget(
+    FLOOR,
+    port,
+    { next: () => ({}), toTask: () => ({ request: { method: 'GET', path: '/' }, check: expectStatus(200) }) },
+    { pid },
+  )
+
 export const createHttpTarget = <Item>(
   name: string,
   port: number,
   { prepare, next, toTask }: Workload<Item>,
-  changes: Pick<Target, 'counters'> & { readonly check?: Task['check'] } = {},
+  changes: Pick<Target, 'counters' | 'pid'> & { readonly check?: Task['check'] } = {},
 ): Target => {
   const { check, ...rest } = changes
   return {

@@ -39,6 +39,7 @@ describe('a goal', () => {
       operations: 1,
       problems: new Map(),
       perOperation: {},
+      cost: null,
     })
     const goals = toApiGoals(
       [

@@ -65,7 +65,7 @@ describe('the grant counter', () => {
   })
 
   it('counts all other grants as valid', () => {
-    const measured = { p50Ms: 1, p95Ms: 1, p99Ms: 1, operations: 100, problems: new Map() }
+    const measured = { p50Ms: 1, p95Ms: 1, p99Ms: 1, operations: 100, problems: new Map(), cost: null }
     const { figures } = summarizeGrants(
       ['witness', 'KV only'],
       [

@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
+import { hasProc } from '@pool/test-kit/processes.ts'
 import { proofScale } from '@pool/test-kit/proof-size.ts'
 import { describe, expect, it } from 'vitest'
 import { missingEtcd } from '../../src/bench/sections/etcd.ts'
@@ -29,11 +30,15 @@ const target = (name: string, expectedRatio: object | null, perOperation: object
   ratio: expectedRatio,
 })
 
-const apiTargets = [target('API', null), target('SQL alone', ratio), target('empty route', ratio)]
+const costRatio = hasProc ? rates : null
+const positive = expect.toSatisfy(value => value > 0, 'a positive number')
+
+const apiTargets = [target('API', null), target('SQL alone', ratio), target('Hono floor', ratio)]
 const leaseTargets = (perOperation: object) => [
   target('witness', null, perOperation),
   target('memory', ratio, perOperation),
   target('KV only', ratio, perOperation),
+  target('Hono floor', ratio),
 ]
 const leaseLoads = (onOneSlot: object) =>
   [1, 16].flatMap(slots =>
@@ -46,11 +51,31 @@ const expected: Record<string, object> = {
     goals: [
       { bound: 'at least', goal: 0.7 },
       { bound: 'at most', goal: 5 },
+      { bound: 'at most', goal: 5, measured: costRatio },
     ],
+    costs: [1, 16, 64].flatMap(users => [
+      { users, name: 'API', toFloor: costRatio },
+      { users, name: 'Hono floor', toFloor: null },
+    ]),
+    // Each reserve writes, alone or in a batch.
+    counts: [1, 16, 64].map(users => ({ users, perRequest: { statements: positive, walFlushes: positive } })),
   },
-  check: { goals: [{ goal: 0.8 }, { goal: 5 }] },
+  'not-found': {
+    goals: [{ goal: 1.8 }],
+    counts: [1, 16, 64].map(users => ({ users, perRequest: { statements: expect.any(Number) } })),
+  },
+  check: { goals: [{ goal: 0.8 }, { goal: 5 }, { goal: 2.4 }] },
   commit: { answered202: expect.any(Number), loads: [1, 16, 64].map(users => ({ users })) },
-  list: { rows: 2_000, rounds: 1, firstByteMs: spread, totalMs: spread, goals: [{ goal: 80 }] },
+  release: { counts: [1, 16, 64].map(users => ({ users, perRequest: { statements: positive } })) },
+  list: {
+    rows: 2_000,
+    rounds: 1,
+    firstByteMs: spread,
+    totalMs: spread,
+    statements: positive,
+    costs: [{ name: 'API' }, { name: 'Hono floor' }],
+    goals: [{ goal: 80 }],
+  },
   search: {
     rows: 2_000,
     searches: expect.arrayContaining([
@@ -137,7 +162,9 @@ describe('the command', () => {
   })
 
   it('compares with another checkout', async () => {
-    const names = isFull ? ['reserve', 'check', 'commit', 'lease-get', 'lease-put'] : ['reserve']
+    const names = isFull
+      ? ['reserve', 'not-found', 'check', 'commit', 'release', 'lease-get', 'lease-put']
+      : ['reserve']
     const { code, stdout, stderr, left } = await bench([...names, ...SHORT, '--against', root])
     expect(code, stderr).toBe(0)
     const { sections } = JSON.parse(stdout)
@@ -147,7 +174,11 @@ describe('the command', () => {
         name,
         valid: true,
         errors: [],
-        loads: (name.startsWith('lease') ? [1, 16] : [16, 64]).map(users => ({ users, perSecond: interval })),
+        loads: (name.startsWith('lease') ? [1, 16] : [16, 64]).map(users => ({
+          users,
+          perSecond: interval,
+          cpu: hasProc ? interval : null,
+        })),
       })),
     )
     expect(left).toEqual([])

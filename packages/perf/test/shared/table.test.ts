@@ -35,14 +35,14 @@ describe('a table', () => {
       ],
       rows: [
         ['API', '12 345', ''],
-        ['empty route', '7', 'a | b'],
+        ['Hono floor', '7', 'a | b'],
       ],
     })
     expect(text.split('\n')).toEqual([
-      '| target      |  ops/s | note   |',
-      '|-------------|-------:|--------|',
-      '| API         | 12 345 |        |',
-      '| empty route |      7 | a \\| b |',
+      '| target     |  ops/s | note   |',
+      '|------------|-------:|--------|',
+      '| API        | 12 345 |        |',
+      '| Hono floor |      7 | a \\| b |',
     ])
   })
 

@@ -38,5 +38,9 @@ export const createDirectSql = (sql: Sql) => {
       const decision = await repository.commit(command, createRecords(sovereignFQDN, ADDRESS, RECORDS), createCaller())
       return typeof decision === 'object' && decision.kind === 'committed' ? null : 'not committed'
     },
+    async release(subdomain: string): Promise<ResponseError> {
+      const decision = await repository.release({ poolDomain: POOL, subdomain }, createCaller())
+      return typeof decision === 'object' && decision.kind === 'released' ? null : 'not released'
+    },
   }
 }

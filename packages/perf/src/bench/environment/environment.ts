@@ -9,6 +9,7 @@ import { startNode } from '@pool/dev-server/process'
 import { apps } from '@pool/service-build/apps'
 import { bundle } from '@pool/service-build/bundle'
 import { migrateDatabase } from 'allocation-api/src/database/schema.ts'
+import { countServerWork, type ServerCounts } from './server-counts.ts'
 
 export interface Service extends AsyncDisposable {
   readonly port: number
@@ -32,6 +33,16 @@ export const LEASE_TOKEN = 'token-of-the-bench-0123456789abcdef'
 /** The API's default. */
 export const DATABASE_CONNECTIONS = 10
 
+interface PostgresServer {
+  readonly url: string
+  readonly admin: Sql
+  readonly version: string
+  /** The file to which it logs. */
+  readonly log: string
+}
+
+const WITHOUT_POSTGRES = 'a section uses Postgres without declaring it in `needs`'
+
 const toEntry = (specifier: string): string => fileURLToPath(import.meta.resolve(specifier))
 
 /** This checkout, or the folder of another one, whose services run from its own sources with its own dependencies. */
@@ -46,15 +57,11 @@ export class Environment {
   readonly folder: string
   /** Null: no section needs Postgres. */
   readonly postgresVersion: string | null
-  readonly #postgres: { readonly url: string; readonly admin: Sql } | null
+  readonly #postgres: PostgresServer | null
   readonly #cleanup: AsyncDisposableStack
   #databases = 0
 
-  private constructor(
-    folder: string,
-    cleanup: AsyncDisposableStack,
-    postgres: { url: string; admin: Sql; version: string } | null,
-  ) {
+  private constructor(folder: string, cleanup: AsyncDisposableStack, postgres: PostgresServer | null) {
     this.folder = folder
     this.#cleanup = cleanup
     this.#postgres = postgres
@@ -71,12 +78,19 @@ export class Environment {
     if (!withPostgres) return new Environment(folder, cleanup, null)
     const dataDir = mkdtempSync(join(tmpdir(), 'pool-bench-postgres-'))
     cleanup.defer(() => rm(dataDir, { recursive: true, force: true }))
-    const starting = startPostgres({ dataDir })
+    const log = join(dataDir, 'statements.log')
+    const starting = startPostgres({ dataDir, log })
     cleanup.defer(async () => (await starting.catch(() => undefined))?.stop('immediate'))
     const { url } = await starting
     const admin = createDatabaseClient(url, { maxConnections: 1, applicationName: 'bench' })
     const [row] = await admin<{ version: string }[]>`select current_setting('server_version') as version`
-    return new Environment(folder, cleanup, { url, admin, version: row?.version ?? 'unknown' })
+    return new Environment(folder, cleanup, { url, admin, log, version: row?.version ?? 'unknown' })
+  }
+
+  /** What the server does for the services that `work` starts and stops on a database that nothing else uses. */
+  async countServerWork(databaseUrl: string, work: () => Promise<void>): Promise<ServerCounts> {
+    if (!this.#postgres) throw new Error(WITHOUT_POSTGRES)
+    return await countServerWork(this.#postgres, new URL(databaseUrl).pathname.slice(1), work)
   }
 
   /** A new, empty database. The service applies its schema when it starts. */
@@ -94,6 +108,12 @@ export class Environment {
   /** A new database with the content of another one, to which nothing may be connected. */
   async copyDatabase(url: string): Promise<string> {
     return await this.#createDatabase(`template ${new URL(url).pathname.slice(1)} strategy file_copy`)
+  }
+
+  /** As `createSchema`, with nothing connected to it. */
+  async createEmptySchema(): Promise<string> {
+    await using database = await this.createSchema()
+    return database.url
   }
 
   connect(url: string): Database {
@@ -145,8 +165,8 @@ export class Environment {
   }
 
   /** The lowest cost of a request on the same framework, adapter and runtime. */
-  startEmptyRoute(): Promise<Service> {
-    return this.#start(toEntry('./empty-route.ts'), {})
+  startHonoFloor(): Promise<Service> {
+    return this.#start(toEntry('./hono-floor.ts'), {})
   }
 
   /** The fastest possible start. */
@@ -188,7 +208,7 @@ export class Environment {
   }
 
   async #createDatabase(options: string): Promise<string> {
-    if (!this.#postgres) throw new Error('a section uses Postgres without declaring it in `needs`')
+    if (!this.#postgres) throw new Error(WITHOUT_POSTGRES)
     this.#databases += 1
     const name = `bench_${this.#databases}`
     await this.#postgres.admin.unsafe(`create database ${name} ${options}`)

@@ -2,11 +2,14 @@ import { progress } from '../../shared/cli.ts'
 import { type Spread, toRatios, toSpread } from '../../shared/stats.ts'
 import { left, right, spreadText, type Table, toFigure } from '../../shared/table.ts'
 import { type Measurement, runClosedLoop } from './closed-loop.ts'
+import { type Cost, startCost } from './cost.ts'
 import type { Target } from './target.ts'
 
 export interface Run extends Measurement {
   /** The increase of the target's counters per operation. */
   readonly perOperation: Readonly<Record<string, number>>
+  /** Null: unknown. */
+  readonly cost: Cost | null
 }
 
 /** Everything that was measured with one number of virtual users. */
@@ -29,16 +32,19 @@ export interface Plan {
 /** Enough for every code path to be compiled before the first round. */
 const WARM_UP_USERS = 16
 
-const runOnce = async (target: Target, count: number, seconds: number): Promise<Run> => {
+/** One run of a target under load. */
+export const runOnce = async (target: Target, count: number, seconds: number): Promise<Run> => {
   await target.prepare?.()
   using opened = await target.open(count)
   const before = await target.counters?.()
+  const stopCost = await startCost(target.pid)
   const measured = await runClosedLoop(opened.users, seconds)
+  const cost = await stopCost(measured.operations)
   const after = await target.counters?.()
   const perOperation = Object.fromEntries(
     Object.entries(after ?? {}).map(([name, value]) => [name, (value - (before?.[name] ?? 0)) / measured.operations]),
   )
-  return { ...measured, perOperation }
+  return { ...measured, perOperation, cost }
 }
 
 /**

@@ -1,4 +1,5 @@
-import { HttpConnection, type HttpResponse, openConnections } from '@pool/test-kit/http1.ts'
+import { HttpConnection, type HttpResponse } from '@pool/test-kit/http1.ts'
+import { LoadConnection, type Server } from './connection.ts'
 
 /** What is wrong with one response; null: nothing. */
 export type ResponseError = string | null
@@ -16,6 +17,8 @@ export interface Target {
   /** Called before each run, and not timed. */
   readonly prepare?: () => Promise<void>
   readonly open: (users: number) => Promise<VirtualUsers>
+  /** The process whose CPU time an operation costs; absent: its costs are unknown. */
+  readonly pid?: number
   /** Counters that only increase. The report shows their increase per operation. */
   readonly counters?: () => Promise<Readonly<Record<string, number>>>
 }
@@ -44,7 +47,7 @@ const encode = ({ method, path, headers = '', body }: BenchRequest): string =>
  * differs from the last: autocannon keeps latencies in whole milliseconds, which is more than a check takes, and
  * `node:http` costs about as much for a request as the service itself.
  */
-export const sendTask = async (connection: HttpConnection, { request, check }: Task): Promise<ResponseError> => {
+const sendTask = async (connection: LoadConnection, { request, check }: Task): Promise<ResponseError> => {
   const response = await connection.send(encode(request))
   if (response.isLast) return `a ${response.status} that closes the connection`
   return check(response)
@@ -52,22 +55,28 @@ export const sendTask = async (connection: HttpConnection, { request, check }: T
 
 const toMessage = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
+/** The port of a service that this process started. */
+const toServer = (to: number | Server): Server => (typeof to === 'number' ? { host: '127.0.0.1', port: to } : to)
+
+const openConnections = (to: number | Server, count: number): Promise<LoadConnection[]> =>
+  Promise.all(Array.from({ length: count }, () => LoadConnection.open(toServer(to))))
+
 export const catchProblem = (operation: Promise<ResponseError>): Promise<ResponseError> => operation.catch(toMessage)
 
 /** Virtual users with a connection each. `next` makes the next request of a user; undefined: no work is left. */
 export const openHttpUsers = async (
-  port: number,
+  to: number | Server,
   count: number,
   next: (user: number) => Task | undefined,
 ): Promise<VirtualUsers> => {
-  const connections = await openConnections(port, count)
+  const connections = await openConnections(to, count)
   return {
     users: connections.map((connection, user) => () => {
       const task = next(user)
       return task && catchProblem(sendTask(connection, task))
     }),
     [Symbol.dispose]: () => {
-      for (const connection of connections) connection.close()
+      for (const connection of connections) connection[Symbol.dispose]()
     },
   }
 }
@@ -82,8 +91,8 @@ export const createLocalUsers = (count: number, call: () => Promise<ResponseErro
 })
 
 /** Sends tasks until `next` returns undefined, over a few connections. Throws on the first problem. */
-export const sendAll = async (port: number, next: () => Task | undefined, connections = 16): Promise<void> => {
-  const open = await openConnections(port, connections)
+export const sendAll = async (to: number | Server, next: () => Task | undefined, connections = 16): Promise<void> => {
+  const open = await openConnections(to, connections)
   try {
     await Promise.all(
       open.map(async connection => {
@@ -94,7 +103,7 @@ export const sendAll = async (port: number, next: () => Task | undefined, connec
       }),
     )
   } finally {
-    for (const connection of open) connection.close()
+    for (const connection of open) connection[Symbol.dispose]()
   }
 }
 

@@ -1,14 +1,23 @@
+import { progress } from '../../shared/cli.ts'
 import { toRatios, toSpread } from '../../shared/stats.ts'
 import { left, right, spreadText, type Table, toFigure } from '../../shared/table.ts'
 import { createDirectSql } from '../environment/direct-sql.ts'
-import { reserveInSql } from '../environment/seed.ts'
+import { type Reserve, reserveInSql } from '../environment/seed.ts'
+import type { ServerCounts } from '../environment/server-counts.ts'
+import { runClosedLoop } from '../load/closed-loop.ts'
 import { type Comparison, type Load, loadTable, measureLoads, pickField } from '../load/compare.ts'
-import { createLocalUsers, expectStatus, type ResponseError, type Target } from '../load/target.ts'
+import { COST_NOTE, costTable, notCountedNote, summarizeCosts, toCostGoal } from '../load/cost.ts'
+import { createLocalUsers, expectStatus, type ResponseError, type Target, type Task } from '../load/target.ts'
 import { type Goal, goalTable, type Section, type SectionContext, type SectionResult, toGoal } from '../report.ts'
 import {
+  type Activate,
+  commitOverHttp,
   createCheckWorkload,
   createCommitWorkload,
+  createFloorTarget,
   createHttpTarget,
+  createNotFoundWorkload,
+  createReleaseWorkload,
   createReserveWorkload,
   type Workload,
 } from '../workloads.ts'
@@ -20,16 +29,36 @@ const GOAL_USERS = 64
 /** The largest p99 of a latency as a multiple of its median. */
 const MAX_TAIL = 5
 
-/** The first is the numerator of every ratio. */
-const TARGETS = ['API', 'SQL alone', 'empty route'] as const
+const API = 'API'
+const SQL_ALONE = 'SQL alone'
 
 const METHOD = [
   'Closed loop: each virtual user sends its next request when it has its response. Medians over the rounds (min–max).',
   'Ratios are calculated per round, API / this row: below 1 for ops/s and above 1 for latencies is what the API adds.',
   'SQL alone: the same statements through the driver, one request each, without HTTP, with as many callers and an equal',
-  'connection pool; the API batches concurrent reserves and checks. Empty route: a process that answers the same request',
-  "with a constant, on the API's own adapter.",
+  'connection pool; the API batches concurrent reserves and checks.',
 ].join('\n')
+
+const COUNTS_NOTE = [
+  'Counts of the server: another API on another database, whose statements the server logs, for one round per load. Of its figures',
+  'those of a start and a stop without requests are subtracted. Statements: an upper bound of the round trips, because the driver can',
+  'send several at once. WAL flushes: fsyncs of the write-ahead log by connections (pg_stat_io). The provider is `local`, whose zone',
+  'is a table of the same database; the flush of each of its writes is among the flushes.',
+].join('\n')
+
+/** How a workload gets the rows that it needs. */
+interface Seed {
+  readonly reserve: Reserve
+  readonly activate: Activate
+}
+
+/** A load on the API, and the statement that it executes. */
+interface Subject<Item> {
+  readonly name: string
+  readonly createWorkload: (seed: Seed, seconds: number) => Promise<Workload<Item>> | Workload<Item>
+  /** Absent: it executes none. */
+  readonly toOperation?: (direct: ReturnType<typeof createDirectSql>) => (item: Item) => Promise<ResponseError>
+}
 
 /** With many virtual users: a share of the throughput of the bare statements, and no request that waits long. */
 export const toApiGoals = (comparisons: readonly Comparison[], atLeast: number): readonly Goal[] => {
@@ -43,70 +72,146 @@ export const toApiGoals = (comparisons: readonly Comparison[], atLeast: number):
   ]
 }
 
+/** What the server counts per request, for each load. */
+const countPerRequest = async <Item>(
+  { environment, options }: SectionContext,
+  { name, createWorkload }: Subject<Item>,
+) => {
+  const url = await environment.createEmptySchema()
+  const workload = await createWorkload(
+    {
+      // Nothing stays connected to the database.
+      async reserve(from, count) {
+        await using database = environment.connect(url)
+        return await reserveInSql(database.sql)(from, count)
+      },
+      async activate(reservations) {
+        await using api = await environment.startApi(url)
+        await commitOverHttp(api.port)(reservations)
+      },
+    },
+    options.seconds,
+  )
+  const idle = await environment.countServerWork(url, async () => {
+    await using _ = await environment.startApi(url)
+  })
+  const counts: { users: number; perRequest: ServerCounts }[] = []
+  for (const users of VIRTUAL_USERS) {
+    progress(`${name}: ${users} virtual users, counting statements`)
+    await workload.prepare?.()
+    let operations = 0
+    const work = await environment.countServerWork(url, async () => {
+      await using api = await environment.startApi(url)
+      using opened = await createHttpTarget(API, api.port, workload).open(users)
+      operations = (await runClosedLoop(opened.users, options.seconds)).operations
+    })
+    const perRequest = (field: keyof ServerCounts) => (work[field] - idle[field]) / operations
+    counts.push({
+      users,
+      perRequest: {
+        statements: perRequest('statements'),
+        providerStatements: perRequest('providerStatements'),
+        walFlushes: perRequest('walFlushes'),
+      },
+    })
+  }
+  const table: Table = {
+    columns: ['virtual users', 'statements per request', "of these, the provider's", 'WAL flushes per request'].map(
+      right,
+    ),
+    rows: counts.map(({ users, perRequest }) => [
+      String(users),
+      ...[perRequest.statements, perRequest.providerStatements, perRequest.walFlushes].map(toFigure),
+    ]),
+  }
+  return { counts, table }
+}
+
 interface Measured extends SectionResult {
   readonly comparisons: readonly Comparison[]
+  readonly names: readonly string[]
   readonly loads: readonly Load[]
 }
 
-const measure = async (name: string, { options }: SectionContext, targets: readonly Target[]): Promise<Measured> => {
+/**
+ * The API, the bare statements and the floor, each with a database of its own: rows that one leaves behind do not slow
+ * another. `counters` are those of the API.
+ */
+const measure = async <Item>(
+  context: SectionContext,
+  subject: Subject<Item>,
+  changeApi: (port: number) => Pick<Target, 'counters'> & { readonly check?: Task['check'] } = () => ({}),
+): Promise<Measured> => {
+  const { environment, options } = context
+  const { name, createWorkload, toOperation } = subject
   const { rounds, seconds } = options
-  const { comparisons, loads, errors } = await measureLoads(targets, { name, users: VIRTUAL_USERS, rounds, seconds })
-  return { comparisons, loads, notes: [METHOD], tables: [loadTable(loads)], figures: { loads }, errors }
-}
-
-const withGoals = (measured: Measured, atLeast: number): SectionResult => {
-  const goals = toApiGoals(measured.comparisons, atLeast)
+  const timed = await (async () => {
+    await using stack = new AsyncDisposableStack()
+    const createSide = async () => {
+      const database = stack.use(await environment.createSchema())
+      const startApi = async () => stack.use(await environment.startApi(database.url))
+      return { database, startApi }
+    }
+    const viaApi = await createSide()
+    const api = await viaApi.startApi()
+    const load = await createWorkload(
+      { reserve: reserveInSql(viaApi.database.sql), activate: commitOverHttp(api.port) },
+      seconds,
+    )
+    const targets: Target[] = [createHttpTarget(API, api.port, load, { pid: api.pid, ...changeApi(api.port) })]
+    if (toOperation) {
+      const viaSql = await createSide()
+      const activate: Activate = async reservations => {
+        await using preparing = await environment.startApi(viaSql.database.url)
+        await commitOverHttp(preparing.port)(reservations)
+      }
+      const sqlLoad = await createWorkload({ reserve: reserveInSql(viaSql.database.sql), activate }, seconds)
+      const operate = toOperation(createDirectSql(viaSql.database.sql))
+      targets.push({
+        name: SQL_ALONE,
+        ...(sqlLoad.prepare ? { prepare: sqlLoad.prepare } : {}),
+        open: async users =>
+          createLocalUsers(users, () => {
+            const item = sqlLoad.next()
+            return item === undefined ? undefined : operate(item)
+          }),
+      })
+    }
+    targets.push(createFloorTarget(stack.use(await environment.startHonoFloor())))
+    const names = targets.map(target => target.name)
+    return { names, ...(await measureLoads(targets, { name, users: VIRTUAL_USERS, rounds, seconds })) }
+  })()
+  const { counts, table } = await countPerRequest(context, subject)
+  const costs = summarizeCosts(timed.names, timed.comparisons)
   return {
-    ...measured,
-    tables: [...measured.tables, goalTable('goal', goals)],
-    figures: { ...measured.figures, goals },
+    ...timed,
+    notes: [METHOD, COST_NOTE, ...notCountedNote(costs), COUNTS_NOTE],
+    tables: [loadTable(timed.loads), costTable(costs), table],
+    figures: { loads: timed.loads, costs, counts },
   }
 }
 
-/** The three targets of a section, each with a database of its own: rows that one leaves behind do not slow another. */
-const createTargets = async <Item>(
-  { environment }: SectionContext,
-  stack: AsyncDisposableStack,
-  createWorkload: (reserve: ReturnType<typeof reserveInSql>) => Promise<Workload<Item>> | Workload<Item>,
-  toOperation: (direct: ReturnType<typeof createDirectSql>) => (item: Item) => Promise<ResponseError>,
-) => {
-  const viaApi = stack.use(await environment.createSchema())
-  const viaSql = stack.use(await environment.createSchema())
-  const apiLoad = await createWorkload(reserveInSql(viaApi.sql))
-  const sqlLoad = await createWorkload(reserveInSql(viaSql.sql))
-  const api = stack.use(await environment.startApi(viaApi.url))
-  const empty = stack.use(await environment.startEmptyRoute())
-  const operate = toOperation(createDirectSql(viaSql.sql))
-  const sql: Target = {
-    name: TARGETS[1],
-    ...(sqlLoad.prepare ? { prepare: sqlLoad.prepare } : {}),
-    open: async users =>
-      createLocalUsers(users, () => {
-        const item = sqlLoad.next()
-        return item === undefined ? undefined : operate(item)
-      }),
-  }
-  return { api, apiLoad, sql, empty }
-}
+const withGoals = (measured: Measured, goals: readonly Goal[]): SectionResult => ({
+  ...measured,
+  tables: [...measured.tables, goalTable('goal', goals)],
+  figures: { ...measured.figures, goals },
+})
+
+/** CPU per request as a multiple of that of the floor. */
+const costGoal = ({ names, comparisons }: Measured, atMost: number): Goal =>
+  toCostGoal(names, comparisons, GOAL_USERS, atMost)
 
 export const reserveSection: Section = {
   name: 'reserve',
   title: 'POST reserve of unused names',
   needs: 'postgres',
   async run(context) {
-    await using stack = new AsyncDisposableStack()
-    const targets = await createTargets(
-      context,
-      stack,
-      () => createReserveWorkload(),
-      direct => direct.reserve,
-    )
-    const measured = await measure('reserve', context, [
-      createHttpTarget(TARGETS[0], targets.api.port, targets.apiLoad),
-      targets.sql,
-      createHttpTarget(TARGETS[2], targets.empty.port, createReserveWorkload(), { check: expectStatus(200) }),
-    ])
-    return withGoals(measured, 0.7)
+    const measured = await measure(context, {
+      name: 'reserve',
+      createWorkload: () => createReserveWorkload(),
+      toOperation: direct => direct.reserve,
+    })
+    return withGoals(measured, [...toApiGoals(measured.comparisons, 0.7), costGoal(measured, 5)])
   },
 }
 
@@ -115,22 +220,38 @@ export const checkSection: Section = {
   title: 'GET check of names, half of them reserved',
   needs: 'postgres',
   async run(context) {
-    await using stack = new AsyncDisposableStack()
-    const targets = await createTargets(
-      context,
-      stack,
-      createCheckWorkload,
-      direct =>
+    const measured = await measure(context, {
+      name: 'check',
+      createWorkload: ({ reserve }) => createCheckWorkload(reserve),
+      toOperation:
+        direct =>
         ({ subdomain, isReserved }) =>
           direct.check(subdomain, isReserved),
-    )
-    const measured = await measure('check', context, [
-      createHttpTarget(TARGETS[0], targets.api.port, targets.apiLoad),
-      targets.sql,
-      createHttpTarget(TARGETS[2], targets.empty.port, targets.apiLoad, { check: expectStatus(200) }),
-    ])
-    return withGoals(measured, 0.8)
+    })
+    return withGoals(measured, [...toApiGoals(measured.comparisons, 0.8), costGoal(measured, 2.4)])
   },
+}
+
+export const notFoundSection: Section = {
+  name: 'not-found',
+  title: 'GET of a path that no route has: what every request costs',
+  needs: 'postgres',
+  async run(context) {
+    const measured = await measure(context, { name: 'not-found', createWorkload: () => createNotFoundWorkload() })
+    return withGoals(measured, [costGoal(measured, 1.8)])
+  },
+}
+
+export const releaseSection: Section = {
+  name: 'release',
+  title: 'DELETE release of active names',
+  needs: 'postgres',
+  run: context =>
+    measure(context, {
+      name: 'release',
+      createWorkload: ({ reserve, activate }, seconds) => createReleaseWorkload(reserve, activate, seconds),
+      toOperation: direct => direct.release,
+    }),
 }
 
 const COMMIT_NOTE = [
@@ -156,36 +277,25 @@ export const commitSection: Section = {
   title: 'POST commit, each of another reservation',
   needs: 'postgres',
   async run(context) {
-    await using stack = new AsyncDisposableStack()
-    const { seconds } = context.options
-    const targets = await createTargets(
-      context,
-      stack,
-      reserve => createCommitWorkload(reserve, seconds),
-      direct => direct.commit,
-    )
-    const countProviderCalls = async () => {
-      const text = await fetch(`http://127.0.0.1:${targets.api.port}/metrics`).then(response => response.text())
-      return sumByLabel(text, 'pdm_dns_operation_duration_seconds_count', 'operation')
-    }
     let accepted = 0
-    const anyReservation = { subdomain: 'bench', reservationToken: crypto.randomUUID() }
-    const measured = await measure('commit', context, [
-      createHttpTarget(TARGETS[0], targets.api.port, targets.apiLoad, {
-        counters: countProviderCalls,
+    const measured = await measure(
+      context,
+      {
+        name: 'commit',
+        createWorkload: ({ reserve }, seconds) => createCommitWorkload(reserve, seconds),
+        toOperation: direct => direct.commit,
+      },
+      port => ({
+        async counters() {
+          const text = await fetch(`http://127.0.0.1:${port}/metrics`).then(response => response.text())
+          return sumByLabel(text, 'pdm_dns_operation_duration_seconds_count', 'operation')
+        },
         check(response) {
           if (response.status === 202) accepted += 1
           return expectStatus(200, 202)(response)
         },
       }),
-      targets.sql,
-      createHttpTarget(
-        TARGETS[2],
-        targets.empty.port,
-        { next: () => anyReservation, toTask: targets.apiLoad.toTask },
-        { check: expectStatus(200) },
-      ),
-    ])
+    )
     const calls: Table = {
       columns: [left('virtual users'), right('provider reads per commit'), right('provider writes per commit')],
       rows: measured.loads.map(({ users, targets: [api] }) => [
@@ -197,10 +307,14 @@ export const commitSection: Section = {
       ]),
     }
     return {
-      notes: [METHOD, COMMIT_NOTE, `Answered 202 because the provider took longer than the API waits: ${accepted}.`],
+      ...measured,
+      notes: [
+        ...measured.notes,
+        COMMIT_NOTE,
+        `Answered 202 because the provider took longer than the API waits: ${accepted}.`,
+      ],
       tables: [...measured.tables, calls],
       figures: { ...measured.figures, answered202: accepted },
-      errors: measured.errors,
     }
   },
 }

@@ -1,8 +1,11 @@
+import { findWorkerd } from '@pool/test-kit/processes.ts'
 import type { Table } from '../../shared/table.ts'
 import type { LeaseWorker, Service } from '../environment/environment.ts'
 import { type Load, type LoadResults, loadTable, measureLoads } from '../load/compare.ts'
+import { COST_NOTE, costTable, FLOOR, notCountedNote, summarizeCosts } from '../load/cost.ts'
 import type { Target } from '../load/target.ts'
 import { type Goal, goalTable, type Section, type SectionContext, toGoal } from '../report.ts'
+import { createFloorTarget } from '../workloads.ts'
 import { summarizeGrants } from './grants.ts'
 import {
   acquireAll,
@@ -20,6 +23,7 @@ const TARGETS = [
   ['kv-only', 'KV only'],
 ] as const satisfies readonly (readonly [LeaseWorker, string])[]
 const NAMES = TARGETS.map(([, name]) => name)
+const ALL_NAMES = [...NAMES, FLOOR]
 const VIRTUAL_USERS = [1, 16]
 
 const METHOD = [
@@ -39,12 +43,45 @@ const PUT_NOTE = [
   'which is less often than a section lasts.',
 ].join('\n')
 
-type Workers = readonly { readonly worker: LeaseWorker; readonly name: string; readonly service: Service }[]
+interface Worker {
+  readonly worker: LeaseWorker
+  readonly name: string
+  readonly service: Service
+  /** Of workerd, which does the work; the process that started it only copies its log. */
+  readonly process: { readonly pid?: number }
+}
+
+type Workers = readonly Worker[]
+
+/** For the target of a lease worker. Empty if it cannot be found. */
+export const findWorkerdOf = ({ pid }: Service): { readonly pid?: number } => {
+  const workerd = findWorkerd(pid)
+  return workerd === undefined ? {} : { pid: workerd }
+}
+
+const startFloor = async ({ environment }: SectionContext, stack: AsyncDisposableStack): Promise<Target> =>
+  createFloorTarget(stack.use(await environment.startHonoFloor()))
+
+/** In the order of the loads. */
+const summarize = (measured: readonly LoadResults[], slots: readonly number[]) =>
+  measured.map(({ comparisons }, index) => ({
+    slots: slots[index],
+    costs: summarizeCosts(ALL_NAMES, comparisons),
+  }))
+
+const costTables = (summaries: ReturnType<typeof summarize>): Table[] =>
+  summaries.map(({ slots, costs }) => costTable(costs, `request, ${slots} slots`))
+
+const costNotes = (summaries: ReturnType<typeof summarize>): readonly string[] => [
+  COST_NOTE,
+  ...notCountedNote(summaries.flatMap(({ costs }) => costs)),
+]
 
 const startWorkers = async ({ environment }: SectionContext, stack: AsyncDisposableStack): Promise<Workers> => {
   const workers = []
   for (const [worker, name] of TARGETS) {
-    workers.push({ worker, name, service: stack.use(await environment.startLeaseWorker(worker)) })
+    const service = stack.use(await environment.startLeaseWorker(worker))
+    workers.push({ worker, name, service, process: findWorkerdOf(service) })
   }
   return workers
 }
@@ -79,6 +116,7 @@ export const leaseGetSection: Section = {
   async run(context) {
     await using stack = new AsyncDisposableStack()
     const workers = await startWorkers(context, stack)
+    const floor = await startFloor(context, stack)
     const measured: LoadResults[] = []
     const goals: Goal[] = []
     for (const [slots, atLeast] of [
@@ -88,17 +126,19 @@ export const leaseGetSection: Section = {
       const targets: Target[] = []
       for (const worker of workers) {
         const client = await acquiredClient(worker, `get-of-${slots}`, slots)
-        targets.push(createGetTarget(worker.name, worker.service.port, client))
+        targets.push({ ...createGetTarget(worker.name, worker.service.port, client), ...worker.process })
       }
+      targets.push(floor)
       const result = await measure('lease-get', context, slots, targets)
       measured.push(result)
       goals.push(...result.loads.map(load => toLeaseGoal(load, atLeast)))
     }
     const loads = measured.flatMap(result => result.loads)
+    const costs = summarize(measured, [1, context.options.slots])
     return {
-      notes: [METHOD],
-      tables: [loadTable(loads), leaseGoalTable(goals)],
-      figures: { loads, goals },
+      notes: [METHOD, ...costNotes(costs)],
+      tables: [loadTable(loads), ...costTables(costs), leaseGoalTable(goals)],
+      figures: { loads, costs, goals },
       errors: measured.flatMap(({ errors }) => errors),
     }
   },
@@ -111,32 +151,36 @@ export const leasePutSection: Section = {
   async run(context) {
     await using stack = new AsyncDisposableStack()
     const workers = await startWorkers(context, stack)
+    const floor = await startFloor(context, stack)
     const contended: Target[] = []
     for (const worker of workers) {
       await acquiredClient(worker, 'put-one', 1)
       const createClient = () => new LeaseClient('put-one', 1)
       // The KV-only worker does this by design; of the witness it would break its only promise.
       const mayGrantTwice = worker.worker === 'kv-only'
-      contended.push(createContendedTarget(worker.name, worker.service.port, createClient, { mayGrantTwice }))
+      const target = createContendedTarget(worker.name, worker.service.port, createClient, { mayGrantTwice })
+      contended.push({ ...target, ...worker.process })
     }
-    const one = await measure('lease-put', context, 1, contended)
+    const one = await measure('lease-put', context, 1, [...contended, floor])
     const { slots } = context.options
     const renewing: Target[] = []
     for (const worker of workers) {
       const client = await acquiredClient(worker, 'put-many', slots)
-      renewing.push(createRenewTarget(worker.name, worker.service.port, client))
+      renewing.push({ ...createRenewTarget(worker.name, worker.service.port, client), ...worker.process })
     }
-    const many = await measure('lease-put', context, slots, renewing)
+    const many = await measure('lease-put', context, slots, [...renewing, floor])
     const goals = [
       ...one.loads.map(load => toLeaseGoal(load, load.users === 1 ? 2.5 : 3)),
       ...many.loads.map(load => toLeaseGoal(load, 1.5)),
     ]
     const loads = [...one.loads, ...many.loads]
-    const grants = summarizeGrants(NAMES, one.comparisons)
+    const withoutFloor = one.comparisons.map(({ users, runs }) => ({ users, runs: runs.slice(0, NAMES.length) }))
+    const grants = summarizeGrants(NAMES, withoutFloor)
+    const costs = summarize([one, many], [1, slots])
     return {
-      notes: [METHOD, PUT_NOTE],
-      tables: [loadTable(loads), grants.table, leaseGoalTable(goals)],
-      figures: { loads, oneSlot: grants.figures, goals },
+      notes: [METHOD, PUT_NOTE, ...costNotes(costs)],
+      tables: [loadTable(loads), ...costTables(costs), grants.table, leaseGoalTable(goals)],
+      figures: { loads, costs, oneSlot: grants.figures, goals },
       errors: [...one.errors, ...many.errors],
     }
   },
