@@ -1,4 +1,15 @@
 import { type NumberRule, parseCommandLine, readNumber, UsageError } from '../shared/cli.ts'
+import { POOL } from './environment/seed.ts'
+
+/** Another server with the same routes, which something else started. */
+export interface Peer {
+  readonly host: string
+  readonly port: number
+  /** In which the bench reserves. */
+  readonly pool: string
+  /** Whole lines, each with CRLF. */
+  readonly headers: string
+}
 
 export interface BenchOptions {
   readonly sections: readonly string[]
@@ -12,6 +23,12 @@ export interface BenchOptions {
   readonly slots: number
   /** The folder of another checkout of this project to compare with; null: none. */
   readonly against: string | null
+  /** Another server to compare with; null: none. */
+  readonly peer: Peer | null
+  /** The URL of a Postgres server to use; null: one is started. */
+  readonly postgres: string | null
+  /** The share of each core that the run may use; 1: all of it. */
+  readonly cores: number
 }
 
 const numbers = {
@@ -20,7 +37,17 @@ const numbers = {
   rows: { fallback: 1_000_000, pattern: /^\d{1,9}$/, min: 1, rule: 'a whole number from 1' },
   // The witness lists at most 1000 leases in a page, and one page shows that all of them are copied.
   slots: { fallback: 1_000, pattern: /^(?:1000|\d{1,3})$/, min: 16, rule: 'a whole number from 16 to 1000' },
+  cores: { fallback: 1, pattern: /^(?:1|0\.\d{1,2})$/, min: 0.05, rule: 'a share from 0.05 to 1' },
 } satisfies Record<string, NumberRule>
+
+/** The sections that can run: all of them, or those that `--against` can compare with a checkout or a server. */
+export interface KnownSections {
+  readonly all: readonly string[]
+  readonly checkout: readonly string[]
+  readonly peer: readonly string[]
+}
+
+const PEER_VALUES = ['pool', 'token', 'postgres'] as const
 
 /** The sections that a word names: the section of that name, or all whose names start with it and a hyphen. */
 const findSections = (word: string, known: readonly string[]): readonly string[] => {
@@ -29,21 +56,37 @@ const findSections = (word: string, known: readonly string[]): readonly string[]
   return found
 }
 
-/** Null: help was requested. Throws UsageError. `comparable`: the sections that `--against` can run. */
-export const parseBenchOptions = (
-  args: readonly string[],
-  known: readonly string[],
-  comparable: readonly string[],
-): BenchOptions | null => {
+/** Throws UsageError. `token`: of each of its requests. */
+const parsePeer = (text: string, { pool, token }: { readonly pool: string; readonly token?: string }): Peer => {
+  const url = URL.parse(text)
+  if (url?.protocol !== 'http:' || url.pathname !== '/' || url.search !== '' || url.username !== '')
+    throw new UsageError(`--against ${text}: a server must be given as http://host:port`)
+  return {
+    host: url.hostname.replace(/^\[|\]$/g, ''),
+    port: Number(url.port || 80),
+    pool,
+    headers: token === undefined ? '' : `Authorization: Bearer ${token}\r\n`,
+  }
+}
+
+/** Null: help was requested. Throws UsageError. */
+export const parseBenchOptions = (args: readonly string[], known: KnownSections): BenchOptions | null => {
   const line = parseCommandLine(args, {
-    values: [...Object.keys(numbers), 'against'],
+    values: [...Object.keys(numbers), 'against', ...PEER_VALUES],
     flags: ['json'],
     allowPositionals: true,
   })
   if (line.flags.has('help')) return null
   const against = line.values.against ?? null
-  if (against === '') throw new UsageError('--against must be the folder of another checkout')
-  const available = against === null ? known : comparable
+  if (against === '') throw new UsageError('--against must be the folder of another checkout, or the URL of a server')
+  const isServer = against !== null && /^\w+:\/\//.test(against)
+  for (const option of PEER_VALUES) {
+    if (line.values[option] !== undefined && !isServer)
+      throw new UsageError(`--${option} needs --against with the URL of a server`)
+  }
+  const { pool = POOL, token, postgres = null } = line.values
+  const peer = isServer ? parsePeer(against, { pool, ...(token === undefined ? {} : { token }) }) : null
+  const available = peer ? known.peer : against === null ? known.all : known.checkout
   const named = new Set(line.positionals.flatMap(word => findSections(word, available)))
   return {
     sections: available.filter(section => named.size === 0 || named.has(section)),
@@ -52,16 +95,16 @@ export const parseBenchOptions = (
     rounds: readNumber(line, 'rounds', numbers.rounds),
     rows: readNumber(line, 'rows', numbers.rows),
     slots: readNumber(line, 'slots', numbers.slots),
-    against,
+    against: peer ? null : against,
+    peer,
+    postgres,
+    cores: readNumber(line, 'cores', numbers.cores),
   }
 }
 
-export const benchUsage = (
-  known: readonly string[],
-  comparable: readonly string[],
-): string => `pnpm bench [section …] [options]
+export const benchUsage = (known: KnownSections): string => `pnpm bench [section …] [options]
 
-Sections: ${known.join(', ')}. Default: all of them.
+Sections: ${known.all.join(', ')}. Default: all of them.
 The first part of a name selects every section that starts with it: "lease" selects "lease-get", "lease-put" and so on.
 
   --seconds N    how long each target is under load in one round (${numbers.seconds.fallback})
@@ -69,7 +112,14 @@ The first part of a name selects every section that starts with it: "lease" sele
   --rows N       names in the database of "list", "search", "indexes" and "samples" (${numbers.rows.fallback})
   --slots N      slots of the loads on many slots of "lease-…" (${numbers.slots.fallback})
   --against DIR  compare with the services of another checkout of this project, whose dependencies are installed:
-                 the ratio this/other of ${comparable.join(', ')} with its 95 % interval
+                 the ratio this/other of ${known.checkout.join(', ')} with its 95 % interval
+  --against URL  compare with another server with the same routes, http://host:port: ${known.peer.join(', ')} with 1, 16 and 64
+                 connections. It keeps the names that the bench reserves
+  --pool DOMAIN  the pool of that server in which the bench reserves (${POOL})
+  --token TOKEN  the bearer token that it requires
+  --postgres URL the Postgres server for this API, so that both can have the same; default: one is started
+  --cores SHARE  slow the cores down: a cgroup quota of this share of each core for everything that the bench starts, from
+                 0.05; needs root on Linux (1)
   --json         print one JSON document instead of the tables
   --help         print this text
 `

@@ -85,9 +85,12 @@ export const sectionText = (
   return [`## ${name}: ${title}`, ...unprinted, ...tables.map(tableText), ...invalid].join('\n\n')
 }
 
-export const headText = (machine: Machine, { seconds, rounds }: Pick<BenchOptions, 'seconds' | 'rounds'>): string =>
+export const headText = (
+  machine: Machine,
+  { seconds, rounds, cores }: Pick<BenchOptions, 'seconds' | 'rounds' | 'cores'>,
+): string =>
   fenced(
-    `${machineText(machine)}\nmethod    ${rounds} interleaved rounds of ${seconds} s for each target, after a warm-up`,
+    `${machineText(machine)}\nmethod    ${rounds} interleaved rounds of ${seconds} s for each target, after a warm-up${cores < 1 ? `\ncores     slowed down: a cgroup quota of ${cores} of each for everything` : ''}`,
   )
 
 export const toBenchJson = (report: BenchReport): string =>

@@ -1,5 +1,6 @@
 import { ADDRESS } from './environment/direct-sql.ts'
 import { POOL, type Reservation, type Reserve, toLabel } from './environment/seed.ts'
+import type { Server } from './load/connection.ts'
 import { FLOOR } from './load/cost.ts'
 import { type BenchRequest, expectStatus, openHttpUsers, sendAll, type Target, type Task } from './load/target.ts'
 
@@ -11,33 +12,44 @@ export interface Workload<Item> {
   readonly toTask: (item: Item) => Task
 }
 
-const post = (operation: string, body: object): BenchRequest => ({
+/** Where a server has the names of a load. */
+export interface Site {
+  readonly pool: string
+  /** Whole lines, each with CRLF. */
+  readonly headers?: string
+}
+
+/** Of the services that this process starts. */
+const OWN_SITE: Site = { pool: POOL }
+
+const post = (operation: string, body: object, { pool, headers = '' }: Site = OWN_SITE): BenchRequest => ({
   method: 'POST',
-  path: `/api/v1/pool/${POOL}/${operation}`,
+  path: `/api/v1/pool/${pool}/${operation}`,
+  headers,
   body: JSON.stringify(body),
 })
 
-const toReserveTask = (subdomain: string): Task => ({
-  request: post('reserve', { subdomain, createdBy: 'bench' }),
+const toReserveTask = (subdomain: string, site?: Site): Task => ({
+  request: post('reserve', { subdomain, createdBy: 'bench' }, site),
   check: expectStatus(201),
 })
 
 /** Names from number `from` on, which must be unused: every reserve succeeds. */
-export const createReserveWorkload = (from = 0): Workload<string> => {
+export const createReserveWorkload = (from = 0, site?: Site): Workload<string> => {
   let names = from
-  return { next: () => toLabel(names++), toTask: toReserveTask }
+  return { next: () => toLabel(names++), toTask: subdomain => toReserveTask(subdomain, site) }
 }
 
 /** Reserves over HTTP, for a service whose tables are unknown. */
 export const reserveOverHttp =
-  (port: number): Reserve =>
+  (server: number | Server, site?: Site): Reserve =>
   async (from, count) => {
     const reservations: Reservation[] = []
     let next = from
-    await sendAll(port, () => {
+    await sendAll(server, () => {
       if (next >= from + count) return undefined
       const subdomain = toLabel(next++)
-      const { request, check } = toReserveTask(subdomain)
+      const { request, check } = toReserveTask(subdomain, site)
       return {
         request,
         check(response) {
@@ -58,29 +70,29 @@ export interface CheckedName {
   readonly isReserved: boolean
 }
 
-const toCheckTask = ({ subdomain, isReserved }: CheckedName): Task => ({
-  request: { method: 'GET', path: `/api/v1/pool/${POOL}/check?sub=${subdomain}` },
+const toCheckTask = ({ subdomain, isReserved }: CheckedName, { pool, headers = '' }: Site = OWN_SITE): Task => ({
+  request: { method: 'GET', path: `/api/v1/pool/${pool}/check?sub=${subdomain}`, headers },
   check(response) {
     const problem = expectStatus(200)(response)
     if (problem !== null) return problem
     const isExpected =
-      response.text.startsWith(`{"available":${!isReserved},`) &&
+      response.text.startsWith(`{"available":${!isReserved}`) &&
       (!isReserved || response.text.includes('"reserved-state"'))
     return isExpected ? null : `unexpected: ${response.text.slice(0, 120)}`
   },
 })
 
-/** Alternates between reserved and available names. */
-export const createCheckWorkload = async (reserve: Reserve): Promise<Workload<CheckedName>> => {
-  await reserve(0, RESERVED_NAMES)
+/** Alternates between reserved and available names, from number `from` on. */
+export const createCheckWorkload = async (reserve: Reserve, from = 0, site?: Site): Promise<Workload<CheckedName>> => {
+  await reserve(from, RESERVED_NAMES)
   let requests = 0
   return {
     next() {
       const index = requests++ % CHECKED_NAMES
       const isReserved = index % 2 === 0
-      return { isReserved, subdomain: toLabel(isReserved ? index / 2 : RESERVED_NAMES + (index - 1) / 2) }
+      return { isReserved, subdomain: toLabel(from + (isReserved ? index / 2 : RESERVED_NAMES + (index - 1) / 2)) }
     },
-    toTask: toCheckTask,
+    toTask: name => toCheckTask(name, site),
   }
 }
 
@@ -178,7 +190,7 @@ export const createFloorTarget = ({ port, pid }: { readonly port: number; readon
 
 export const createHttpTarget = <Item>(
   name: string,
-  port: number,
+  server: number | Server,
   { prepare, next, toTask }: Workload<Item>,
   changes: Pick<Target, 'counters' | 'pid'> & { readonly check?: Task['check'] } = {},
 ): Target => {
@@ -188,7 +200,7 @@ export const createHttpTarget = <Item>(
     ...(prepare ? { prepare } : {}),
     ...rest,
     open: users =>
-      openHttpUsers(port, users, () => {
+      openHttpUsers(server, users, () => {
         const item = next()
         if (item === undefined) return undefined
         const task = toTask(item)

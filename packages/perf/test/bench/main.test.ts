@@ -3,6 +3,7 @@ import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { hasProc } from '@pool/test-kit/processes.ts'
 import { proofScale } from '@pool/test-kit/proof-size.ts'
 import { describe, expect, it } from 'vitest'
+import { Environment } from '../../src/bench/environment/environment.ts'
 import { missingEtcd } from '../../src/bench/sections/etcd.ts'
 import { runCommand } from '../shared/run-command.ts'
 
@@ -179,6 +180,24 @@ describe('the command', () => {
           perSecond: interval,
           cpu: hasProc ? interval : null,
         })),
+      })),
+    )
+    expect(left).toEqual([])
+  })
+
+  it('compares with another server', async () => {
+    await using stack = new AsyncDisposableStack()
+    const environment = await Environment.open(stack, true)
+    const { port } = await environment.startApi(await environment.createDatabase())
+    const { code, stdout, stderr, left } = await bench([...SHORT, '--against', `http://127.0.0.1:${port}`])
+    expect(code, stderr).toBe(0)
+    expect(JSON.parse(stdout).sections).toMatchObject(
+      ['reserve', 'check'].map(name => ({
+        name,
+        valid: true,
+        errors: [],
+        loads: [1, 16, 64].map(users => ({ users, perSecond: { mean: figure } })),
+        costs: [1, 16, 64].flatMap(users => (hasProc ? [{ users, name: 'this' }, { name: 'Hono floor' }] : [])),
       })),
     )
     expect(left).toEqual([])

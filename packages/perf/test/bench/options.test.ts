@@ -3,7 +3,8 @@ import { type BenchOptions, benchUsage, parseBenchOptions } from '../../src/benc
 
 const known = ['reserve', 'check', 'list', 'lease-get', 'lease-put']
 const comparable = ['reserve', 'lease-get']
-const parse = (line: string) => parseBenchOptions(line.split(' ').filter(Boolean), known, comparable)
+const all = { all: known, checkout: comparable, peer: ['reserve', 'check'] }
+const parse = (line: string) => parseBenchOptions(line.split(' ').filter(Boolean), all)
 const defaults: BenchOptions = {
   sections: known,
   json: false,
@@ -12,7 +13,11 @@ const defaults: BenchOptions = {
   rows: 1_000_000,
   slots: 1_000,
   against: null,
+  peer: null,
+  postgres: null,
+  cores: 1,
 }
+const peer = { host: 'localhost', port: 80, pool: 'pool.test', headers: '' }
 
 describe('options', () => {
   it.each<[string, Partial<BenchOptions>]>([
@@ -28,6 +33,16 @@ describe('options', () => {
     ['--slots 50', { slots: 50 }],
     ['--against ../before', { sections: comparable, against: '../before' }],
     ['lease --against=a=b --rounds 9', { sections: ['lease-get'], against: 'a=b', rounds: 9 }],
+    ['--against http://localhost', { sections: ['reserve', 'check'], peer }],
+    [
+      'check --against http://[::1]:8080 --pool a.example --token secret --postgres postgres://db/postgres',
+      {
+        sections: ['check'],
+        peer: { host: '::1', port: 8080, pool: 'a.example', headers: 'Authorization: Bearer secret\r\n' },
+        postgres: 'postgres://db/postgres',
+      },
+    ],
+    ['--cores 0.25', { cores: 0.25 }],
   ])('"%s"', (line, changes) => {
     expect(parse(line)).toEqual({ ...defaults, ...changes })
   })
@@ -37,7 +52,15 @@ describe('options', () => {
     ['lease-', 'unknown section "lease-"'],
     ['lists', 'unknown section "lists"'],
     ['list --against x', 'unknown section "list"; the sections are reserve, lease-get'],
-    ['--against=', '--against must be the folder of another checkout'],
+    ['--against=', '--against must be the folder of another checkout, or the URL of a server'],
+    ['list --against http://a', 'unknown section "list"; the sections are reserve, check'],
+    ['--against https://a', '--against https://a: a server must be given as http://host:port'],
+    ['--against http://a/b', '--against http://a/b: a server must be given as http://host:port'],
+    ['--pool a.example', '--pool needs --against with the URL of a server'],
+    ['--token x --against ../before', '--token needs --against with the URL of a server'],
+    ['--postgres=postgres://a', '--postgres needs --against with the URL of a server'],
+    ['--cores 1.5', '--cores must be a share from 0.05 to 1'],
+    ['--cores 0.01', '--cores must be a share from 0.05 to 1'],
     ['--jsn', "Unknown option '--jsn'"],
     ['-j', "Unknown option '-j'"],
     ['--json=1', "Option '--json' does not take an argument"],
@@ -59,6 +82,6 @@ describe('options', () => {
   })
 
   it('and sections are all in the usage', () => {
-    expect(benchUsage(known, comparable)).toContain('reserve, check, list, lease-get, lease-put')
+    expect(benchUsage(all)).toContain('reserve, check, list, lease-get, lease-put')
   })
 })

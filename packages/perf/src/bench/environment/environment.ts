@@ -37,8 +37,8 @@ interface PostgresServer {
   readonly url: string
   readonly admin: Sql
   readonly version: string
-  /** The file to which it logs. */
-  readonly log: string
+  /** The file to which it logs; null: the server is not of this process. */
+  readonly log: string | null
 }
 
 const WITHOUT_POSTGRES = 'a section uses Postgres without declaring it in `needs`'
@@ -50,6 +50,16 @@ export type Checkout = string | null
 
 const toServiceEntry = (checkout: Checkout, app: string, file: string): string =>
   checkout === null ? toEntry(`${app}/${file}`) : resolve(checkout, 'apps', app, file)
+
+/** It ends with `cleanup`, also if it is still starting. */
+const startOwnServer = async (cleanup: AsyncDisposableStack): Promise<{ url: string; log: string }> => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'pool-bench-postgres-'))
+  cleanup.defer(() => rm(dataDir, { recursive: true, force: true }))
+  const log = join(dataDir, 'statements.log')
+  const starting = startPostgres({ dataDir, log })
+  cleanup.defer(async () => (await starting.catch(() => undefined))?.stop('immediate'))
+  return { url: (await starting).url, log }
+}
 
 /** What the targets run on. Everything that it starts ends with its cleanup. */
 export class Environment {
@@ -69,19 +79,19 @@ export class Environment {
   }
 
   /**
-   * Starts Postgres, if a section needs it, with fsync as in production: without it a write costs a fraction. Everything is
-   * deferred to `cleanup` before the first await, so an interrupt leaves nothing behind.
+   * Starts Postgres, if a section needs it, with fsync as in production: without it a write costs a fraction. `existing` is
+   * the URL of a server to use instead, as a role that can create databases. Everything is deferred to `cleanup` before the
+   * first await, so an interrupt leaves nothing behind.
    */
-  static async open(cleanup: AsyncDisposableStack, withPostgres: boolean): Promise<Environment> {
+  static async open(
+    cleanup: AsyncDisposableStack,
+    withPostgres: boolean,
+    existing: string | null = null,
+  ): Promise<Environment> {
     const folder = mkdtempSync(join(tmpdir(), 'pool-bench-'))
     cleanup.defer(() => rm(folder, { recursive: true, force: true }))
     if (!withPostgres) return new Environment(folder, cleanup, null)
-    const dataDir = mkdtempSync(join(tmpdir(), 'pool-bench-postgres-'))
-    cleanup.defer(() => rm(dataDir, { recursive: true, force: true }))
-    const log = join(dataDir, 'statements.log')
-    const starting = startPostgres({ dataDir, log })
-    cleanup.defer(async () => (await starting.catch(() => undefined))?.stop('immediate'))
-    const { url } = await starting
+    const { url, log } = existing === null ? await startOwnServer(cleanup) : { url: existing, log: null }
     const admin = createDatabaseClient(url, { maxConnections: 1, applicationName: 'bench' })
     const [row] = await admin<{ version: string }[]>`select current_setting('server_version') as version`
     return new Environment(folder, cleanup, { url, admin, log, version: row?.version ?? 'unknown' })
@@ -89,8 +99,9 @@ export class Environment {
 
   /** What the server does for the services that `work` starts and stops on a database that nothing else uses. */
   async countServerWork(databaseUrl: string, work: () => Promise<void>): Promise<ServerCounts> {
-    if (!this.#postgres) throw new Error(WITHOUT_POSTGRES)
-    return await countServerWork(this.#postgres, new URL(databaseUrl).pathname.slice(1), work)
+    if (!this.#postgres?.log) throw new Error('the log of another server is unknown')
+    const { admin, log } = this.#postgres
+    return await countServerWork({ admin, log }, new URL(databaseUrl).pathname.slice(1), work)
   }
 
   /** A new, empty database. The service applies its schema when it starts. */
@@ -210,8 +221,11 @@ export class Environment {
   async #createDatabase(options: string): Promise<string> {
     if (!this.#postgres) throw new Error(WITHOUT_POSTGRES)
     this.#databases += 1
-    const name = `bench_${this.#databases}`
-    await this.#postgres.admin.unsafe(`create database ${name} ${options}`)
+    const name = `bench_${process.pid}_${this.#databases}`
+    const { admin, log } = this.#postgres
+    await admin.unsafe(`create database ${name} ${options}`)
+    // An own server ends with its databases.
+    if (log === null) this.#cleanup.defer(async () => void (await admin.unsafe(`drop database ${name} with (force)`)))
     return Object.assign(new URL(this.#postgres.url), { pathname: `/${name}` }).href
   }
 

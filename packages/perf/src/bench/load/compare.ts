@@ -29,8 +29,9 @@ export interface Plan {
   readonly seconds: number
 }
 
-/** Enough for every code path to be compiled before the first round. */
+/** Enough for V8 to optimize every code path before the first round: after one run it still compiles for a second. */
 const WARM_UP_USERS = 16
+const WARM_UP_RUNS = 4
 
 /** One run of a target under load. */
 export const runOnce = async (target: Target, count: number, seconds: number): Promise<Run> => {
@@ -53,7 +54,9 @@ export const runOnce = async (target: Target, count: number, seconds: number): P
  */
 export const compare = async (targets: readonly Target[], plan: Plan): Promise<Comparison[]> => {
   progress(`${plan.name}: warming up`)
-  for (const target of targets) await runOnce(target, WARM_UP_USERS, plan.seconds)
+  for (const target of targets) {
+    for (let run = 0; run < WARM_UP_RUNS; run += 1) await runOnce(target, WARM_UP_USERS, plan.seconds)
+  }
   const comparisons: Comparison[] = []
   for (const users of plan.users) {
     const runs: Run[][] = targets.map(() => [])

@@ -9,7 +9,7 @@ const STATUS = 'HTTP/1.1 200'.length
 const LENGTH = /\r\ncontent-length: (\d+)\r/i
 const CLOSE = /\r\nconnection: close\r/i
 
-/** A port of this machine, or of another one. */
+/** Of this machine, or of another one. */
 export interface Server {
   readonly host: string
   readonly port: number
