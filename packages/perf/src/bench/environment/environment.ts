@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createDatabaseClient, type Sql } from '@pool/database/client'
+import { freePort } from '@pool/dev-server/ports'
 import { startPostgres } from '@pool/dev-server/postgres'
 import { startNode } from '@pool/dev-server/process'
 import { apps } from '@pool/service-build/apps'
@@ -211,6 +212,21 @@ export class Environment {
       WORKER: '../lease-cost/counted.toml',
     }
     return this.#start(toEntry('./lease-baselines/main.ts'), env, { canBeKilled: false })
+  }
+
+  /** The witness, to which a profiler can connect. */
+  async startProfiledWitness(): Promise<Service & { readonly inspectorPort: number }> {
+    const inspectorPort = await freePort()
+    const env = {
+      PORT: '0',
+      BEARER_TOKENS_CSV: LEASE_TOKEN,
+      MAX_REQUESTS_PER_MINUTE: '0',
+      DATA_DIR: mkdtempSync(join(this.folder, 'profiled-')),
+      WORKER: '../../../../../../wrangler.toml',
+      INSPECTOR_PORT: String(inspectorPort),
+    }
+    const service = await this.#start(toEntry('./lease-baselines/main.ts'), env, { canBeKilled: false })
+    return { ...service, inspectorPort, [Symbol.asyncDispose]: () => service[Symbol.asyncDispose]() }
   }
 
   /** Defers the end of what a section starts itself. */
