@@ -14,7 +14,7 @@ import { createSessions } from '@pool/database/sessions'
 import { waitForDatabase } from '@pool/database/wait-for-database'
 import { createWriter } from '@pool/database/writer'
 import { type ConfigIssue, ConfigIssuesError, type Env } from '@pool/node-service/env'
-import { type HttpServer, listen } from '@pool/node-service/http-server'
+import { type App, type HttpServer, listen } from '@pool/node-service/http-server'
 import { toListenError } from '@pool/node-service/listen-error'
 import { createMetricsRegistry } from '@pool/node-service/metrics-registry'
 import { runPeriodically } from '@pool/node-service/run-periodically'
@@ -160,18 +160,30 @@ export const startService = async (config: ServiceConfig, log: Log, nodeVersion:
   const clientAddress = createClientAddress(config.trustedProxies)
   const consoleFolder = config.consoleFolder ?? join(import.meta.dirname, 'console')
   const { inCluster, operator } = toListeners(config)
-  const listenOn = async (port: number, variable: string, options: AppOptions): Promise<HttpServer> => {
-    const app = createStartingApp({ managedDomains, clientAddress, metrics, observer, consoleFolder }, options)
-    const listening = { malformedRequestCode: 'invalid-format', address: config.listenAddress }
+  const isShared = config.processPort !== null
+  const listenOn = async (port: number, variable: string, app: App, reusePort = isShared): Promise<HttpServer> => {
+    const listening = { malformedRequestCode: 'invalid-format', address: config.listenAddress, reusePort }
     return listen(app, port, listening).catch((error: NodeJS.ErrnoException) => {
       throw toListenError(error, { variable, port, addressVariable: 'PDM_LISTEN_ADDRESS' })
     })
   }
-  const inClusterServer = await listenOn(config.port, 'PORT', inCluster)
-  const operatorServer =
-    config.operator && operator && (await listenOn(config.operator.port, 'PDM_OPERATOR_PORT', operator))
-  const ports = { port: inClusterServer.port, operatorPort: operatorServer?.port ?? null }
-  log.info(ports, 'listening')
+  const openListeners = async (toApp: (options: AppOptions) => App) => {
+    const inClusterServer = await listenOn(config.port, 'PORT', toApp(inCluster))
+    const operatorServer =
+      config.operator && operator && (await listenOn(config.operator.port, 'PDM_OPERATOR_PORT', toApp(operator)))
+    const ports = { port: inClusterServer.port, operatorPort: operatorServer?.port ?? null }
+    log.info(ports, 'listening')
+    return { inClusterServer, operatorServer, ports }
+  }
+  const toStartingApp = (options: AppOptions) =>
+    createStartingApp({ managedDomains, clientAddress, metrics, observer, consoleFolder }, options)
+  const processServer =
+    config.processPort === null
+      ? null
+      : await listenOn(config.processPort, 'PDM_PROCESS_PORT', toStartingApp(inCluster), false)
+  if (processServer) log.info({ processPort: processServer.port }, 'listening')
+  // On a shared port, a process that starts would answer 503 to requests that another one can serve.
+  const early = isShared ? null : await openListeners(toStartingApp)
   for (const { variable, detail } of findConfigWarnings(config.env, config)) observer.onConfigWarning(variable, detail)
 
   const sessions = createSessions(() => performance.now())
@@ -475,8 +487,12 @@ export const startService = async (config: ServiceConfig, log: Log, nodeVersion:
     isReadOnly: isDatabaseReadOnly,
     isNotWritten: error => error instanceof NotWrittenError,
   }
-  inClusterServer.serve(createApp(app, inCluster))
-  if (operator) operatorServer?.serve(createApp(app, operator))
+  const { inClusterServer, operatorServer, ports } = early ?? (await openListeners(options => createApp(app, options)))
+  if (early) {
+    inClusterServer.serve(createApp(app, inCluster))
+    if (operator) operatorServer?.serve(createApp(app, operator))
+  }
+  processServer?.serve(createApp(app, inCluster))
 
   const sweep = async (signal: AbortSignal) => {
     await allocations.sweep(signal)
@@ -552,7 +568,12 @@ export const startService = async (config: ServiceConfig, log: Log, nodeVersion:
   void reportLimitations({ config, provider, provisioner, observer, signal: startChecks.signal })
 
   return {
-    address: { ...ports, dns: { kind: dnsProvider.kind, ...info }, managedDomains },
+    address: {
+      ...ports,
+      ...(processServer ? { processPort: processServer.port } : {}),
+      dns: { kind: dnsProvider.kind, ...info },
+      managedDomains,
+    },
     async stop() {
       phase = 'draining'
       startChecks.abort()
@@ -564,6 +585,7 @@ export const startService = async (config: ServiceConfig, log: Log, nodeVersion:
         deployments.stop(),
         inClusterServer.close(REQUEST_GRACE_MS),
         operatorServer?.close(REQUEST_GRACE_MS),
+        processServer?.close(REQUEST_GRACE_MS),
       ])
       // A request that ended in the meantime may have started another run.
       await deployments.stop()

@@ -46,6 +46,22 @@ test('both services have the same restrictions', () => {
 })
 
 describe.skipIf(shouldSkip(missing))('systemd-analyze', () => {
+  test('verifies the template for several processes that docs/operate/scale.md makes of the unit', () => {
+    const copy = mkdtempSync(join(tmpdir(), 'units-'))
+    onTestFinished(() => rmSync(copy, { recursive: true }))
+    cpSync(folder, copy, { recursive: true })
+    const page = readFileSync(join(root, 'docs/operate/scale.md'), 'utf8')
+    const [block = ''] = /^sed [\s\S]*?service\.d$/m.exec(page) ?? []
+    execFileSync('bash', ['-ec', block.replaceAll('/etc/systemd/system', copy)])
+    const template = join(copy, 'allocation-api@.service')
+    writeFileSync(template, readFileSync(template, 'utf8').replace('/usr/local/bin/node', process.execPath))
+    const instance = join(copy, 'allocation-api@8091.service')
+    const { status, stderr } = spawnSync('systemd-analyze', ['verify', '--man=no', instance], { encoding: 'utf8' })
+    expect(stderr.split('\n').filter(line => line.includes('allocation-api'))).toEqual([])
+    expect(status, stderr).toBe(0)
+    expect(readFileSync(template, 'utf8')).toContain('\nEnvironment=PDM_PROCESS_PORT=%i\n')
+  })
+
   test.each([...services, 'pool-allocation-backup'])('verifies %s.service', service => {
     const copy = mkdtempSync(join(tmpdir(), 'units-'))
     onTestFinished(() => rmSync(copy, { recursive: true }))
