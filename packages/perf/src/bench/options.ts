@@ -27,6 +27,8 @@ export interface BenchOptions {
   readonly peer: Peer | null
   /** The URL of a Postgres server to use; null: one is started. */
   readonly postgres: string | null
+  /** How many processes of this API share a port beside another server. */
+  readonly processes: number
   /** The share of each core that the run may use; 1: all of it. */
   readonly cores: number
 }
@@ -37,6 +39,7 @@ const numbers = {
   rows: { fallback: 1_000_000, pattern: /^\d{1,9}$/, min: 1, rule: 'a whole number from 1' },
   // The witness lists at most 1000 leases in a page, and one page shows that all of them are copied.
   slots: { fallback: 1_000, pattern: /^(?:1000|\d{1,3})$/, min: 16, rule: 'a whole number from 16 to 1000' },
+  processes: { fallback: 1, pattern: /^\d{1,2}$/, min: 1, rule: 'a whole number from 1' },
   cores: { fallback: 1, pattern: /^(?:1|0\.\d{1,2})$/, min: 0.05, rule: 'a share from 0.05 to 1' },
 } satisfies Record<string, NumberRule>
 
@@ -47,7 +50,7 @@ export interface KnownSections {
   readonly peer: readonly string[]
 }
 
-const PEER_VALUES = ['pool', 'token', 'postgres'] as const
+const PEER_VALUES = ['pool', 'token', 'postgres', 'processes'] as const
 
 /** The sections that a word names: the section of that name, or all whose names start with it and a hyphen. */
 const findSections = (word: string, known: readonly string[]): readonly string[] => {
@@ -72,7 +75,7 @@ const parsePeer = (text: string, { pool, token }: { readonly pool: string; reado
 /** Null: help was requested. Throws UsageError. */
 export const parseBenchOptions = (args: readonly string[], known: KnownSections): BenchOptions | null => {
   const line = parseCommandLine(args, {
-    values: [...Object.keys(numbers), 'against', ...PEER_VALUES],
+    values: [...new Set([...Object.keys(numbers), 'against', ...PEER_VALUES])],
     flags: ['json'],
     allowPositionals: true,
   })
@@ -98,6 +101,7 @@ export const parseBenchOptions = (args: readonly string[], known: KnownSections)
     against: peer ? null : against,
     peer,
     postgres,
+    processes: readNumber(line, 'processes', numbers.processes),
     cores: readNumber(line, 'cores', numbers.cores),
   }
 }
@@ -118,6 +122,7 @@ The first part of a name selects every section that starts with it: "lease" sele
   --pool DOMAIN  the pool of that server in which the bench reserves (${POOL})
   --token TOKEN  the bearer token that it requires
   --postgres URL the Postgres server for this API, so that both can have the same; default: one is started
+  --processes N  how many processes of this API share a port (${numbers.processes.fallback})
   --cores SHARE  slow the cores down: a cgroup quota of this share of each core for everything that the bench starts, from
                  0.05; needs root on Linux (1)
   --json         print one JSON document instead of the tables

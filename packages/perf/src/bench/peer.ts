@@ -34,13 +34,14 @@ const toSection = <Item>(
   title,
   needs: 'postgres',
   async run({ environment, options }): Promise<SectionResult> {
-    const { peer, rounds, seconds } = options
+    const { peer, processes, rounds, seconds } = options
     if (!peer) throw new Error('a peer is missing')
     await using stack = new AsyncDisposableStack()
-    const { port, pid } = stack.use(await environment.startApi(await environment.createDatabase()))
+    const url = await environment.createDatabase()
+    const { port, pid } = stack.use(await environment.startSharedApi(url, processes))
     const own = { host: '127.0.0.1', port }
     const targets = [
-      createHttpTarget(NAMES[0], own, await createWorkload(own, undefined, 0), { pid }),
+      createHttpTarget(NAMES[0], own, await createWorkload(own, undefined, 0), pid === undefined ? {} : { pid }),
       createHttpTarget(NAMES[1], peer, await createWorkload(peer, peer, toFirstName(Date.now()))),
       createFloorTarget(stack.use(await environment.startHonoFloor())),
     ]

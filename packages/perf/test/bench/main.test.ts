@@ -189,7 +189,10 @@ describe('the command', () => {
     await using stack = new AsyncDisposableStack()
     const environment = await Environment.open(stack, true)
     const { port } = await environment.startApi(await environment.createDatabase())
-    const { code, stdout, stderr, left } = await bench([...SHORT, '--against', `http://127.0.0.1:${port}`])
+    const against = ['--against', `http://127.0.0.1:${port}`]
+    const two = await bench(['check', ...SHORT, ...against, '--processes=2'])
+    expect(two.code, two.stderr).toBe(0)
+    const { code, stdout, stderr, left } = await bench([...SHORT, ...against])
     expect(code, stderr).toBe(0)
     expect(JSON.parse(stdout).sections).toMatchObject(
       ['reserve', 'check'].map(name => ({

@@ -15,6 +15,7 @@ const defaults: BenchOptions = {
   against: null,
   peer: null,
   postgres: null,
+  processes: 1,
   cores: 1,
 }
 const peer = { host: 'localhost', port: 80, pool: 'pool.test', headers: '' }
@@ -42,6 +43,7 @@ describe('options', () => {
         postgres: 'postgres://db/postgres',
       },
     ],
+    ['--against http://localhost --processes 2', { sections: ['reserve', 'check'], peer, processes: 2 }],
     ['--cores 0.25', { cores: 0.25 }],
   ])('"%s"', (line, changes) => {
     expect(parse(line)).toEqual({ ...defaults, ...changes })
@@ -59,6 +61,7 @@ describe('options', () => {
     ['--pool a.example', '--pool needs --against with the URL of a server'],
     ['--token x --against ../before', '--token needs --against with the URL of a server'],
     ['--postgres=postgres://a', '--postgres needs --against with the URL of a server'],
+    ['--processes 2', '--processes needs --against with the URL of a server'],
     ['--cores 1.5', '--cores must be a share from 0.05 to 1'],
     ['--cores 0.01', '--cores must be a share from 0.05 to 1'],
     ['--jsn', "Unknown option '--jsn'"],

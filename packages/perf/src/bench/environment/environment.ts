@@ -19,6 +19,12 @@ export interface Service extends AsyncDisposable {
   readonly pid: number
 }
 
+export interface SharedService extends AsyncDisposable {
+  readonly port: number
+  /** Absent: there are several. */
+  readonly pid?: number
+}
+
 export interface Database extends AsyncDisposable {
   readonly url: string
   /** As many connections as the API has by default. */
@@ -144,6 +150,17 @@ export class Environment {
     checkout: Checkout = null,
   ): Promise<Service> {
     return this.startApiFile(toServiceEntry(checkout, 'allocation-api', 'src/main.ts'), databaseUrl, env)
+  }
+
+  /** Processes of the API that share a port and a database. The id of a single one is known. */
+  async startSharedApi(databaseUrl: string, processes: number): Promise<SharedService> {
+    if (processes === 1) return await this.startApi(databaseUrl)
+    const stack = new AsyncDisposableStack()
+    const port = await freePort()
+    for (let started = 0; started < processes; started += 1) {
+      stack.use(await this.startApi(databaseUrl, { PORT: String(port), PDM_PROCESS_PORT: '0' }))
+    }
+    return { port, [Symbol.asyncDispose]: () => stack.disposeAsync() }
   }
 
   /** The API from a file, with the same settings. */
