@@ -31,7 +31,6 @@ import { type Frame, findLargestCosts, toTree } from './cpu-profile.ts'
 import { toFlameGraph } from './flame-graph.ts'
 import { createNodeProfiler, createWorkerdProfiler, type Profiler, toProfiledEnv } from './profilers.ts'
 
-const API_USERS = 64
 const LEASE_USERS = 16
 const LEASE_SLOTS = 100
 const LIST_ROWS = 100_000
@@ -40,6 +39,8 @@ const LARGEST = 10
 interface Context {
   readonly environment: Environment
   readonly seconds: number
+  /** Clients of the API. */
+  readonly users: number
   /** Stops the services at the end of the path. */
   readonly stack: AsyncDisposableStack
 }
@@ -52,7 +53,7 @@ interface Subject {
 interface ProfiledPath {
   readonly name: string
   /** The request, and how many clients send it. */
-  readonly title: string
+  readonly title: (users: number) => string
   readonly needs: 'postgres' | 'workerd'
   readonly start: (context: Context) => Promise<Subject>
 }
@@ -72,23 +73,23 @@ const apiPath = <Item>(
   createWorkload: (seed: ReturnType<typeof reserveInSql>, port: number, seconds: number) => Promise<Workload<Item>>,
 ): ProfiledPath => ({
   name,
-  title: `${title}, ${API_USERS} clients`,
+  title: users => `${title}, ${users} ${users === 1 ? 'client' : 'clients'}`,
   needs: 'postgres',
-  async start({ environment, seconds, stack }) {
+  async start({ environment, seconds, users, stack }) {
     const database = stack.use(await environment.createSchema())
     const file = join(environment.folder, `${name}.cpuprofile`)
     const { port, pid } = stack.use(await environment.startApi(database.url, toProfiledEnv(file)))
     const workload = await createWorkload(reserveInSql(database.sql), port, seconds)
     return {
       profiler: createNodeProfiler(pid, file),
-      run: runTarget(createHttpTarget(name, port, workload), API_USERS),
+      run: runTarget(createHttpTarget(name, port, workload), users),
     }
   },
 })
 
 const listPath: ProfiledPath = {
   name: 'list',
-  title: `GET list of ${LIST_ROWS} names, one client`,
+  title: () => `GET list of ${LIST_ROWS} names, one client`,
   needs: 'postgres',
   async start({ environment, stack }) {
     const database = stack.use(await environment.createSchema())
@@ -110,7 +111,7 @@ const listPath: ProfiledPath = {
 
 const leasePath = (name: string, title: string, createTarget: typeof createGetTarget): ProfiledPath => ({
   name,
-  title: `${title}, ${LEASE_USERS} clients on ${LEASE_SLOTS} slots`,
+  title: () => `${title}, ${LEASE_USERS} clients on ${LEASE_SLOTS} slots`,
   needs: 'workerd',
   async start({ environment, stack }) {
     const { port, inspectorPort } = stack.use(await environment.startProfiledWitness())
@@ -142,6 +143,8 @@ export const pathNames: readonly string[] = profiledPaths.map(({ name }) => name
 export interface ProfileOptions {
   readonly paths: readonly string[]
   readonly seconds: number
+  /** Clients of the API. */
+  readonly users: number
   /** Where the graphs and the table are written. */
   readonly out: string
 }
@@ -164,7 +167,7 @@ const INTRODUCTION = [
   'did not wait. `(program)` is native code, most of it system calls of sockets and the log.',
 ].join('\n')
 
-const toSection = ({ name, title }: ProfiledPath, tree: Frame): string =>
+const toSection = (name: string, title: string, tree: Frame): string =>
   [
     `## ${name}: ${title}`,
     `![flame graph of ${name}](${name}.svg)`,
@@ -178,20 +181,21 @@ const toSection = ({ name, title }: ProfiledPath, tree: Frame): string =>
 export const profile = async (
   environment: Environment,
   machine: Machine,
-  { paths, seconds, out }: ProfileOptions,
+  { paths, seconds, users, out }: ProfileOptions,
 ): Promise<void> => {
   await mkdir(out, { recursive: true })
   const written: string[] = []
   for (const path of profiledPaths.filter(({ name }) => paths.includes(name))) {
     progress(`profile: ${path.name}`)
     await using stack = new AsyncDisposableStack()
-    const subject = await path.start({ environment, seconds, stack })
+    const subject = await path.start({ environment, seconds, users, stack })
     await subject.run(seconds)
     await subject.profiler.start()
     await subject.run(seconds)
     const tree = toTree(await subject.profiler.stop())
-    await writeFile(join(out, `${path.name}.svg`), toFlameGraph(tree, path.title))
-    written.push(toSection(path, tree))
+    const title = path.title(users)
+    await writeFile(join(out, `${path.name}.svg`), toFlameGraph(tree, title))
+    written.push(toSection(path.name, title, tree))
   }
   const head = `# Profiles\n\n${INTRODUCTION}\n\n\`\`\`\n${machineText(machine)}\ncommit    ${await readCommit()}\n\`\`\``
   await writeFile(join(out, 'README.md'), `${[head, ...written].join('\n\n')}\n`)
