@@ -49,6 +49,7 @@ export const COMPILE_CACHE = fileURLToPath(new URL('../node_modules/.cache/compi
 export const SERVICE_FLAGS: readonly string[] = ['--max-semi-space-size=8']
 
 const MAX_KEPT_LINES = 20
+const MAX_KEPT_TEXT = 8_192
 const STOP_TIMEOUT_MS = 20_000
 
 /**
@@ -69,6 +70,8 @@ export function startNode({
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   })
   const lastLines: string[] = []
+  /** What came after the service was ready, if nothing reads its lines. */
+  let lastText = ''
   const keep = (line: string) => {
     lastLines.push(line)
     if (lastLines.length > MAX_KEPT_LINES) lastLines.shift()
@@ -80,16 +83,14 @@ export function startNode({
     child.on('close', (code, signal) => resolve({ code, signal }))
     child.on('error', error => keep(String(error)))
   })
+  const { stdout } = child
+  const lines = stdout && createInterface(stdout)
   const ready = new Promise<LogLine>((resolve, reject) => {
-    if (child.stdout) {
-      // A busy service writes a line per request, which is not parsed: this process may be measuring it.
-      let awaitsReady = readyFrom === 'stdout'
-      createInterface(child.stdout).on('line', line => {
+    if (lines) {
+      lines.on('line', line => {
         keep(line)
-        const parsed = awaitsReady ? parseLogLine(line) : undefined
-        if (parsed === undefined || !isReady(parsed)) return
-        awaitsReady = false
-        resolve(parsed)
+        const parsed = readyFrom === 'stdout' ? parseLogLine(line) : undefined
+        if (parsed !== undefined && isReady(parsed)) resolve(parsed)
       })
     }
     if (readyFrom === 'ipc') {
@@ -106,6 +107,16 @@ export function startNode({
   })
   // A caller that does not await `ready` must not cause an unhandled rejection.
   ready.catch(() => {})
+  // A busy service writes a line per request. Splitting them would take so much of this process, which may be measuring the
+  // service, that the pipe fills up and the service waits.
+  const keepText = () => {
+    lines?.close()
+    stdout?.setEncoding('utf8').on('data', text => {
+      lastText = (lastText + text).slice(-MAX_KEPT_TEXT)
+    })
+    stdout?.resume()
+  }
+  if (!onLine) ready.then(keepText, () => {})
 
   const kill = () => {
     child.kill('SIGKILL')
@@ -116,7 +127,14 @@ export function startNode({
     const timer = setTimeout(kill, timeoutMs)
     return exited.finally(() => clearTimeout(timer))
   }
-  return { pid: child.pid ?? 0, ready, exited, lastLines: () => [...lastLines], stop, kill }
+  return {
+    pid: child.pid ?? 0,
+    ready,
+    exited,
+    lastLines: () => [...lastLines, ...lastText.split('\n').filter(Boolean)].slice(-MAX_KEPT_LINES),
+    stop,
+    kill,
+  }
 }
 
 const isLogLine = (value: unknown): value is LogLine => typeof value === 'object' && value !== null

@@ -19,6 +19,14 @@ test('is ready after its ready line, and stops on request', async () => {
   expect(api.lastLines()).toEqual(lines)
 })
 
+test('keeps the last lines also if nothing reads them', async () => {
+  const api = startNode({ entry, env: { PORT: String(await freePort()) } })
+  await api.ready
+  await api.stop()
+  expect(api.lastLines().at(-1)).toBe('{"msg":"drained"}')
+  expect(api.lastLines().some(line => line.includes('"msg":"ready"'))).toBe(true)
+})
+
 test('gets only the given environment, PATH and the compile cache', async () => {
   const isReady = (line: Readonly<Record<string, unknown>>) => line.msg === 'environment'
   const api = startNode({ entry, env: { PORT: '0', QUIET: 'true' }, isReady })
