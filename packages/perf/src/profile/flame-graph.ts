@@ -48,7 +48,7 @@ export const toFlameGraph = (tree: Frame, title: string): string => {
     )
   })
   return [
-    `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" viewBox="0 0 ${WIDTH} ${height}" font-family="monospace" font-size="10">`,
+    `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" viewBox="0 0 ${WIDTH} ${height}" font-family="monospace" font-size="10" role="img" aria-label="${escapeXml(title)}">`,
     `<rect width="${WIDTH}" height="${height}" fill="#ffffff"/>`,
     `<text x="4" y="16" font-size="13">${escapeXml(title)}</text>`,
     ...drawn,
