@@ -48,7 +48,7 @@ test.each(pages)('the links of %s lead to existing files and headings', page => 
 const isSourcePath = (text: string): boolean => /^[\w./-]+\.(?:ts|mjs|tf|sql|hcl|proto|sh)$/.test(text)
 
 /** Created by the build or by Terraform. */
-const isBuilt = (text: string): boolean => /(^|\/)dist\//.test(text) || text === '.terraform.lock.hcl'
+const isBuilt = (text: string): boolean => /(^|\/)dist(\/|$)/.test(text) || text === '.terraform.lock.hcl'
 
 test.each(pages)('the source files that %s names exist', page => {
   const missing = quoted(page)

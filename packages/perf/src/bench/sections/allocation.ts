@@ -72,12 +72,16 @@ export const toApiGoals = (comparisons: readonly Comparison[], atLeast: number):
   ]
 }
 
+/** So many seconds at least: the statements of timers, which differ from one start to the next, must be few beside those counted. */
+const MIN_COUNTED_SECONDS = 0.5
+
 /** What the server counts per request, for each load. */
 const countPerRequest = async <Item>(
   { environment, options }: SectionContext,
   { name, createWorkload }: Subject<Item>,
 ) => {
   const url = await environment.createEmptySchema()
+  const seconds = Math.max(options.seconds, MIN_COUNTED_SECONDS)
   const workload = await createWorkload(
     {
       // Nothing stays connected to the database.
@@ -90,7 +94,7 @@ const countPerRequest = async <Item>(
         await commitOverHttp(api.port)(reservations)
       },
     },
-    options.seconds,
+    seconds,
   )
   const idle = await environment.countServerWork(url, async () => {
     await using _ = await environment.startApi(url)
@@ -103,7 +107,7 @@ const countPerRequest = async <Item>(
     const work = await environment.countServerWork(url, async () => {
       await using api = await environment.startApi(url)
       using opened = await createHttpTarget(API, api.port, workload).open(users)
-      operations = (await runClosedLoop(opened.users, options.seconds)).operations
+      operations = (await runClosedLoop(opened.users, seconds)).operations
     })
     const perRequest = (field: keyof ServerCounts) => (work[field] - idle[field]) / operations
     counts.push({
