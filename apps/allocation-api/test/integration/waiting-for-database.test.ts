@@ -39,6 +39,8 @@ const startProcess = async (env: Record<string, string> = {}) => {
       PORT: '0',
       PDM_OPERATOR_PORT: '0',
       PDM_OPERATOR_TOKENS: 'token',
+      // A bundle has a console, and the sources have none.
+      PDM_CONSOLE_DIR: '/nowhere',
       PDM_DATABASE_URL: Object.assign(new URL(database.url), { port: String(proxy.port) }).href,
       ...env,
     },
