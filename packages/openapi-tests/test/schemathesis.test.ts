@@ -68,7 +68,7 @@ const incomplete: Readonly<Record<Service, Readonly<Record<string, string>>>> = 
     validateObjectStorageKeys: 'there is no object storage',
     validateToken: 'no provider answers',
   },
-  'lease-witness': {},
+  'lease-witness': { drainLeases: 'the witness accepts writes' },
 }
 
 /** Operations that a sequence of valid requests along the links must complete. */
