@@ -43,14 +43,18 @@ const setUp = (overrides: Partial<BatcherOptions<string, string>> = {}) => {
     timeoutMs: TIMEOUT_MS,
     ...overrides,
   })
-  /** Sends each request; `settled` lists the results and errors in the order in which they arrive. */
-  const send = (...requests: string[]) => {
+  /** Sends the requests in one turn of the event loop; `settled` lists the results and errors in the order of their arrival. */
+  const sendInOneTurn = async (...requests: string[]) => {
     for (const request of requests) {
       call(request).then(
         result => settled.push(result),
         (error: Error) => settled.push(`${request}: ${error.message}`),
       )
     }
+    await vi.advanceTimersByTimeAsync(0)
+  }
+  const send = async (...requests: string[]) => {
+    for (const request of requests) await sendInOneTurn(request)
   }
   const statement = (index: number): Statement => {
     const found = statements[index]
@@ -58,7 +62,7 @@ const setUp = (overrides: Partial<BatcherOptions<string, string>> = {}) => {
     return found
   }
   const executed = () => statements.map(({ requests }) => requests.join(''))
-  return { call, send, statement, executed, settled }
+  return { call, send, sendInOneTurn, statement, executed, settled }
 }
 
 beforeEach(() => {
@@ -71,32 +75,54 @@ afterEach(() => {
 })
 
 describe('batching', () => {
-  test('a request below the in-flight limit is executed synchronously, alone', async () => {
-    const { send, executed, statement, settled } = setUp()
-    send('a')
+  test('a request below the in-flight limit is executed at the end of its turn, alone', async () => {
+    const { call, send, executed, statement, settled } = setUp()
+    const first = call('a').then(result => settled.push(result))
+    expect(executed()).toEqual([])
+    // The next immediate of the same turn.
+    setImmediate(() => expect(executed()).toEqual(['a']))
+    await vi.advanceTimersByTimeAsync(0)
     expect(executed()).toEqual(['a'])
-    send('b')
+    await send('b')
     expect(executed()).toEqual(['a', 'b'])
     await statement(1).resolve()
     await statement(0).resolve()
+    await first
     expect(settled).toEqual(['B', 'A'])
+  })
+
+  test('the requests of one turn share statements, in order, up to `maxBatchSize`', async () => {
+    const { sendInOneTurn, executed, statement, settled } = setUp()
+    await sendInOneTurn('a', 'b', 'c', 'd')
+    expect(executed()).toEqual(['abc', 'd'])
+    await sendInOneTurn('e', 'f')
+    await sendInOneTurn('g')
+    await statement(0).resolve()
+    expect(executed()).toEqual(['abc', 'd', 'efg'])
+    // After the end of a statement, nothing waits, so the next requests are executed at the end of their turn.
+    await statement(1).resolve()
+    await sendInOneTurn('h', 'i')
+    expect(executed()).toEqual(['abc', 'd', 'efg', 'hi'])
+    await statement(2).resolve()
+    await statement(3).resolve()
+    expect(settled).toEqual([...'ABCDEFGHI'])
   })
 
   test('requests above the in-flight limit share the next statement, in order, up to `maxBatchSize`', async () => {
     const { send, executed, statement, settled } = setUp()
-    send('a', 'b', 'c', 'd', 'e', 'f')
-    send('g')
+    await send('a', 'b', 'c', 'd', 'e', 'f')
+    await send('g')
     expect(executed()).toEqual(['a', 'b'])
     await statement(1).resolve()
     expect(executed()).toEqual(['a', 'b', 'cde'])
-    send('h')
+    await send('h')
     expect(executed()).toHaveLength(3)
     await statement(2).resolve()
     expect(executed()).toEqual(['a', 'b', 'cde', 'fgh'])
     await statement(3).resolve()
     await statement(0).resolve()
     expect(settled).toEqual(['B', 'C', 'D', 'E', 'F', 'G', 'H', 'A'])
-    send('i')
+    await send('i')
     expect(executed()).toHaveLength(5)
     await statement(4).resolve()
   })
@@ -126,15 +152,20 @@ describe('batching', () => {
         timeoutMs: TIMEOUT_MS,
       })
       const requests = Array.from({ length: 500 }, (_, i) => i + 1)
-      expect(await Promise.all(requests.map(call))).toEqual(requests.map(request => -request))
+      const results = Promise.all(requests.map(call))
+      await vi.advanceTimersByTimeAsync(0)
+      expect(await results).toEqual(requests.map(request => -request))
       expect([busiest, largest]).toEqual([maxInFlight, maxBatchSize])
     },
   )
 
   test('null and undefined are valid results', async () => {
     const options = { maxInFlight: 1, maxBatchSize: 2, slowMs: SLOW_MS, timeoutMs: TIMEOUT_MS }
-    expect(await createBatcher({ ...options, execute: async () => [null] })('a')).toBeNull()
-    expect(await createBatcher({ ...options, execute: async () => [undefined] })('a')).toBeUndefined()
+    const results = Promise.all(
+      [null, undefined].map(value => createBatcher({ ...options, execute: async () => [value] })('a')),
+    )
+    await vi.advanceTimersByTimeAsync(0)
+    expect(await results).toEqual([null, undefined])
   })
 })
 
@@ -143,7 +174,7 @@ describe('failures', () => {
 
   test('an unavailable database fails the whole batch, no other batch, and releases its slot', async () => {
     const { send, executed, statement, settled } = setUp({ maxInFlight: 1 })
-    send('a', 'b', 'c', 'd', 'e')
+    await send('a', 'b', 'c', 'd', 'e')
     await statement(0).reject(unavailable)
     expect(settled).toEqual(['a: unavailable'])
     await statement(1).reject(unavailable)
@@ -155,7 +186,7 @@ describe('failures', () => {
 
   test.each(['57014', '40P01', '55P03', '53300'])('SQLSTATE %s: no request is executed again', async code => {
     const { send, executed, statement, settled } = setUp({ maxInFlight: 1 })
-    send('a', 'b', 'c')
+    await send('a', 'b', 'c')
     await statement(0).resolve()
     await statement(1).reject(serverError(code))
     expect(settled).toEqual(['A', `b: rejected ${code}`, `c: rejected ${code}`])
@@ -164,7 +195,7 @@ describe('failures', () => {
 
   test('after a rejected batch, each request is executed alone, in order, and only the invalid one fails', async () => {
     const { send, executed, statement, settled } = setUp({ maxInFlight: 1 })
-    send('a', 'b', 'c', 'd', 'e')
+    await send('a', 'b', 'c', 'd', 'e')
     await statement(0).resolve()
     await statement(1).reject(serverError('22P05'))
     await statement(2).resolve()
@@ -180,7 +211,7 @@ describe('failures', () => {
     ['more results', ['B', 'C', 'D']],
   ])('%s than requests: the batch fails and is not executed again', async (_, results) => {
     const { send, executed, statement, settled } = setUp({ maxInFlight: 1 })
-    send('a', 'b', 'c')
+    await send('a', 'b', 'c')
     await statement(0).resolve()
     await statement(1).resolve(results)
     const message = `2 requests, ${results.length} results`
@@ -192,11 +223,9 @@ describe('failures', () => {
     const execute = vi.fn((): Promise<string[]> => {
       throw new Error('at once')
     })
-    const { call } = setUp({ maxInFlight: 1, execute })
-    expect((await Promise.allSettled([call('a'), call('b')])).map(({ status }) => status)).toEqual([
-      'rejected',
-      'rejected',
-    ])
+    const { send, settled } = setUp({ maxInFlight: 1, execute })
+    await send('a', 'b')
+    expect(settled).toEqual(['a: at once', 'b: at once'])
     expect(execute).toHaveBeenCalledTimes(2)
   })
 })
@@ -204,13 +233,13 @@ describe('failures', () => {
 describe('slow statements', () => {
   test('a slow statement releases its slot once and still returns its results', async () => {
     const { send, executed, statement, settled } = setUp()
-    send('a', 'b', 'c', 'd')
+    await send('a', 'b', 'c', 'd')
     await vi.advanceTimersByTimeAsync(SLOW_MS - 1)
     expect(executed()).toEqual(['a', 'b'])
     await vi.advanceTimersByTimeAsync(1)
     // The first released slot takes the whole queue; the second stays free.
     expect(executed()).toEqual(['a', 'b', 'cd'])
-    send('e', 'f')
+    await send('e', 'f')
     expect(executed()).toEqual(['a', 'b', 'cd', 'e'])
     // Both slots were released before: no third statement starts beside the two.
     await statement(0).resolve()
@@ -225,7 +254,7 @@ describe('slow statements', () => {
 
   test('two statements that hang delay the others by `slowMs` at most', async () => {
     const { send, statement, settled } = setUp()
-    send('locked', 'locked', 'free')
+    await send('locked', 'locked', 'free')
     await vi.advanceTimersByTimeAsync(SLOW_MS)
     await statement(2).resolve()
     expect(settled).toEqual(['FREE'])
@@ -240,16 +269,16 @@ describe('slow statements', () => {
 
   test('the timeout runs from the call; a request that times out in the queue is never executed', async () => {
     const { send, executed, statement, settled } = setUp({ maxInFlight: 1, slowMs: 2 * TIMEOUT_MS })
-    send('a')
+    await send('a')
     await vi.advanceTimersByTimeAsync(1_000)
-    send('b')
+    await send('b')
     await vi.advanceTimersByTimeAsync(TIMEOUT_MS - 1_000)
     expect(settled).toEqual([`a: no answer within ${TIMEOUT_MS} ms`])
     await vi.advanceTimersByTimeAsync(999)
     expect(settled).toHaveLength(1)
     await vi.advanceTimersByTimeAsync(1)
     expect(settled).toEqual([settled[0], `b: no answer within ${TIMEOUT_MS} ms`])
-    send('c')
+    await send('c')
     await statement(0).resolve()
     expect(executed()).toEqual(['a', 'c'])
     // A late result is ignored.
@@ -259,11 +288,11 @@ describe('slow statements', () => {
 
   test('of a rejected batch, requests that timed out are not executed again and do not block others', async () => {
     const { send, executed, statement, settled } = setUp({ maxInFlight: 1, slowMs: 10 * TIMEOUT_MS })
-    send('a', 'b', 'c', 'd')
+    await send('a', 'b', 'c', 'd')
     await statement(0).resolve()
     await statement(1).reject(serverError('22P05'))
     await vi.advanceTimersByTimeAsync(TIMEOUT_MS)
-    send('e')
+    await send('e')
     expect(settled).toHaveLength(4)
     await statement(2).reject(new TimeoutError('unavailable'))
     expect(executed()).toEqual(['a', 'bcd', 'b', 'e'])
@@ -272,8 +301,8 @@ describe('slow statements', () => {
   })
 
   test('10,000 requests to a database that hangs: few statements are sent, and every request times out in time', async () => {
-    const { send, executed, settled } = setUp({ maxBatchSize: 100 })
-    send(...Array.from({ length: 10_000 }, (_, i) => `n${i}`))
+    const { sendInOneTurn, executed, settled } = setUp({ maxBatchSize: 100 })
+    await sendInOneTurn(...Array.from({ length: 10_000 }, (_, i) => `n${i}`))
     expect(executed()).toHaveLength(2)
     await vi.advanceTimersByTimeAsync(TIMEOUT_MS)
     expect(settled).toHaveLength(10_000)

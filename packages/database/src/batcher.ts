@@ -1,5 +1,5 @@
 import { isStatementRejected } from './errors.ts'
-import { withTimeout } from './with-timeout.ts'
+import { TimeoutError, withTimeout } from './with-timeout.ts'
 
 export interface BatcherOptions<Request, Result> {
   /**
@@ -27,11 +27,15 @@ interface PendingRequest<Request, Result> {
   readonly deadline: number
   readonly resolve: (result: Result) => void
   readonly reject: (error: unknown) => void
+  /** Undefined: settled. */
+  timer: NodeJS.Timeout | undefined
 }
 
 /**
- * Group commit: requests that arrive while `maxInFlight` statements are in flight share the next statement. A request
- * never waits for others to join its batch: below that limit, it is executed immediately.
+ * Group commit: the requests that arrive in one turn of the event loop, or while `maxInFlight` statements are in flight, share
+ * the next statement. A request waits for no other turn: below that limit, its statement is executed at the end of its own.
+ * Without the turn, the first of the requests that follow the end of a statement would go alone, and most statements would
+ * have one request.
  */
 export const createBatcher = <Request, Result>({
   execute,
@@ -41,9 +45,16 @@ export const createBatcher = <Request, Result>({
   timeoutMs,
 }: BatcherOptions<Request, Result>) => {
   const queue = new Set<PendingRequest<Request, Result>>()
-  /** The queued and the executing requests whose caller still waits. */
-  const pending = new Set<PendingRequest<Request, Result>>()
   let inFlight = 0
+  let isScheduled = false
+
+  /** Whether the caller still waits; then it gets its result now. */
+  const endWait = (item: PendingRequest<Request, Result>): boolean => {
+    if (!item.timer) return false
+    clearTimeout(item.timer)
+    item.timer = undefined
+    return true
+  }
 
   const executeBatch = async (batch: readonly PendingRequest<Request, Result>[]): Promise<void> => {
     try {
@@ -53,38 +64,61 @@ export const createBatcher = <Request, Result>({
         deadline,
       )
       if (results.length !== batch.length) throw new Error(`${batch.length} requests, ${results.length} results`)
-      for (const [index, { resolve }] of batch.entries()) resolve(results[index] as Result)
+      for (const [index, item] of batch.entries()) if (endWait(item)) item.resolve(results[index] as Result)
     } catch (error) {
       // One invalid request must not fail the others: each is executed alone, unless its caller has timed out.
       if (batch.length > 1 && isStatementRejected(error)) {
-        for (const item of batch) if (pending.has(item)) await executeBatch([item])
-      } else for (const { reject } of batch) reject(error)
+        for (const item of batch) if (item.timer) await executeBatch([item])
+      } else for (const item of batch) if (endWait(item)) item.reject(error)
     }
+  }
+
+  const takeBatch = (): readonly PendingRequest<Request, Result>[] => {
+    const batch: PendingRequest<Request, Result>[] = []
+    for (const item of queue) {
+      if (batch.length === maxBatchSize) break
+      queue.delete(item)
+      batch.push(item)
+    }
+    return batch
   }
 
   const flush = (): void => {
     while (inFlight < maxInFlight && queue.size > 0) {
-      const batch = [...queue].slice(0, maxBatchSize)
-      for (const item of batch) queue.delete(item)
       inFlight += 1
       const release = () => {
         inFlight -= 1
         flush()
       }
       // A slow batch releases its slot once, after `slowMs`; its callers still get their results.
-      withTimeout(executeBatch(batch), slowMs).then(release, release)
+      withTimeout(executeBatch(takeBatch()), slowMs).then(release, release)
     }
   }
 
-  return async (request: Request): Promise<Result> => {
-    const { promise, resolve, reject } = Promise.withResolvers<Result>()
-    const item = { request, deadline: performance.now() + timeoutMs, resolve, reject }
-    pending.add(item)
-    queue.add(item)
-    flush()
-    return withTimeout(promise, timeoutMs).finally(() => {
-      pending.delete(item)
-      queue.delete(item)
+  const flushAfterTurn = (): void => {
+    if (isScheduled || inFlight >= maxInFlight) return
+    isScheduled = true
+    setImmediate(() => {
+      isScheduled = false
+      flush()
     })
   }
+
+  return (request: Request): Promise<Result> =>
+    new Promise((resolve, reject) => {
+      const expire = () => {
+        item.timer = undefined
+        queue.delete(item)
+        reject(new TimeoutError(`no answer within ${timeoutMs} ms`))
+      }
+      const item: PendingRequest<Request, Result> = {
+        request,
+        deadline: performance.now() + timeoutMs,
+        resolve,
+        reject,
+        timer: setTimeout(expire, timeoutMs),
+      }
+      queue.add(item)
+      flushAfterTurn()
+    })
 }
