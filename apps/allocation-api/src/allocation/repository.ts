@@ -1,6 +1,7 @@
 import type { Allocation, DnsState, ReservedAllocation } from '@pool/contract'
 import { timeSql } from '@pool/database/time-sql'
 import type { Execute, Writer } from '@pool/database/writer'
+import type { PendingQuery, Row } from 'postgres'
 import type { RecordSet } from '../dns/domain/rrset.ts'
 import { type DuplicateRequest, duplicateRequest, type IdempotencyClaim } from '../idempotency/idempotency.ts'
 import type { SealedToken } from '../idempotency/sealed-token.ts'
@@ -28,6 +29,8 @@ import type {
   UpdateDecision,
 } from './domain/types.ts'
 import { allocationSql } from './sql.ts'
+
+type Fragment = PendingQuery<Row[]>
 
 /** A `Date` in a row of the driver, a string in a result that was stored as JSON. */
 type Timestamp = Date | string
@@ -170,6 +173,14 @@ export interface AllocationRepositoryOptions {
   readonly coolOffMs?: number
 }
 
+/** One commit of a batch. */
+export interface CommitRequest {
+  readonly command: CommitCommand
+  /** The desired records of the name. */
+  readonly records: readonly RecordSet[]
+  readonly caller: Caller
+}
+
 export type AllocationRepository = ReturnType<typeof createAllocationRepository>
 
 /**
@@ -180,7 +191,7 @@ export type AllocationRepository = ReturnType<typeof createAllocationRepository>
  * desired records in dns_names, and stores the result under the Idempotency-Key. No transaction can be left
  * half done. A write with a claim returns `duplicate-request`, or no rows, if the key is not free.
  *
- * The locks, in their order: idempotency_keys, pool_allocations, dns_names, idempotency_results. The last part of each
+ * The locks, in their order: idempotency_keys, pool_allocations, dns_names, idempotency_results; rows in name order. The last part of each
  * statement compares the time with the deadline; it counts the rows of all parts that write, so it follows all locks.
  *
  * If the time is up, a statement rejects with a `TimeoutError`; it can then only be committing or have no effect.
@@ -322,15 +333,107 @@ export const createAllocationRepository = (
       return results.toSorted((a, b) => a.position - b.position).map(toReserveDecision)
     }
 
-  /** The row of a reservation, locked, with `success` or the reason for a rejection as its `outcome`. */
-  const lockByToken = (command: RenewCommand, success: 'committed' | 'renewed') => sql`
-    select case
-      when state = 'active' then 'already-active'
-      when expires_at <= ${now} then 'reservation-expired'
-      when token_hash <> ${command.tokenHash} then 'token-mismatch'
+  /** What decides about the token of a reservation `a`: `success`, or the reason for a rejection. */
+  const tokenOutcome = (tokenHash: Fragment, success: 'committed' | 'renewed') => sql`
+    case
+      when a.state = 'active' then 'already-active'
+      when a.expires_at <= ${now} then 'reservation-expired'
+      when a.token_hash <> ${tokenHash} then 'token-mismatch'
       else ${success}
-    end as outcome, renewal_count as renewals, expires_at as reserved_until
-    from claim, pool_allocations a where ${whereName(command)} and a.state not in ('released', 'pool') for update of a`
+    end`
+  const isReservation = sql`a.state not in ('released', 'pool')`
+
+  // The parts of commitMany, in the order of its statement.
+
+  const commitRequests = (requests: readonly CommitRequest[]) => {
+    const rows = requests.map(({ command, records, caller }, position) => ({
+      position,
+      pool_domain: command.poolDomain,
+      subdomain: command.subdomain,
+      token_hash: `\\x${command.tokenHash.toString('hex')}`,
+      sovereign_fqdn: command.sovereignFQDN,
+      load_balancer_ip: command.loadBalancerIP,
+      desired: records,
+      actor: caller.actor,
+      address: caller.address,
+      request_id: caller.requestId,
+    }))
+    return sql`
+      select request.*
+      from claim, jsonb_to_recordset(${sql.json(rows as never)}) as request (
+        position int, pool_domain text, subdomain text, token_hash bytea, sovereign_fqdn text, load_balancer_ip inet,
+        desired jsonb, actor text, address text, request_id text)
+      order by pool_domain collate "C", subdomain collate "C", position`
+  }
+
+  // A subquery with a limit is executed once per row of `input`, in their order, and always with the index.
+  const lockedReservations = sql`
+    select input.*, reservation.*
+    from input left join lateral (
+      select ${tokenOutcome(sql`input.token_hash`, 'committed')} as outcome, renewal_count as renewals,
+        expires_at as reserved_until
+      from pool_allocations a
+      where a.pool_domain = input.pool_domain and a.subdomain = input.subdomain and ${isReservation} limit 1
+      for update
+    ) reservation on true`
+
+  const decidedCommits = sql`
+    select position, pool_domain, subdomain, case
+        when position > min(position) filter (where outcome = 'committed') over (partition by pool_domain, subdomain)
+          then 'already-active'
+        else coalesce(outcome, 'not-found')
+      end as outcome, sovereign_fqdn, load_balancer_ip, desired, actor, address, request_id, renewals, reserved_until
+    from locked`
+
+  const updateReservations = sql`
+    update pool_allocations a set
+      state = 'active', expires_at = null, cool_off_until = null, former_token_hash = null,
+      committed_at = greatest(${now}, a.reserved_at), sovereign_fqdn = decided.sovereign_fqdn,
+      load_balancer_ip = decided.load_balancer_ip, renewal_count = 0
+    from decided
+    where decided.outcome = 'committed' and a.pool_domain = decided.pool_domain and a.subdomain = decided.subdomain
+    returning a.*, position, desired, actor, address, request_id, renewals, reserved_until`
+
+  const commitResults = sql`
+    select decided.position, decided.outcome, ${columns}, desired.version
+    from decided left join updated a using (position)
+      left join desired on desired.zone = a.pool_domain and desired.subdomain = a.subdomain`
+
+  /**
+   * Makes the reservations of these tokens active in one statement, and sets their desired records. The result is what one
+   * commit after the other would get, in the order of the requests, or none if the key of the claim is not free.
+   *
+   *   claim     claims the Idempotency-Key, if any
+   *   input     the requests in name order, numbered
+   *   locked    `input` with the locked reservation, and whether its token and its expiry permit the commit
+   *   decided   the first of the requests that may commit a name does, and for those behind it the name is active
+   *   updated   the active names
+   *   desired   sets their desired records
+   *   history   'committed' for each of them, in the order of the requests
+   *   result    of each request
+   *
+   * Both tables are locked in name order, so concurrent batches cannot deadlock.
+   */
+  const commitRows =
+    (requests: readonly CommitRequest[], claim: IdempotencyClaim | null): Execute<CommitDecision[]> =>
+    async (lane, guard) => {
+      const rows = await lane<{ result: CommitResult & { readonly position: number } }[]>`
+        with claim as (${claimKey(guard, claim)}),
+          input as (${commitRequests(requests)}),
+          locked as (${lockedReservations}),
+          decided as (${decidedCommits}),
+          updated as (${updateReservations}),
+          desired as (${setDesiredRecords(sql`updated`, sql`held.desired`, 'new')}),
+          history as (
+            ${insertHistory(sql`updated order by position`, sql`'committed', 'reserved', 'active'`, 'each', {
+              renewals: renewalColumns(sql`renewals`, sql`reserved_until`),
+            })}
+          ),
+          result as (${commitResults}),
+          ${storeAndReturn(guard, ['updated', 'desired', 'history'])}`
+      const results = rows.map(({ result }) => result)
+      return results.toSorted((a, b) => a.position - b.position).map(toCommitDecision)
+    }
 
   return {
     /** Rejects if a name is locked, see `isLockTimeout`; `deadline` is in milliseconds of `performance.now()`. */
@@ -352,40 +455,25 @@ export const createAllocationRepository = (
       return decision ?? duplicateRequest
     },
 
-    /** Makes the reservation of this token active and sets its desired records. */
+    /** Rejects if a name is locked, see `isLockTimeout`; `deadline` is in milliseconds of `performance.now()`. */
+    commitMany(requests: readonly CommitRequest[], deadline: number): Promise<CommitDecision[]> {
+      return writer.executeOnce(commitRows(requests, null), deadline)
+    },
+
+    /**
+     * Makes the reservation of this token active and sets its desired records. `inBatch` may commit the name with others in
+     * one statement.
+     */
     async commit(
       command: CommitCommand,
       records: readonly RecordSet[],
       caller: Caller,
       claim: IdempotencyClaim | null = null,
+      inBatch?: () => Promise<CommitDecision>,
     ): Promise<CommitDecision | DuplicateRequest> {
-      const [row] = await write(
-        command,
-        (lane, guard) => lane<{ result: CommitResult }[]>`
-          with claim as (${claimKey(guard, claim)}),
-            locked as (${lockByToken(command, 'committed')}),
-            updated as (
-              update pool_allocations a set
-                state = 'active', expires_at = null, cool_off_until = null, former_token_hash = null,
-                committed_at = greatest(${now}, reserved_at),
-                sovereign_fqdn = ${command.sovereignFQDN}, load_balancer_ip = ${command.loadBalancerIP}::inet,
-                renewal_count = 0
-              from locked where locked.outcome = 'committed' and ${whereName(command)}
-              returning a.*
-            ),
-            desired as (${setDesiredRecords(sql`updated`, toJson(records), 'new')}),
-            history as (
-              ${insertHistory(sql`updated, locked`, sql`'committed', 'reserved', 'active'`, caller, {
-                renewals: renewalColumns(sql`renewals`, sql`reserved_until`),
-              })}
-            ),
-            result as (
-              select coalesce(locked.outcome, 'not-found') as outcome, ${columns}, desired.version
-              from claim left join locked on true left join updated a on true left join desired on true
-            ),
-            ${storeAndReturn(guard, ['updated', 'desired', 'history'])}`,
-      )
-      return row ? toCommitDecision(row.result) : duplicateRequest
+      const first = inBatch && (async () => [await inBatch()])
+      const [decision] = await write(command, commitRows([{ command, records, caller }], claim), first)
+      return decision ?? duplicateRequest
     },
 
     /** Changes the address of an active name, and its records with it. */
@@ -499,7 +587,10 @@ export const createAllocationRepository = (
         command,
         (lane, guard) => lane<RenewResult[]>`
           with claim as (${claimKey(guard, null)}),
-            locked as (${lockByToken(command, 'renewed')}),
+            locked as (
+              select ${tokenOutcome(sql`${command.tokenHash}`, 'renewed')} as outcome
+              from claim, pool_allocations a where ${whereName(command)} and ${isReservation} for update of a
+            ),
             updated as (
               update pool_allocations a set
                 expires_at = greatest(a.expires_at, least(${now} + ${ttl}, a.reserved_at + ${maxAge})),

@@ -86,7 +86,7 @@ const toHex = (hash: Buffer): string => hash.toString('hex')
 /** How long a scrape of the metrics waits for a new count before it gets the previous one. */
 const COUNT_WAIT_MS = 2_000
 /**
- * Statements of reserves, and of checks, in flight: one at the database while the next one is prepared. A higher limit makes
+ * Statements of reserves, of commits, and of checks, in flight: one at the database while the next one is prepared. A higher limit makes
  * the batches smaller and their total cost higher.
  */
 const MAX_IN_FLIGHT = 2
@@ -108,6 +108,7 @@ export const createAllocationService = (options: AllocationOptions) => {
   }
   const findStateInBatch = createBatcher({ ...batching, execute: reader.findStates })
   const reserveInBatch = createBatcher({ ...batching, execute: repository.reserveMany })
+  const commitInBatch = createBatcher({ ...batching, execute: repository.commitMany })
   const count = throttledCache(options.countByState, {
     now: options.now,
     wait: () => sleep(COUNT_WAIT_MS, undefined, { ref: false }),
@@ -228,9 +229,11 @@ export const createAllocationService = (options: AllocationOptions) => {
       const rejection = validateFields(command) ?? validatePool(poolDomain, pools())
       if (rejection) return rejection
       const records = toRecords(command, loadBalancerIP)
+      // The statement of a keyed request stores its result under the key, so it cannot be shared.
+      const inBatch = key === undefined ? () => commitInBatch({ command, records, caller }) : undefined
       const content = ['commit', poolDomain, subdomain, toHex(tokenHash), sovereignFQDN, loadBalancerIP]
       const decision = await idempotency.executeThenReplay<CommitDecision | Rejection<'conflict'>>(key, content, {
-        execute: claim => repository.commit(command, records, caller, claim),
+        execute: claim => repository.commit(command, records, caller, claim, inBatch),
         replay: async stored => {
           const first = toCommitDecision(stored as CommitResult)
           return first.kind === 'committed' ? ((await rejectFormerHolder(command, tokenHash)) ?? first) : first

@@ -60,16 +60,18 @@ export const allocationSql = (sql: Sql) => {
      * `holder`: `new` for a commit. If the name had an earlier holder, every record set at or below it that is not in
      * `desired` is deleted, whichever writer created it. `same` for a change of an active name and for a release; a release
      * has no desired records, and deletes all of them in any case. `desired`: JSON, which can be a column of `rows`.
+     *
+     * It locks rows in name order, so concurrent batches cannot deadlock.
      */
     setDesiredRecords: (rows: Fragment, desired: Fragment, holder: 'new' | 'same') => sql`
       insert into dns_names as d (zone, subdomain, version, desired, changed_at, next_attempt_at, purge_version)
       select pool_domain, subdomain, nextval('dns_version'), ${desired}, now(), now(),
         ${holder === 'new' ? sql`case when ${wasHeldBefore} then 1 else 0 end` : sql`0`}
-      from (select * from ${rows}) held
+      from (select * from ${rows}) held order by pool_domain collate "C", subdomain collate "C"
       on conflict (zone, subdomain) do update set
         purge_version = ${holder === 'new' ? sql`d.version + 1` : sql`d.purge_version`},
         ${newVersionColumns(sql, sql`excluded.desired`, sql`excluded.changed_at`)}
-      returning version`,
+      returning zone, subdomain, version`,
 
     /** What the entry that ends a reservation has of its renewals, if there were any: their number, and the last expiry. */
     renewalColumns: (count: Fragment, lastExpiry: Fragment) =>
@@ -77,21 +79,22 @@ export const allocationSql = (sql: Sql) => {
 
     /**
      * Inserts one history entry per row of `rows`. `transition` is three values: event, from_state, to_state; `renewals`
-     * are `renewalColumns`.
+     * are `renewalColumns`. `caller`: `each` if every row has its own, in the columns actor, address and request_id.
      */
     insertHistory: (
       rows: Fragment,
       transition: Fragment,
-      caller: Caller | 'sweeper',
+      caller: Caller | 'sweeper' | 'each',
       { detail = sql`null`, renewals = sql`null, null` }: { detail?: Fragment; renewals?: Fragment } = {},
     ) => {
-      const { actor, address, requestId } =
-        caller === 'sweeper' ? { actor: caller, address: null, requestId: null } : caller
+      const toOrigin = (one: Caller | 'sweeper') =>
+        one === 'sweeper' ? sql`${one}, null, null` : sql`${one.actor}, ${one.address}, ${one.requestId}`
+      const origin = caller === 'each' ? sql`actor, address, request_id` : toOrigin(caller)
       return sql`
         insert into allocation_history
           (pool_domain, subdomain, event, from_state, to_state, created_by, actor, address, request_id, detail,
             renewal_count, renewed_until)
-        select pool_domain, subdomain, ${transition}, created_by, ${actor}, ${address}, ${requestId}, ${detail},
+        select pool_domain, subdomain, ${transition}, created_by, ${origin}, ${detail},
           ${renewals}
         from ${rows}
         returning 1`

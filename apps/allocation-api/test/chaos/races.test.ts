@@ -27,6 +27,7 @@ const MIN_WAITING = PROCESSES
 const DUELS = proofSize(150, 30)
 /** Of duels, in case one order does not occur in those above. */
 const MAX_DUELS = 20 * DUELS
+const WRONG_TOKEN = '00000000-0000-4000-8000-000000000000'
 /** On a busy machine, no statement and no wait for records ends with a response that the races do not expect. */
 const patientEnv = { PDM_DATABASE_TIMEOUT: '1m', PDM_DNS_COMMIT_WAIT: '1m' }
 
@@ -131,6 +132,55 @@ describe(`${PROCESSES} processes on one database`, () => {
       expect(await listEvents(name)).toEqual(i % 2 === 0 ? ['reserved', 'expired', 'reserved'] : ['reserved'])
     }
   })
+
+  test.each(Array.from({ length: ROUNDS }, (_, i) => i))(
+    'batches of commits of the same fifty names in opposite orders: each name has one winner, and no deadlock (round %i)',
+    async round => {
+      const names = Array.from({ length: 50 }, (_, i) => `batch-${round}-${i}`)
+      const tokens = new Map<string, string>()
+      const reserveAll = () =>
+        Promise.all(names.map(async name => tokens.set(name, await reserveToken(fleet.next(), name))))
+      await reserveAll()
+      // Every second name had records: an update waits for a row of dns_names in another way than an insert.
+      await Promise.all(names.map(async (name, i) => i % 2 === 0 && commit(fleet.next(), name, tokens.get(name) ?? '')))
+      await Promise.all(names.filter((_, i) => i % 2 === 0).map(name => release(fleet.next(), name)))
+      await Promise.all(
+        names.filter((_, i) => i % 2 === 0).map(async name => tokens.set(name, await reserveToken(fleet.next(), name))),
+      )
+      const gate =
+        round % 2 === 1 && (await holdLock(database.sql, tx => tx`lock table pool_allocations in share mode`))
+      const sent = Array.from({ length: PROCESSES }, (_, process) => {
+        const api = fleet.next()
+        // The requests of a process are sent in this order, so its batches have it too.
+        const order = process % 2 === 0 ? names : names.toReversed()
+        return order.flatMap((name, i) => [
+          ...(i % 5 === 0 ? [{ name, isOwn: false, response: commit(api, name, WRONG_TOKEN) }] : []),
+          { name, isOwn: true, response: commit(api, name, tokens.get(name) ?? '', `192.0.2.${process + 1}`) },
+          // Reserves lock the same rows.
+          { name, isOwn: false, response: reserve(api, name) },
+        ])
+      }).flat()
+      if (gate) await untilSessionsWait(database.sql, PROCESSES).finally(() => gate.release())
+      const responses = await Promise.all(sent.map(async one => ({ ...one, ...(await one.response) })))
+      expect(responses.filter(({ isOwn, status }) => !isOwn && ![403, 409].includes(status))).toEqual([])
+      for (const [i, name] of names.entries()) {
+        const own = responses.filter(one => one.isOwn && one.name === name)
+        expect(own.map(({ status }) => status).toSorted()).toEqual([200, ...Array(PROCESSES - 1).fill(409)])
+        const winner = own.find(({ status }) => status === 200)
+        const [row] = await database.sql`
+          select host(load_balancer_ip) as address, desired -> 0 -> 'values' ->> 0 as desired
+          from pool_allocations join dns_names on zone = pool_domain and dns_names.subdomain = pool_allocations.subdomain
+          where pool_allocations.subdomain = ${name}`
+        const address = winner?.body.loadBalancerIP
+        expect(row).toEqual({ address, desired: address })
+        const once = ['reserved', 'committed']
+        expect(await listEvents(name)).toEqual(i % 2 === 0 ? [...once, 'released', ...once] : once)
+      }
+      const [found] = await database.sql<{ deadlocks: number }[]>`
+        select deadlocks::int from pg_stat_database where datname = current_database()`
+      expect(found?.deadlocks).toBe(0)
+    },
+  )
 
   test('a locked row delays requests for its name, and no other request', async () => {
     const api = fleet.next()

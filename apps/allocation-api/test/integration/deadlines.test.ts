@@ -75,6 +75,7 @@ describe('a write that gets its lock after its deadline has no effect', () => {
     sovereignFQDN: `${subdomain}.${poolDomain}`,
     loadBalancerIP: address,
   })
+  const toCommitRequest = (subdomain: string) => ({ command: toCommit(subdomain), records, caller })
   const claimFor = (key: string) => createClaim(key, [], 600_000)
 
   const reserved = (name: string) => inTime().reserve(toRequest(name))
@@ -91,6 +92,11 @@ describe('a write that gets its lock after its deadline has no effect', () => {
   const coolingOff = async (name: string) => {
     await active(name)
     await inTime().release(toName(name), caller)
+  }
+  const reservedAgain = async (name: string) => {
+    await coolingOff(name)
+    await inTime().liftCoolOff(toName(name), caller)
+    await reserved(name)
   }
   const withKey = async (name: string) => {
     await reserved(`${name}-1`)
@@ -192,14 +198,29 @@ describe('a write that gets its lock after its deadline has no effect', () => {
     {
       write: 'commit of a name that had records',
       row: 'dns_names',
-      setUp: async name => {
-        await active(name)
-        await inTime().release(toName(name), caller)
-        await inTime().liftCoolOff(toName(name), caller)
-        await reserved(name)
-      },
+      setUp: reservedAgain,
       lock: lockRecords,
       execute: name => late().commit(toCommit(name), records, caller),
+    },
+    {
+      write: 'commit of two names, one of them free',
+      row: 'pool_allocations',
+      setUp: async name => {
+        await reserved(`a-${name}`)
+        await reserved(name)
+      },
+      lock: lockName,
+      execute: name => late().commitMany([`a-${name}`, name].map(toCommitRequest), performance.now() + 5_000),
+    },
+    {
+      write: 'commit of two names, one of them had records',
+      row: 'dns_names',
+      setUp: async name => {
+        await reserved(`a-${name}`)
+        await reservedAgain(name)
+      },
+      lock: lockRecords,
+      execute: name => late().commitMany([`a-${name}`, name].map(toCommitRequest), performance.now() + 5_000),
     },
     {
       write: 'a rejected commit with a key, whose result would be stored',

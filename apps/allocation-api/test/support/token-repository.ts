@@ -11,7 +11,11 @@ import type {
   ReserveRequest,
   UpdateCommand,
 } from '../../src/allocation/domain/types.ts'
-import { type AllocationRepositoryOptions, createAllocationRepository } from '../../src/allocation/repository.ts'
+import {
+  type AllocationRepositoryOptions,
+  type CommitRequest,
+  createAllocationRepository,
+} from '../../src/allocation/repository.ts'
 import type { RecordSet } from '../../src/dns/domain/rrset.ts'
 import { type IdempotencyClaim, isDuplicate } from '../../src/idempotency/idempotency.ts'
 import { createToken, hashToken } from '../../src/lib/token.ts'
@@ -23,6 +27,10 @@ export type TokenDecision = GrantedToken | Exclude<ReserveDecision, Granted>
 
 type WithToken<Command> = Omit<Command, 'tokenHash'> & { readonly reservationToken: string }
 type OptionalToken<Command> = Omit<Command, 'tokenHash'> & { readonly reservationToken?: string | undefined }
+
+export interface CommitWithToken extends Omit<CommitRequest, 'command'> {
+  readonly command: WithToken<CommitCommand>
+}
 
 const toHashed = <Command extends { readonly reservationToken: string }>({ reservationToken, ...rest }: Command) => ({
   ...rest,
@@ -70,6 +78,11 @@ export const createTokenRepository = (
       caller: Caller,
       claim: IdempotencyClaim | null = null,
     ) => repository.commit(toHashed(command), records, caller, claim),
+    commitMany: (requests: readonly CommitWithToken[]) =>
+      repository.commitMany(
+        requests.map(({ command, ...rest }) => ({ command: toHashed(command), ...rest })),
+        performance.now() + options.timeoutMs,
+      ),
     renew: (command: WithToken<RenewCommand>) => repository.renew(toHashed(command)),
     release: (
       { reservationToken, ...command }: OptionalToken<ReleaseCommand>,
