@@ -124,7 +124,8 @@ export const listen = async (
       return new Response(body, { status: 400, headers: toHeaders(body) })
     },
   })
-  const server = createServer({ requireHostHeader: false }, (request, response) => {
+  // A stream for a body that no request header announces would be a twentieth of the CPU time of a check.
+  const server = createServer({ requireHostHeader: false, optimizeEmptyRequests: true }, (request, response) => {
     exchanges.add(request, response)
     // Host is required only since HTTP/1.1 (RFC 9112 section 3.2), and no route depends on it.
     if (request.httpVersion === '1.0') request.headers.host ??= 'localhost'

@@ -54,9 +54,12 @@ export const validate = <Target extends keyof ValidationTargets, Schema extends 
 /** How Hono's body limit stops reading a body of unknown length. */
 export const isBodyLimitError = (error: unknown): boolean => error instanceof Error && error.name === 'BodyLimitError'
 
-/** Whether the client disconnected before it sent the whole body. It gets no response, but the log needs the reason. */
+/**
+ * Whether the client disconnected before it sent the whole body. It gets no response, but the log needs the reason. Not
+ * `destroyed`: a request without a body is destroyed from the start.
+ */
 export const isBodyTruncated = (c: Context<HttpEnv>): boolean =>
-  c.env?.incoming?.destroyed === true && !c.env.incoming.complete
+  c.env?.incoming?.readableAborted === true && !c.env.incoming.complete
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
