@@ -3,7 +3,6 @@ import { type Context, Hono, type Next } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
 import { createMiddleware } from 'hono/factory'
 import { HTTPException } from 'hono/http-exception'
-import { methodNotAllowed } from 'hono/method-not-allowed'
 import { routePath } from 'hono/route'
 import type { AllocationService } from '../allocation/service.ts'
 import type { CredentialService } from '../credentials/service.ts'
@@ -223,20 +222,19 @@ export const createApp = (deps: AppDependencies, { listener, tokens, exposeLists
     app.route('/api/v1/deployments', deploymentUnlockRoutes(deps.deployments))
   }
 
-  const replaceBy405 = methodNotAllowed({
-    app,
-    onMethodNotAllowed: (c: Context<HttpEnv>, methods) => {
-      c.header('Allow', methods.toSorted().join(', '))
-      const isList = !exposeLists && c.req.method === 'GET' && LIST_PATH.test(c.req.path)
-      return sendError(c, { kind: 'method-not-allowed', ...(isList ? { detail: NO_LISTS } : {}) })
-    },
-  })
+  const methods = [...new Set(app.routes.map(route => route.method))].filter(method => method !== 'ALL')
+  const listAllowed = (path: string): readonly string[] =>
+    methods
+      .filter(method => app.router.match(method, path)[0].some(([[, route]]) => route.method !== 'ALL'))
+      .flatMap(method => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
   // Not as middleware, so that it costs the existing routes nothing.
-  app.notFound(async c => {
+  app.notFound(c => {
     const isList = !exposeLists && LIST_PATH.test(c.req.path)
-    c.res = sendError(c, { kind: 'not-found', detail: isList ? NO_LISTS : 'No such route.' })
-    await replaceBy405(c, async () => {})
-    return c.res
+    const allowed = listAllowed(c.req.path)
+    if (allowed.length === 0) return sendError(c, { kind: 'not-found', detail: isList ? NO_LISTS : 'No such route.' })
+    c.header('Allow', allowed.toSorted().join(', '))
+    const hint = isList && c.req.method === 'GET' ? { detail: NO_LISTS } : {}
+    return sendError(c, { kind: 'method-not-allowed', ...hint })
   })
   app.onError((error, c) => {
     // Thrown by the bearer authentication.
