@@ -342,7 +342,8 @@ describe.skipIf(skipsBrowser)('the keys of the object storage', () => {
   })
 })
 
-// Chromium sends a request again, also a POST or a DELETE, if a connection that it has used before ends without a response.
+// Chromium sends a request again, also a POST or a DELETE, if a connection that it has used before ends without a response. If
+// it has no free one, it opens one and reports the failure: then a test is repeated.
 describe.skipIf(skipsBrowser)('a request that the browser repeats after the end of the run', () => {
   /** Loses the response, and lets the browser send the request again as soon as `isOver`. */
   const repeatAfter = async (isOver: () => Promise<unknown>): Promise<void> => {
@@ -360,6 +361,12 @@ describe.skipIf(skipsBrowser)('a request that the browser repeats after the end 
     await page.getByRole('heading', { name: 'History' }).waitFor()
     return page
   }
+  /** Leaves a free connection that was used, and loses the responses from now on. */
+  const dropResponses = async (page: Page, id: string): Promise<void> => {
+    await page.evaluate(async path => (await fetch(path)).text(), `/api/v1/deployments/${id}`)
+    stack.network.dropResponses(true)
+  }
+  const uniqueName = (name: string): string => `${name}-${randomUUID().slice(0, 8)}`
   const readDeployment = async (id: string) =>
     (await stack.sql`select status, cancelled_at is not null as "isCancelled" from deployments where id = ${id}`)[0]
   /** Waits for the cancellation, and ends the run as its process would. */
@@ -369,11 +376,12 @@ describe.skipIf(skipsBrowser)('a request that the browser repeats after the end 
       update deployments set status = 'failed', finished_at = now(), run_expires_at = null, error = 'Cancelled.' where id = ${id}`
   }
 
-  test('a cancellation deletes nothing', async () => {
-    const { id } = await seedDeployment(stack, { pool: pools[1], subdomain: 'late-cancel', status: 'provisioning' })
+  test('a cancellation deletes nothing', { retry: 2 }, async () => {
+    const subdomain = uniqueName('late-cancel')
+    const { id } = await seedDeployment(stack, { pool: pools[1], subdomain, status: 'provisioning' })
     const page = await openDeployment(id)
     await page.getByRole('button', { name: 'Cancel the run' }).click()
-    stack.network.dropResponses(true)
+    await dropResponses(page, id)
     await page.getByRole('dialog').getByRole('button', { name: 'Cancel the run' }).click()
     await repeatAfter(() => endRun(id))
     // The first response is lost, so this is the second one.
@@ -381,14 +389,11 @@ describe.skipIf(skipsBrowser)('a request that the browser repeats after the end 
     expect(await readDeployment(id)).toEqual({ status: 'failed', isCancelled: true })
   })
 
-  // Again if Chromium had no free connection that it had used, and opened one: then it does not send the request again.
   test('a DELETE without ?cancel=true deletes the deployment', { retry: 2 }, async () => {
-    const subdomain = `late-delete-${randomUUID().slice(0, 8)}`
+    const subdomain = uniqueName('late-delete')
     const { id } = await seedDeployment(stack, { pool: pools[1], subdomain, status: 'provisioning' })
     const page = await openDeployment(id)
-    // Leaves a free connection.
-    await page.evaluate(async path => (await fetch(path)).text(), `/api/v1/deployments/${id}`)
-    stack.network.dropResponses(true)
+    await dropResponses(page, id)
     const status = page.evaluate(
       async path => (await fetch(path, { method: 'DELETE' })).status,
       `/api/v1/deployments/${id}`,
@@ -398,37 +403,41 @@ describe.skipIf(skipsBrowser)('a request that the browser repeats after the end 
     expect(await readDeployment(id)).toBe(undefined)
   })
 
-  test.skipIf(missingTerraform !== undefined)('an apply and a destroy have nothing left to do', async () => {
-    const subdomain = 'late-runs'
-    const id = (await prepareReady(stack, subdomain)).split('/').at(-1) ?? ''
-    const page = await openDeployment(id)
-    for (const [label, status, event, changes] of [
-      // That of the creation.
-      ['Apply', 'ready', 'apply-requested', 1],
-      ['Destroy', 'destroyed', 'destroy-requested', 2],
-    ] as const) {
-      const countRuns = async () =>
-        (await stack.sql`select from deployment_history where deployment_id = ${id} and event = ${event}`).length
-      const isOver = (runs: number) =>
-        until(
-          `run ${runs} is over`,
-          async () => (await countRuns()) === runs && (await readDeployment(id))?.status === status,
-        )
-      await page.getByRole('button', { name: label }).click()
-      stack.network.dropResponses(true)
-      await page.getByRole('dialog').getByRole('button', { name: label }).click()
-      await repeatAfter(() => isOver(1))
-      await isOver(2)
-      const effective = await stack.sql`
+  test.skipIf(missingTerraform !== undefined)(
+    'an apply and a destroy have nothing left to do',
+    { retry: 2 },
+    async () => {
+      const subdomain = uniqueName('late-runs')
+      const id = (await prepareReady(stack, subdomain)).split('/').at(-1) ?? ''
+      const page = await openDeployment(id)
+      for (const [label, status, event, changes] of [
+        // That of the creation.
+        ['Apply', 'ready', 'apply-requested', 1],
+        ['Destroy', 'destroyed', 'destroy-requested', 2],
+      ] as const) {
+        const countRuns = async () =>
+          (await stack.sql`select from deployment_history where deployment_id = ${id} and event = ${event}`).length
+        const isOver = (runs: number) =>
+          until(
+            `run ${runs} is over`,
+            async () => (await countRuns()) === runs && (await readDeployment(id))?.status === status,
+          )
+        await page.getByRole('button', { name: label }).click()
+        await dropResponses(page, id)
+        await page.getByRole('dialog').getByRole('button', { name: label }).click()
+        await repeatAfter(() => isOver(1))
+        await isOver(2)
+        const effective = await stack.sql`
         select from deployment_log_lines where deployment_id = ${id} and message ~ 'complete! Resources: .*[1-9]'`
-      expect(effective.length, 'runs that changed the infrastructure').toBe(changes)
-      await page.reload()
-      await page.getByRole('heading', { name: 'History' }).waitFor()
-    }
-    const released = await stack.sql`
+        expect(effective.length, 'runs that changed the infrastructure').toBe(changes)
+        await page.reload()
+        await page.getByRole('heading', { name: 'History' }).waitFor()
+      }
+      const released = await stack.sql`
       select from allocation_history where subdomain = ${subdomain} and event = 'released'`
-    expect(released.length).toBe(1)
-  })
+      expect(released.length).toBe(1)
+    },
+  )
 })
 
 describe.skipIf(skipsBrowser)('a browser with more tabs than connections', () => {
