@@ -191,8 +191,9 @@ export type AllocationRepository = ReturnType<typeof createAllocationRepository>
  * desired records in dns_names, and stores the result under the Idempotency-Key. No transaction can be left
  * half done. A write with a claim returns `duplicate-request`, or no rows, if the key is not free.
  *
- * The locks, in their order: idempotency_keys, pool_allocations, dns_names, idempotency_results; rows in name order. The last part of each
- * statement compares the time with the deadline; it counts the rows of all parts that write, so it follows all locks.
+ * The locks, in their order: idempotency_keys, pool_allocations, dns_names, idempotency_results; rows in name order. The
+ * last part of each statement compares the time with the deadline; it counts the rows of all parts that write, so it
+ * follows all locks.
  *
  * If the time is up, a statement rejects with a `TimeoutError`; it can then only be committing or have no effect.
  */

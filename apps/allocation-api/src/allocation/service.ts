@@ -86,8 +86,8 @@ const toHex = (hash: Buffer): string => hash.toString('hex')
 /** How long a scrape of the metrics waits for a new count before it gets the previous one. */
 const COUNT_WAIT_MS = 2_000
 /**
- * Statements of reserves, of commits, and of checks, in flight: one at the database while the next one is prepared. A higher limit makes
- * the batches smaller and their total cost higher.
+ * Statements of reserves, of commits, and of checks, in flight: one at the database while the next one is prepared. A
+ * higher limit makes the batches smaller and their total cost higher.
  */
 const MAX_IN_FLIGHT = 2
 /** Such a batch takes a few milliseconds, which is how long the requests behind it wait. */

@@ -1,5 +1,6 @@
 import { missingGateway } from '@pool/test-ceph'
 import type { Locator, Page } from 'playwright-core'
+import { openEmptyWizard } from './browser.ts'
 import { type FaultStack, storageKeys } from './fault-stack.ts'
 import { missingTerraform, pools } from './fault-tasks.ts'
 import { appendLogLines, seedDeployment } from './seed-deployment.ts'
@@ -129,11 +130,8 @@ const keyCheck: FaultRead = {
   name: 'the check of the keys in the wizard',
   isRepeatedByHand: true,
   prepare: async () => '/deployments/new',
-  open: async (page, stack) => {
-    // Without the draft of the former run, which the wizard would save again.
-    await page.goto(`${stack.origin}/console/zones`)
-    await page.evaluate(() => sessionStorage.clear())
-    await page.goto(`${stack.origin}/console/deployments/new`)
+  open: async page => {
+    await openEmptyWizard(page)
     await page.getByLabel('Pool', { exact: true }).selectOption(DEPLOYMENTS)
     await page.getByLabel('Subdomain').fill('checked')
     await page.getByText('is free.').waitFor()

@@ -1,4 +1,5 @@
 import type { Page } from 'playwright-core'
+import { openEmptyWizard } from './browser.ts'
 
 /** A page in a state worth seeing, and what its screenshot is called. */
 export interface PageState {
@@ -134,8 +135,7 @@ const dialogsAndErrors: readonly PageState[] = [
     name: 'the proof of a domain',
     path: '/deployments/new',
     prepare: async page => {
-      await page.evaluate(() => sessionStorage.clear())
-      await page.reload()
+      await openEmptyWizard(page)
       await page.getByRole('radio', { name: 'A domain of the tenant' }).check()
       await page.getByLabel('Domain of the tenant').last().fill('cloud.globex.example')
       await page.getByText('No deployment has cloud.globex.example.').waitFor()
