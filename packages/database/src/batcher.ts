@@ -1,5 +1,5 @@
 import { isStatementRejected } from './errors.ts'
-import { TimeoutError, withTimeout } from './with-timeout.ts'
+import { createTimeoutError, withTimeout } from './with-timeout.ts'
 
 export interface BatcherOptions<Request, Result> {
   /**
@@ -109,7 +109,7 @@ export const createBatcher = <Request, Result>({
       const expire = () => {
         item.timer = undefined
         queue.delete(item)
-        reject(new TimeoutError(`no answer within ${timeoutMs} ms`))
+        reject(createTimeoutError(timeoutMs))
       }
       const item: PendingRequest<Request, Result> = {
         request,

@@ -5,6 +5,9 @@ import { createSessions, type Sessions } from './sessions.ts'
 
 export type Sql = postgres.Sql<{ int8: number }>
 
+/** A part of a statement. */
+export type Fragment = postgres.PendingQuery<postgres.Row[]>
+
 export interface DatabaseClientOptions {
   readonly maxConnections: number
   readonly applicationName: string

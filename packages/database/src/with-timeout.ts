@@ -3,6 +3,9 @@ export class TimeoutError extends Error {
   override readonly name = 'TimeoutError'
 }
 
+export const createTimeoutError = (timeoutMs: number): TimeoutError =>
+  new TimeoutError(`no answer within ${Math.round(timeoutMs)} ms`)
+
 /**
  * The result of `operation`, or a `TimeoutError` after `timeoutMs`. The operation is not cancelled; a later result or
  * error of it is ignored.
@@ -10,7 +13,7 @@ export class TimeoutError extends Error {
 export const withTimeout = <Result>(operation: PromiseLike<Result>, timeoutMs: number): Promise<Result> =>
   // Not `Promise.race`, which costs several promises per call: each request has several timeouts.
   new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new TimeoutError(`no answer within ${Math.round(timeoutMs)} ms`)), timeoutMs)
+    const timer = setTimeout(() => reject(createTimeoutError(timeoutMs)), timeoutMs)
     operation.then(
       result => {
         clearTimeout(timer)

@@ -1,10 +1,8 @@
-import postgres, { type PendingQuery, type Row } from 'postgres'
-import type { Sql } from './client.ts'
+import postgres from 'postgres'
+import type { Fragment, Sql } from './client.ts'
 import { isDatabaseReadOnly, isNotExecuted, mayStillExecute, NotWrittenError } from './errors.ts'
 import type { ServerClock } from './server-clock.ts'
 import { withTimeout } from './with-timeout.ts'
-
-type Fragment = PendingQuery<Row[]>
 
 /** The two parts that make a statement safe to abandon: see `createWriter`. */
 export interface Guard {
@@ -171,9 +169,9 @@ export const createWriter = ({ fast, slow, clock, timeoutMs, fastLockWaitMs = FA
 
     /**
      * Executes a write of one row, which `rowName` identifies. `inBatch` executes it with others in one statement, unless
-     * the row is known to be locked; it settles within the timeout. Rejects with a `TimeoutError` after the timeout, and with a `NotWrittenError` if the
-     * write certainly had no effect. If the connection was lost, it rejects at the deadline, because the server may execute
-     * the statement until then.
+     * the row is known to be locked; it settles within the timeout. Rejects with a `TimeoutError` after the timeout, and
+     * with a `NotWrittenError` if the write certainly had no effect. If the connection was lost, it rejects at the
+     * deadline, because the server may execute the statement until then.
      */
     async write<Result>(rowName: string, execute: Execute<Result>, inBatch?: () => Promise<Result>): Promise<Result> {
       const deadline = performance.now() + timeoutMs

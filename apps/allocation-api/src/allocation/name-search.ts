@@ -1,7 +1,6 @@
 import type { ListedName, NamesQuery } from '@pool/contract'
-import type { Sql } from '@pool/database/client'
+import type { Fragment, Sql } from '@pool/database/client'
 import { withTimeout } from '@pool/database/with-timeout'
-import type { PendingQuery, Row } from 'postgres'
 import { toDnsState } from '../reconciler/domain/status.ts'
 import {
   chooseNameOrder,
@@ -15,8 +14,6 @@ import {
   toNameFilter,
 } from './domain/name-filter.ts'
 import { allocationSql } from './sql.ts'
-
-type Fragment = PendingQuery<Row[]>
 
 /** A row as JSON. */
 export interface FoundRow {

@@ -1,7 +1,7 @@
 import type { Allocation, DnsState, ReservedAllocation } from '@pool/contract'
+import type { Fragment } from '@pool/database/client'
 import { timeSql } from '@pool/database/time-sql'
 import type { Execute, Writer } from '@pool/database/writer'
-import type { PendingQuery, Row } from 'postgres'
 import type { RecordSet } from '../dns/domain/rrset.ts'
 import { type DuplicateRequest, duplicateRequest, type IdempotencyClaim } from '../idempotency/idempotency.ts'
 import type { SealedToken } from '../idempotency/sealed-token.ts'
@@ -29,8 +29,6 @@ import type {
   UpdateDecision,
 } from './domain/types.ts'
 import { allocationSql } from './sql.ts'
-
-type Fragment = PendingQuery<Row[]>
 
 /** A `Date` in a row of the driver, a string in a result that was stored as JSON. */
 type Timestamp = Date | string
@@ -218,18 +216,41 @@ export const createAllocationRepository = (
     first?: () => Promise<Result>,
   ) => writer.write(`${subdomain}.${poolDomain}`, execute, first)
 
+  /** A request that decides alone, or with others by `inBatch`. */
+  const decide = async <Decision>(
+    name: PoolName,
+    execute: Execute<Decision[]>,
+    inBatch?: () => Promise<Decision>,
+  ): Promise<Decision | DuplicateRequest> => {
+    const [decision] = await write(name, execute, inBatch && (async () => [await inBatch()]))
+    return decision ?? duplicateRequest
+  }
+
+  /** The columns that the requests of every batch have. */
+  const toRequestRow = (
+    { poolDomain, subdomain, tokenHash }: PoolName & { readonly tokenHash: Buffer },
+    { actor, address, requestId }: Caller,
+    position: number,
+  ) => ({
+    position,
+    pool_domain: poolDomain,
+    subdomain,
+    token_hash: `\\x${tokenHash.toString('hex')}`,
+    actor,
+    address,
+    request_id: requestId,
+  })
+
+  /** In the order of the requests. */
+  const toResults = <Result extends { readonly position: number }>(rows: readonly { readonly result: Result }[]) =>
+    rows.map(({ result }) => result).toSorted((a, b) => a.position - b.position)
+
   // The parts of reserveMany, in the order of its statement.
 
   const inputRows = (requests: readonly ReserveRequest[]) => {
     const rows = requests.map(({ command, tokenHash, caller }, position) => ({
-      position,
-      pool_domain: command.poolDomain,
-      subdomain: command.subdomain,
+      ...toRequestRow({ ...command, tokenHash }, caller, position),
       created_by: command.createdBy,
-      token_hash: `\\x${tokenHash.toString('hex')}`,
-      actor: caller.actor,
-      address: caller.address,
-      request_id: caller.requestId,
     }))
     return sql`
       select request.*, row_number() over (partition by pool_domain, subdomain order by position) = 1 as is_first
@@ -330,8 +351,7 @@ export const createAllocationRepository = (
           history as (${insertTransitions}),
           result as (${reserveResults}),
           ${storeAndReturn(guard, ['upserted', 'history'], token && { success: 'granted', token })}`
-      const results = rows.map(({ result }) => result)
-      return results.toSorted((a, b) => a.position - b.position).map(toReserveDecision)
+      return toResults(rows).map(toReserveDecision)
     }
 
   /** What decides about the token of a reservation `a`: `success`, or the reason for a rejection. */
@@ -348,16 +368,10 @@ export const createAllocationRepository = (
 
   const commitRequests = (requests: readonly CommitRequest[]) => {
     const rows = requests.map(({ command, records, caller }, position) => ({
-      position,
-      pool_domain: command.poolDomain,
-      subdomain: command.subdomain,
-      token_hash: `\\x${command.tokenHash.toString('hex')}`,
+      ...toRequestRow(command, caller, position),
       sovereign_fqdn: command.sovereignFQDN,
       load_balancer_ip: command.loadBalancerIP,
       desired: records,
-      actor: caller.actor,
-      address: caller.address,
-      request_id: caller.requestId,
     }))
     return sql`
       select request.*
@@ -432,8 +446,7 @@ export const createAllocationRepository = (
           ),
           result as (${commitResults}),
           ${storeAndReturn(guard, ['updated', 'desired', 'history'])}`
-      const results = rows.map(({ result }) => result)
-      return results.toSorted((a, b) => a.position - b.position).map(toCommitDecision)
+      return toResults(rows).map(toCommitDecision)
     }
 
   return {
@@ -443,7 +456,7 @@ export const createAllocationRepository = (
     },
 
     /** `inBatch` may reserve the name with others in one statement. */
-    async reserve(
+    reserve(
       request: ReserveRequest,
       claim: IdempotencyClaim | null = null,
       /** The reservation token for a replay under the key of the claim. */
@@ -451,9 +464,7 @@ export const createAllocationRepository = (
       former: FormerHolder | null = null,
       inBatch?: () => Promise<ReserveDecision>,
     ): Promise<ReserveDecision | DuplicateRequest> {
-      const first = inBatch && (async () => [await inBatch()])
-      const [decision] = await write(request.command, reserveRows([request], claim, token, former), first)
-      return decision ?? duplicateRequest
+      return decide(request.command, reserveRows([request], claim, token, former), inBatch)
     },
 
     /** Rejects if a name is locked, see `isLockTimeout`; `deadline` is in milliseconds of `performance.now()`. */
@@ -465,16 +476,14 @@ export const createAllocationRepository = (
      * Makes the reservation of this token active and sets its desired records. `inBatch` may commit the name with others in
      * one statement.
      */
-    async commit(
+    commit(
       command: CommitCommand,
       records: readonly RecordSet[],
       caller: Caller,
       claim: IdempotencyClaim | null = null,
       inBatch?: () => Promise<CommitDecision>,
     ): Promise<CommitDecision | DuplicateRequest> {
-      const first = inBatch && (async () => [await inBatch()])
-      const [decision] = await write(command, commitRows([{ command, records, caller }], claim), first)
-      return decision ?? duplicateRequest
+      return decide(command, commitRows([{ command, records, caller }], claim), inBatch)
     },
 
     /** Changes the address of an active name, and its records with it. */

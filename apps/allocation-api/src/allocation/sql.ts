@@ -1,10 +1,7 @@
-import type { Sql } from '@pool/database/client'
+import type { Fragment, Sql } from '@pool/database/client'
 import { timeSql } from '@pool/database/time-sql'
-import type { PendingQuery, Row } from 'postgres'
 import { newVersionColumns } from '../reconciler/domain/new-version.ts'
 import type { Caller, PoolName } from './domain/types.ts'
-
-type Fragment = PendingQuery<Row[]>
 
 /** The parts that the statements over pool_allocations (alias `a`) share. */
 export const allocationSql = (sql: Sql) => {

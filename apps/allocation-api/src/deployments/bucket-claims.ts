@@ -1,13 +1,10 @@
 import type { BucketClaim } from '@pool/contract'
-import type { Sql } from '@pool/database/client'
+import type { Fragment, Sql } from '@pool/database/client'
 import { timeSql } from '@pool/database/time-sql'
 import { withTimeout } from '@pool/database/with-timeout'
-import type { PendingQuery, Row } from 'postgres'
 import type { Caller, Rejection } from '../allocation/domain/types.ts'
 import type { RejectionWithDetail } from './domain/types.ts'
 import { deploymentHistorySql } from './history.ts'
-
-type Fragment = PendingQuery<Row[]>
 
 /**
  * The parts of statements over bucket_claims. A claim is provisional until the bucket may exist. A claim of another

@@ -1,14 +1,11 @@
 import { hash, hkdfSync, randomBytes } from 'node:crypto'
 import { type DomainChallenge, MAX_PROVABLE_DOMAIN_LENGTH, toChallengeName } from '@pool/contract'
-import type { Sql } from '@pool/database/client'
+import type { Fragment, Sql } from '@pool/database/client'
 import { timeSql } from '@pool/database/time-sql'
 import { withTimeout } from '@pool/database/with-timeout'
-import type { PendingQuery, Row } from 'postgres'
 import { hashIdempotencyKey } from '../idempotency/sealed-token.ts'
 import type { DeploymentSpec, RejectionWithDetail } from './domain/types.ts'
 import type { LookUpTxt } from './txt-resolver.ts'
-
-type Fragment = PendingQuery<Row[]>
 
 export interface DomainProofOptions {
   readonly sql: Sql

@@ -1,10 +1,7 @@
 import type { DeploymentHistoryEntry } from '@pool/contract'
-import type { Sql } from '@pool/database/client'
+import type { Fragment, Sql } from '@pool/database/client'
 import { withTimeout } from '@pool/database/with-timeout'
-import type { PendingQuery, Row } from 'postgres'
 import type { Caller } from '../allocation/domain/types.ts'
-
-type Fragment = PendingQuery<Row[]>
 
 export type DeploymentHistoryEvent = DeploymentHistoryEntry['event']
 

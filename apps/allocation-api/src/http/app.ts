@@ -222,6 +222,7 @@ export const createApp = (deps: AppDependencies, { listener, tokens, exposeLists
     app.route('/api/v1/deployments', deploymentUnlockRoutes(deps.deployments))
   }
 
+  // Hono's own middleware for 405 has a second router, which a 404 would pay for.
   const methods = [...new Set(app.routes.map(route => route.method))].filter(method => method !== 'ALL')
   const listAllowed = (path: string): readonly string[] =>
     methods

@@ -1,6 +1,5 @@
-import type { Sql } from '@pool/database/client'
+import type { Fragment, Sql } from '@pool/database/client'
 import { withTimeout } from '@pool/database/with-timeout'
-import type { PendingQuery, Row } from 'postgres'
 import type { Caller } from '../allocation/domain/types.ts'
 import type { Unavailable } from '../dns/domain/result.ts'
 import { canBeGranted, type Pools } from '../naming/naming.ts'
@@ -9,8 +8,6 @@ import type { Orphan } from './domain/orphan.ts'
 import type { ReconcilerRepository } from './repository.ts'
 import { type Busy, holdDuring, type WithZoneLock } from './zone-lock.ts'
 import { type ScanContext, scanZone } from './zone-scan.ts'
-
-type Fragment = PendingQuery<Row[]>
 
 export type OrphanRepository = ReturnType<typeof createOrphanRepository>
 

@@ -1,8 +1,7 @@
-import { createDatabaseClient, type Sql } from '@pool/database/client'
+import { createDatabaseClient, type Fragment, type Sql } from '@pool/database/client'
 import type { Sessions } from '@pool/database/sessions'
 import { withTimeout } from '@pool/database/with-timeout'
 import pLimit from 'p-limit'
-import type { PendingQuery, Row } from 'postgres'
 
 /** Milliseconds, the same for every lock. */
 export interface ZoneLockLimits {
@@ -24,7 +23,7 @@ interface IdleClient {
 export interface LockLane {
   readonly sql: Sql
   /** A condition that is false once the lock is lost, which may have opened another session. Each write must contain it. */
-  readonly isHeld: PendingQuery<Row[]>
+  readonly isHeld: Fragment
 }
 
 export interface ZoneLock {

@@ -44,7 +44,7 @@ describe('a batch of commits', () => {
   }
   const commitOne = ({ command, records, caller: by }: CommitWithToken) => store.commit(command, records, by)
 
-  /** What each letter of a case names. Returns the token of the right client. */
+  /** Brings a name into a state. Returns the token of the right client. */
   const states: Record<string, (subdomain: string) => Promise<string>> = {
     free: async () => WRONG,
     reserved: reserve,
