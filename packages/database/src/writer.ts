@@ -103,10 +103,12 @@ export const createWriter = ({ fast, slow, clock, timeoutMs, fastLockWaitMs = FA
         return await execute(sql, {
           limitLockWait: sql`set_config('lock_timeout', ${`${lockWaitMs}ms`}, true) is not null`,
           // The conditions of `assert_in_time`. The function only raises the error: its call is a tenth of a short statement.
+          // `case` keeps the order: first what was written, then the clock.
           assertInTime: written => sql`case
-            when ${written} is null then false
-            when extract(epoch from pg_postmaster_start_time())::text = ${server}
-              and extract(epoch from clock_timestamp()) * 1000 < ${deadlineMs}::float8 then true
+            when case when ${written} is not null then
+                extract(epoch from pg_postmaster_start_time())::text = ${server}
+                and extract(epoch from clock_timestamp()) * 1000 < ${deadlineMs}::float8
+              end then true
             else assert_in_time(${server}, ${deadlineMs}::float8, 0)
           end`,
         })
