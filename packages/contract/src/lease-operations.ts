@@ -303,7 +303,9 @@ export const leaseOperations = [
     body: { schema: drainLeasesRequest, required: false },
     responses: {
       200: { description: 'What was drained, and what was not.', schema: drainLeasesResponse },
-      400: error(`\`invalid-json\`, \`invalid-cursor\`; or ${truncated}.`),
+      400: error(
+        `\`invalid-json\`, \`invalid-slot\`, \`invalid-cursor\`; \`invalid-request\`: objects is not a list of ids; or ${truncated}.`,
+      ),
       409: error('`not-draining`: the witness accepts writes. Deploy it with `DRAIN=true` first.'),
       503: error('`copy-unavailable`: Workers KV did not respond.', retryAfter),
       ...commonErrors,

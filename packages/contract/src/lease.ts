@@ -177,6 +177,11 @@ export type RenewLeasesResponse = z.infer<typeof renewLeasesResponse>
 const limitRule = leaseRule('invalid-limit', 'limit must be a whole number from 1 to 1000.')
 const prefixRule = leaseRule('invalid-prefix', `prefix must be at most ${MAX_SLOT_BYTES} bytes.`)
 const cursorRule = leaseRule('invalid-cursor', 'cursor must be the nextCursor of an earlier response.')
+const drainedSlotsRule = leaseRule('invalid-slot', `slots must be a list of at most ${MAX_SLOTS} slots.`)
+const drainedObjectsRule = leaseRule(
+  'invalid-request',
+  `objects must be a list of at most ${MAX_SLOTS} ids, each of 64 lower-case hexadecimal digits.`,
+)
 
 /**
  * The body of `POST /leases/drain`. Without names, a page of the slots that have a copy. `objects` are ids of Durable Objects,
@@ -185,13 +190,13 @@ const cursorRule = leaseRule('invalid-cursor', 'cursor must be the nextCursor of
 export const drainLeasesRequest = z
   .object(
     {
-      slots: z.array(slot).max(MAX_SLOTS).optional(),
+      slots: z.array(slot, drainedSlotsRule).max(MAX_SLOTS, drainedSlotsRule).optional(),
       objects: z
-        .array(z.string().regex(/^[0-9a-f]{64}$/))
-        .max(MAX_SLOTS)
+        .array(z.string(drainedObjectsRule).regex(/^[0-9a-f]{64}$/, drainedObjectsRule), drainedObjectsRule)
+        .max(MAX_SLOTS, drainedObjectsRule)
         .optional(),
       cursor: z
-        .string()
+        .string(cursorRule)
         .regex(/^[!-~]{1,2048}$/, cursorRule)
         .optional(),
     },

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { KnownGenerations } from './lease.ts'
 import {
+  parseDrain,
   parseExpectedGenerations,
   parseKnownGenerations,
   parseLeasesQuery,
@@ -344,6 +345,37 @@ describe('the query of /leases', () => {
     ['an invalid limit', { limit: ['x'] }, 'invalid-limit'],
   ])('with %s', (_, query, code) => {
     expect(parseLeasesQuery(query)).toMatchObject({ ok: false, error: { code } })
+  })
+})
+
+describe('the body of a drain', () => {
+  const toBody = (value: unknown) => new TextEncoder().encode(JSON.stringify(value))
+  const object = '0123456789abcdef'.repeat(4)
+
+  test.each<readonly [rule: string, body: Uint8Array, value: unknown]>([
+    ['none', new Uint8Array(), {}],
+    ['100 slots', toBody({ slots: Array(100).fill('a') }), { slots: Array(100).fill('a') }],
+    ['an object', toBody({ objects: [object] }), { objects: [object] }],
+    ['a cursor', toBody({ cursor: 'abc' }), { cursor: 'abc' }],
+  ])('may have %s', (_, body, value) => {
+    expect(parseDrain(body)).toEqual({ ok: true, value })
+  })
+
+  const slots = 'slots must be a list of at most 100 slots.'
+  const objects = 'objects must be a list of at most 100 ids, each of 64 lower-case hexadecimal digits.'
+  test.each<readonly [rule: string, body: unknown, code: string, detail: string]>([
+    ['a list', [], 'invalid-json', 'The body must be a JSON object, or absent.'],
+    ['an empty slot', { slots: ['a', ''] }, 'invalid-slot', 'slot must be text of 1 to 506 bytes in UTF-8.'],
+    ['one slot without a list', { slots: 'a' }, 'invalid-slot', slots],
+    ['101 slots', { slots: Array(101).fill('a') }, 'invalid-slot', slots],
+    ['one object without a list', { objects: object }, 'invalid-request', objects],
+    ['a number as object', { objects: [7] }, 'invalid-request', objects],
+    ['an object in upper case', { objects: [object.toUpperCase()] }, 'invalid-request', objects],
+    ['101 objects', { objects: Array(101).fill(object) }, 'invalid-request', objects],
+    ['an empty cursor', { cursor: '' }, 'invalid-cursor', 'cursor must be the nextCursor of an earlier response.'],
+    ['a number as cursor', { cursor: 7 }, 'invalid-cursor', 'cursor must be the nextCursor of an earlier response.'],
+  ])('with %s', (_, body, code, detail) => {
+    expect(parseDrain(toBody(body))).toEqual({ ok: false, error: { code, detail } })
   })
 })
 
