@@ -13,6 +13,26 @@ const good = {
   load_balancer_ip: null,
   committed_at: null,
 }
+/** The only transitions that the history accepts. */
+const transitions = [
+  'reserved: none to reserved',
+  'renewed: reserved to reserved',
+  'committed: reserved to active',
+  'updated: active to active',
+  'republished: active to active',
+  'released: reserved to none',
+  'released: active to none',
+  'expired: reserved to none',
+  'cool-off-lifted: none to none',
+  'adopted: none to active',
+  'orphan-removed: none to none',
+  'published: active to active',
+  'withdrawn: none to none',
+  'failing: active to active',
+  'failing: none to none',
+  'repaired: active to active',
+  'repaired: none to none',
+]
 const active = {
   ...good,
   state: 'active',
@@ -54,6 +74,16 @@ const invalidRows: readonly (readonly [
     { ...active, committed_at: '2025-01-01T00:00:00Z' },
   ],
   ['a blocked label that expires', 'pool_columns_check', { ...good, state: 'pool' }],
+  ['a released name that nothing keeps', 'released_columns_check', { ...good, state: 'released', expires_at: null }],
+  [
+    'a released name that expires',
+    'released_columns_check',
+    { ...good, state: 'released', cool_off_until: '2026-01-01T00:10:00Z' },
+  ],
+  ['a pool domain of 254 characters', 'pool_domain_check', { ...good, pool_domain: 'a'.repeat(254) }],
+  ['an active name in its cool-off', 'active_columns_check', { ...active, cool_off_until: '2026-01-01T00:10:00Z' }],
+  ['an active name without a commit time', 'active_columns_check', { ...active, committed_at: null }],
+  ['an unknown replaced state', 'replaced_state_check', { ...good, replaced_state: 'active' }],
   ['an IPv6 address', 'load_balancer_ip_check', { ...active, load_balancer_ip: '2001:db8::1' }],
   ['a network instead of an address', 'load_balancer_ip_check', { ...active, load_balancer_ip: '192.0.2.0/24' }],
 ]
@@ -105,6 +135,65 @@ describe('schema', () => {
     await expect(database.sql`insert into allocation_history ${database.sql(entry)}`).rejects.toMatchObject({
       code: '23514',
       constraint_name: `allocation_history_${constraint}`,
+    })
+  })
+
+  test('accepts the defined transitions in the history, and no other', async () => {
+    const events = [...new Set(transitions.map(transition => transition.split(':')[0] ?? '')), 'unknown']
+    const states = ['none', 'reserved', 'active']
+    const entries = events.flatMap(event =>
+      states.flatMap(from_state =>
+        states.map(to_state => ({ name: `${event}: ${from_state} to ${to_state}`, event, from_state, to_state })),
+      ),
+    )
+    const accepted: string[] = []
+    for (const { name, ...entry } of entries) {
+      const row = { pool_domain: 'pool.test', subdomain: 'acme', actor: 'sweeper', created_by: '', ...entry }
+      await database.sql`insert into allocation_history ${database.sql(row)}`.then(
+        () => accepted.push(name),
+        error => expect(error).toMatchObject({ constraint_name: 'allocation_history_transition_check' }),
+      )
+    }
+    expect(accepted.toSorted()).toEqual(transitions.toSorted())
+  })
+
+  const failing = { attempts: 1, last_error: 'x', failure: 'provider' }
+  const toDnsName = (subdomain: string, change: object) => {
+    const row = {
+      zone: 'pool.test',
+      subdomain,
+      version: 2,
+      applied_version: 1,
+      desired: [],
+      changed_at: good.reserved_at,
+    }
+    return database.sql({ ...row, next_attempt_at: good.reserved_at, ...change } as never)
+  }
+
+  test.each([
+    ['pending', {}],
+    ['failing', failing],
+    ['published', { applied_version: 2 }],
+  ])('accepts desired records that are %s', async (state, change) => {
+    expect(await database.sql`insert into dns_names ${toDnsName(state, change)}`).toHaveProperty('count', 1)
+  })
+
+  test.each<[what: string, constraint: string, change: Record<string, unknown>]>([
+    ['that are not a list', 'desired_check', { desired: {} }],
+    ['with owned records that are not a list', 'owned_check', { owned: {} }],
+    ['with previous records that are not a list', 'previous_records_check', { previous_records: {} }],
+    ['with deleted records that are not a list', 'deleted_records_check', { deleted_records: {} }],
+    ['of a later version than the current one', 'applied_version_check', { applied_version: 3 }],
+    ['with an unknown cause of a failure', 'failure_check', { ...failing, failure: 'unknown' }],
+    ['with an error and no failed attempt', 'error_present_check', { last_error: 'x' }],
+    ['with a cause and no failed attempt', 'error_present_check', { failure: 'provider' }],
+    ['with a failed attempt and no error', 'error_present_check', { ...failing, last_error: null }],
+    ['with a failed attempt and no cause', 'error_present_check', { ...failing, failure: null }],
+    ['that are published and fail', 'applied_no_error_check', { ...failing, applied_version: 2 }],
+  ])('rejects desired records %s', async (_, constraint, change) => {
+    await expect(database.sql`insert into dns_names ${toDnsName('acme', change)}`).rejects.toMatchObject({
+      code: '23514',
+      constraint_name: `dns_names_${constraint}`,
     })
   })
 
