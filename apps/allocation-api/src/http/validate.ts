@@ -99,8 +99,10 @@ export const validateJson = <Schema extends z.ZodType>(
   }
 }
 
-export const parseIdempotencyKey = (c: Context<HttpEnv>): Parsed<string | undefined> =>
-  parse(idempotencyKey.optional(), c.req.header('Idempotency-Key'))
+export const parseIdempotencyKey = (c: Context<HttpEnv>): Parsed<string | undefined> => {
+  const key = c.req.header('Idempotency-Key')
+  return key === undefined ? { ok: true, value: undefined } : parse(idempotencyKey, key)
+}
 
 export interface WriteRequest<Body> {
   readonly command: Body & { readonly poolDomain: string }
