@@ -248,14 +248,18 @@ export const createAllocationRepository = (
   // The parts of reserveMany, in the order of its statement.
 
   const inputRows = (requests: readonly ReserveRequest[]) => {
-    const rows = requests.map(({ command, tokenHash, caller }, position) => ({
-      ...toRequestRow({ ...command, tokenHash }, caller, position),
-      created_by: command.createdBy,
-    }))
+    const names = new Set<string>()
+    const rows = requests.map(({ command, tokenHash, caller }, position) => {
+      const name = `${command.subdomain}.${command.poolDomain}`
+      const isFirst = !names.has(name)
+      names.add(name)
+      const row = toRequestRow({ ...command, tokenHash }, caller, position)
+      return { ...row, created_by: command.createdBy, is_first: isFirst }
+    })
     return sql`
-      select request.*, row_number() over (partition by pool_domain, subdomain order by position) = 1 as is_first
-      from claim, jsonb_to_recordset(${sql.json(rows)}) as request (
-        position int, pool_domain text, subdomain text, created_by text, token_hash bytea, actor text, address text, request_id text)`
+      select request.* from claim, jsonb_to_recordset(${sql.json(rows)}) as request (
+        position int, pool_domain text, subdomain text, created_by text, token_hash bytea, actor text, address text, request_id text,
+        is_first boolean)`
   }
 
   const hasFormer = ({ tokenHash, lineageId }: FormerHolder) => sql`
@@ -350,7 +354,7 @@ export const createAllocationRepository = (
           transitions as (${transitionRows}),
           history as (${insertTransitions}),
           result as (${reserveResults}),
-          ${storeAndReturn(guard, ['upserted', 'history'], token && { success: 'granted', token })}`
+          ${storeAndReturn(guard, claim, ['upserted', 'history'], token && { success: 'granted', token })}`
       return toResults(rows).map(toReserveDecision)
     }
 
@@ -445,7 +449,7 @@ export const createAllocationRepository = (
             })}
           ),
           result as (${commitResults}),
-          ${storeAndReturn(guard, ['updated', 'desired', 'history'])}`
+          ${storeAndReturn(guard, claim, ['updated', 'desired', 'history'])}`
       return toResults(rows).map(toCommitDecision)
     }
 
@@ -521,7 +525,7 @@ export const createAllocationRepository = (
               select coalesce(locked.outcome, 'not-found') as outcome, ${columns}, desired.version
               from claim left join locked on true left join updated a on true left join desired on true
             ),
-            ${storeAndReturn(guard, ['updated', 'desired', 'history'])}`,
+            ${storeAndReturn(guard, claim, ['updated', 'desired', 'history'])}`,
       )
       return row ? toUpdateDecision(row.result) : duplicateRequest
     },
@@ -663,7 +667,7 @@ export const createAllocationRepository = (
               from claim left join locked on true left join released a on true left join desired on true
                 left join dns_names d on a.state = 'active' and d.zone = a.pool_domain and d.subdomain = a.subdomain
             ),
-            ${storeAndReturn(guard, ['kept', 'deleted', 'desired', 'history'])}`,
+            ${storeAndReturn(guard, claim, ['kept', 'deleted', 'desired', 'history'])}`,
       )
       return row ? toReleaseDecision(row.result) : duplicateRequest
     },

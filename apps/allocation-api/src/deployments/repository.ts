@@ -179,7 +179,7 @@ export const createDeploymentRepository = (
         ), claimed as (${claimBucket(record.storage?.bucket ?? null, sql`inserted`)}), result as (
           select case when inserted.id is null then 'fqdn-conflict' else 'created' end as outcome, inserted.id
           from claim left join inserted on true
-        ), ${storeAndReturn(guard, ['inserted', 'history', 'challenges', 'lineage', 'claimed'], token && { success: 'created', token })}`
+        ), ${storeAndReturn(guard, claim, ['inserted', 'history', 'challenges', 'lineage', 'claimed'], token && { success: 'created', token })}`
       try {
         const [row] = await writer.write(`deployment of ${record.sovereignFQDN}`, statement)
         return row ? row.result : duplicateRequest

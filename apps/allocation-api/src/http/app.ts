@@ -4,6 +4,10 @@ import { bodyLimit } from 'hono/body-limit'
 import { createMiddleware } from 'hono/factory'
 import { HTTPException } from 'hono/http-exception'
 import { routePath } from 'hono/route'
+import { METHOD_NAME_ALL } from 'hono/router'
+import { RegExpRouter } from 'hono/router/reg-exp-router'
+import { SmartRouter } from 'hono/router/smart-router'
+import { TrieRouter } from 'hono/router/trie-router'
 import type { AllocationService } from '../allocation/service.ts'
 import type { CredentialService } from '../credentials/service.ts'
 import type { Observer } from '../observability/domain/observer.ts'
@@ -222,18 +226,20 @@ export const createApp = (deps: AppDependencies, { listener, tokens, exposeLists
     app.route('/api/v1/deployments', deploymentUnlockRoutes(deps.deployments))
   }
 
-  // Hono's own middleware for 405 has a second router, which a 404 would pay for.
-  const methods = [...new Set(app.routes.map(route => route.method))].filter(method => method !== 'ALL')
-  const listAllowed = (path: string): readonly string[] =>
-    methods
-      .filter(method => app.router.match(method, path)[0].some(([[, route]]) => route.method !== 'ALL'))
-      .flatMap(method => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
+  // The method of each route by its path, so that one lookup finds all. Hono's middleware for 405 also looks up every request
+  // that has a route.
+  const methods = new SmartRouter<string>({ routers: [new RegExpRouter(), new TrieRouter()] })
+  for (const { method, path } of app.routes) if (method !== METHOD_NAME_ALL) methods.add(METHOD_NAME_ALL, path, method)
+  const listAllowed = (path: string): readonly string[] => {
+    const found = new Set(methods.match(METHOD_NAME_ALL, path)[0].map(([method]) => method))
+    return [...(found.has('GET') ? found.add('HEAD') : found)].toSorted()
+  }
   // Not as middleware, so that it costs the existing routes nothing.
   app.notFound(c => {
     const isList = !exposeLists && LIST_PATH.test(c.req.path)
     const allowed = listAllowed(c.req.path)
     if (allowed.length === 0) return sendError(c, { kind: 'not-found', detail: isList ? NO_LISTS : 'No such route.' })
-    c.header('Allow', allowed.toSorted().join(', '))
+    c.header('Allow', allowed.join(', '))
     const hint = isList && c.req.method === 'GET' ? { detail: NO_LISTS } : {}
     return sendError(c, { kind: 'method-not-allowed', ...hint })
   })

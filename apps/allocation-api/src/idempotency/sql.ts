@@ -16,7 +16,7 @@ export interface ResultToken {
  *     with claim as (${claimKey(guard, claim)}),
  *       …,                            -- writes that select from `claim`, each with `returning`
  *       result as (select … from claim …),
- *       ${storeAndReturn(guard, ['updated', 'history'])}
+ *       ${storeAndReturn(guard, claim, ['updated', 'history'])}
  */
 export const idempotencySql = (sql: Sql) => {
   const { now, milliseconds } = timeSql(sql)
@@ -53,7 +53,18 @@ export const idempotencySql = (sql: Sql) => {
      * Stores the row of `result` as JSON under the claimed key, if any, and returns it as the column `result`. The row must
      * not contain a token; a token that a replay needs is stored sealed. `parts` are the parts of the statement that write.
      */
-    storeAndReturn: (guard: Guard, parts: readonly string[], resultToken: ResultToken | null = null) => sql`
+    storeAndReturn: (
+      guard: Guard,
+      claim: IdempotencyClaim | null,
+      parts: readonly string[],
+      resultToken: ResultToken | null = null,
+    ) =>
+      // A part that never stores a row costs a twelfth of a lone reserve.
+      claim === null
+        ? sql`
+      returned as (select to_jsonb(result) as result from result), ${assertInTime(guard, parts)}
+      select result from returned, in_time`
+        : sql`
       returned as (
         select claim.key_hash, to_jsonb(result) as result from claim, result
       ), stored as (
@@ -65,7 +76,7 @@ export const idempotencySql = (sql: Sql) => {
               case when has_token then ${resultToken.token.sealed}::bytea end
               from returned, lateral (select result ->> 'outcome' = ${resultToken.success} as has_token) success`
             : sql`null, null from returned`
-        } where key_hash is not null
+        }
         on conflict (key_hash) do update set result = excluded.result, salt = excluded.salt, sealed = excluded.sealed
         returning 1
       ), ${assertInTime(guard, [...parts, 'stored'])}
