@@ -35,8 +35,11 @@ interface Pair {
   readonly far: Socket
 }
 
-/** Forwards connections to port `target` of 127.0.0.1. */
-export const startTcpProxy = async (target: number): Promise<TcpProxy> => {
+/**
+ * Forwards connections to port `target` of 127.0.0.1. `inspect` is called for each connection, and returns what gets the data
+ * that its client sends.
+ */
+export const startTcpProxy = async (target: number, inspect?: () => (sent: Buffer) => void): Promise<TcpProxy> => {
   let currentTarget = target
   const pairs = new Set<Pair>()
   const abandoned = new Set<Pair>()
@@ -58,6 +61,7 @@ export const startTcpProxy = async (target: number): Promise<TcpProxy> => {
     const pair: Pair = { near, far: connect(currentTarget, '127.0.0.1') }
     pairs.add(pair)
     let isAnswered = true
+    const inspectSent = inspect?.()
     for (const [from, to] of [
       [near, pair.far],
       [pair.far, near],
@@ -70,6 +74,7 @@ export const startTcpProxy = async (target: number): Promise<TcpProxy> => {
       from.on('data', bytes => {
         if (from === near && isAnswered) roundTrips += 1
         isAnswered = from === pair.far
+        if (from === near) inspectSent?.(bytes)
         if (dropping && from === pair.far) return
         if (response !== undefined && from === near) near.end(response)
         else forward(bytes, delayMs)

@@ -1,14 +1,14 @@
 import type { HistoryEntry } from '@pool/contract'
-import type { Sql } from '@pool/database/client'
+import type { Fragment, Sql } from '@pool/database/client'
 import { drainRows } from '@pool/database/drain-rows'
 import { withTimeout } from '@pool/database/with-timeout'
 import type { Caller } from '../allocation/domain/types.ts'
 import { newVersionColumns } from './domain/new-version.ts'
 import type { DesiredName } from './domain/plan.ts'
 import type { FailureCause, SyncStatus } from './domain/status.ts'
-import type { StopCause } from './domain/zone-marker.ts'
+import type { StopCause, ZoneWrites } from './domain/zone-marker.ts'
 import { isTransactionOpen, type LockLane } from './zone-lock.ts'
-import { raiseSerial } from './zone-writes.ts'
+import { assertInstallation, raiseSerial, selectWrites } from './zone-writes.ts'
 
 /** A name with an unapplied version whose next attempt is due. */
 export interface DueName extends DesiredName {
@@ -19,6 +19,12 @@ export interface DueName extends DesiredName {
   readonly attempts: number
   /** Null: the last attempt did not fail. */
   readonly failure: FailureCause | null
+}
+
+/** What a sync reads first: the names that are due, and the state of the writes to the zone. */
+export interface Due {
+  readonly names: readonly DueName[]
+  readonly writes: ZoneWrites
 }
 
 /** The history event of a name's records. */
@@ -48,11 +54,21 @@ export interface AppliedName extends Pick<DueName, 'subdomain' | 'version' | 'de
   readonly detail: string | null
 }
 
-export interface FailedName extends Pick<DueName, 'subdomain' | 'version'> {
+export interface FailedName extends Pick<DueName, 'subdomain' | 'version' | 'desired'> {
   readonly failure: FailureCause
   /** For an operator: no key or token in it. */
   readonly reason: string
   readonly retryDelayMs: number
+}
+
+/** What a sync achieved. */
+export interface SyncOutcomes {
+  readonly applied: readonly AppliedName[]
+  readonly failed: readonly FailedName[]
+  /** The zone has all desired records. */
+  readonly isComplete: boolean
+  /** The delay of the first drift check if the zone is new. */
+  readonly firstDriftCheckMs: number
 }
 
 /** A name as a drift check sees it, due or not. */
@@ -103,27 +119,25 @@ export interface ZoneTimes {
   readonly nextDriftCheckAt: Date | null
 }
 
-/** `items` as rows named `item`, passed as one JSON parameter. */
-const toRows = (sql: Sql, items: readonly object[]) => sql`
-  jsonb_to_recordset(${sql.json(items as never)}) as item
-    (subdomain text, version bigint, desired jsonb, "deletedRecords" jsonb, event text, detail text, failure text,
-      reason text, "retryDelayMs" float8)`
-
-/** As `toRows`, with the version only. */
-const toVersionRows = (sql: Sql, names: readonly NameVersion[]) =>
-  toRows(
-    sql,
-    names.map(({ subdomain, version }) => ({ subdomain, version })),
-  )
+/** Rows named `item`, passed as one JSON parameter. */
+const toVersionRows = (sql: Sql, names: readonly NameVersion[]) => sql`
+  jsonb_to_recordset(${sql.json(names.map(({ subdomain, version }) => ({ subdomain, version })))}) as item
+    (subdomain text, version bigint)`
 
 /**
- * The names of these whose rows no other transaction has locked; the statement locks them. The others stay due. So a locked
- * row does not hold up its zone.
+ * The columns of `items`, rows named `item`, whose names no other transaction has locked, and of these names; the statement
+ * locks them. The others stay due. So a locked row does not hold up its zone.
+ *
+ * Every version is positive. The server expects a single row because of this condition, and looks each name up by the primary
+ * key. Otherwise it expects a hundred, and may read all names of the zone to find one.
  */
-const unlockedNames = (sql: Sql, zone: string, names: readonly NameVersion[], isHeld = sql`true`) => sql`
-  select l.subdomain from ${toVersionRows(sql, names)} join dns_names l on l.zone = ${zone} and l.subdomain = item.subdomain
-  where ${isHeld}
-  for no key update of l skip locked`
+const unlockedNames = (sql: Sql, zone: string, items: Fragment, isHeld = sql`true`) => sql`
+  select item.*, l.* from ${items} cross join lateral (
+    select zone, deleted_records as former_deleted, failure as former_failure from dns_names
+    where zone = ${zone} and subdomain = item.subdomain and ${isHeld} limit 1
+    for no key update skip locked
+  ) l
+  where sign(item.version) = 1`
 
 /** The columns of a `DesiredName` and its version. */
 const desiredColumns = (sql: Sql) => sql`
@@ -138,17 +152,14 @@ const checkedColumns = (sql: Sql) => sql`
   extract(epoch from statement_timestamp() - changed_at)::float8 * 1000 as "changedMsAgo",
   is_drift_repair as "isDriftRepair"`
 
-/** Name and type of each desired record set of `item`. */
-const desiredKeys = (sql: Sql) => sql`(
-  select coalesce(jsonb_agg(jsonb_build_object('name', record->'name', 'type', record->'type')), '[]')
-  from jsonb_array_elements(item.desired) record)`
+/** The names that are due, as `DueName`, those that wait longest first. */
+const selectDue = (sql: Sql, zone: string, limit: number) => sql`
+  select ${desiredColumns(sql)}, attempts, failure, is_drift_repair as "isDriftRepair"
+  from dns_names
+  where zone = ${zone} and applied_version < version and next_attempt_at <= statement_timestamp()
+  order by changed_at limit ${limit}`
 
-/** Inserts one history row for each row of the CTE `events`. */
-const insertHistory = (sql: Sql) => sql`
-  insert into allocation_history
-    (pool_domain, subdomain, event, from_state, to_state, actor, created_by, detail, deleted_records)
-  select zone, subdomain, event, state, state, 'convergence', '', detail, deleted_records
-  from (select *, case when desired = '[]' then 'none' else 'active' end as state from events) events_with_state`
+const toState = ({ desired }: Pick<DueName, 'desired'>) => (desired.length === 0 ? 'none' : 'active')
 
 const milliseconds = (sql: Sql, ms: number) => sql`${ms}::float8 * interval '1 millisecond'`
 
@@ -156,16 +167,19 @@ export type ReconcilerRepository = ReturnType<typeof createReconcilerRepository>
 
 /** The desired records, which version of them the provider has, and when drift checks are due. */
 export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs: number }) => ({
-  /** `lane` executes the statement. */
-  async listDue(zone: string, limit: number, lane = sql): Promise<DueName[]> {
-    return withTimeout(
-      lane<DueName[]>`
-        select ${desiredColumns(sql)}, attempts, failure, is_drift_repair as "isDriftRepair"
-        from dns_names
-        where zone = ${zone} and applied_version < version and next_attempt_at <= statement_timestamp()
-        order by changed_at limit ${limit}`,
+  async listDue(zone: string, limit: number): Promise<DueName[]> {
+    return withTimeout(sql<DueName[]>`${selectDue(sql, zone, limit)}`, timeoutMs)
+  },
+
+  /** The due names and the state of the writes in one statement, which `lane` executes. */
+  async findDue(zone: string, limit: number, lane: Sql): Promise<Due> {
+    const rows = await withTimeout(
+      lane<(ZoneWrites & (DueName | { readonly subdomain: null }))[]>`
+        select * from (${selectWrites(sql, zone)}) as writes left join (${selectDue(sql, zone, limit)}) as due on true`,
       timeoutMs,
     )
+    const names = rows.filter(row => row.subdomain !== null)
+    return { names, writes: assertInstallation(rows[0]) }
   },
 
   /**
@@ -203,9 +217,12 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
     providerKind: string,
     transaction: string,
   ): Promise<Attempt> {
+    const rows = names.map(({ subdomain, version, deletedRecords }) => ({ subdomain, version, deletedRecords }))
+    const items = sql`
+      jsonb_to_recordset(${sql.json(rows)}) as item (subdomain text, version bigint, "deletedRecords" jsonb)`
     const [row] = await withTimeout(
       sql<(Omit<Attempt, 'subdomains'> & { readonly subdomains: readonly string[] })[]>`
-        with unlocked as (${unlockedNames(sql, zone, names)}), attempted as (
+        with item as (${unlockedNames(sql, zone, items)}), attempted as (
           update dns_names d set attempted_version = greatest(d.attempted_version, item.version),
             deleted_records = case
               when item."deletedRecords" = '[]' or d.applied_version >= item.version then d.deleted_records
@@ -213,8 +230,8 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
                 select jsonb_agg(distinct deleted)
                 from jsonb_array_elements(d.deleted_records || item."deletedRecords") deleted)
             end
-          from ${toRows(sql, names)} join unlocked using (subdomain)
-          where d.zone = ${zone} and d.subdomain = item.subdomain
+          from item
+          where d.zone = item.zone and d.subdomain = item.subdomain
           returning d.subdomain
         ), raised as (${raiseSerial(sql, zone, providerKind)})
         select raised.serial, (select coalesce(jsonb_agg(subdomain), '[]') from attempted) as subdomains,
@@ -227,52 +244,73 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
   },
 
   /**
-   * Records that the provider has these versions. A statement that arrives after a newer version was attempted or applied
+   * Records what a sync achieved, in one statement. Returns whether the lock of the zone is held; if not, the statement
    * changes nothing. A name whose row is locked stays due; the next sync finds its records and records that.
+   *
+   *   item     the names whose rows are not locked
+   *   applied  those whose version the provider has, unless a newer one was attempted or applied
+   *   failed   those whose version could not be applied, unless it was replaced in the meantime
+   *   events   for the history: a failure when its cause changes, not for every attempt
+   *   synced   the end of the sync
    */
-  async markApplied(zone: string, names: readonly AppliedName[], { sql: lane, isHeld }: LockLane): Promise<void> {
-    await withTimeout(
-      lane`
-        with unlocked as (${unlockedNames(sql, zone, names, isHeld)}), events as (
+  async saveOutcomes(
+    zone: string,
+    { applied, failed, isComplete, firstDriftCheckMs }: SyncOutcomes,
+    { sql: lane, isHeld }: LockLane,
+  ): Promise<boolean> {
+    const rows = [
+      ...applied.map(name => ({
+        ...{ subdomain: name.subdomain, version: name.version, event: name.event, state: toState(name) },
+        ...{ detail: name.detail, owned: name.desired.map(({ name, type }) => ({ name, type })) },
+      })),
+      ...failed.map(name => ({
+        ...{ subdomain: name.subdomain, version: name.version, event: 'failing', state: toState(name) },
+        ...{ detail: name.reason, failure: name.failure, retryDelayMs: name.retryDelayMs },
+      })),
+    ]
+    const items = sql`
+      jsonb_to_recordset(${sql.json(rows)}) as item
+        (subdomain text, version bigint, event text, state text, detail text, owned jsonb, failure text,
+          "retryDelayMs" float8)`
+    const [row] = await withTimeout(
+      lane<{ isHeld: boolean }[]>`
+        with item as (${unlockedNames(sql, zone, items, isHeld)}), applied as (
           update dns_names d set
             applied_version = item.version, applied_at = statement_timestamp(), attempted_version = item.version,
-            attempts = 0, failure = null, last_error = null, is_drift_repair = false, owned = ${desiredKeys(sql)},
+            attempts = 0, failure = null, last_error = null, is_drift_repair = false, owned = item.owned,
             deleted_records = '[]'
-          from ${toRows(sql, names)} join unlocked using (subdomain) join dns_names before
-            on before.zone = ${zone} and before.subdomain = item.subdomain
-          where d.zone = ${zone} and d.subdomain = item.subdomain
+          from item
+          where item.failure is null and d.zone = item.zone and d.subdomain = item.subdomain
             and d.applied_version < item.version and d.attempted_version <= item.version
-          returning d.zone, d.subdomain, item.desired, item.event, item.detail,
-            nullif(before.deleted_records, '[]') as deleted_records
-        )
-        ${insertHistory(sql)}`,
-      timeoutMs,
-    )
-  },
-
-  /**
-   * Records why these versions could not be applied. A version that was replaced in the meantime is not affected. The
-   * history gets a row when the cause changes, not for every attempt.
-   */
-  async markFailed(zone: string, names: readonly FailedName[], { sql: lane, isHeld }: LockLane): Promise<void> {
-    await withTimeout(
-      lane`
-        with unlocked as (${unlockedNames(sql, zone, names, isHeld)}), failed as (
+          returning item.*
+        ), failed as (
           update dns_names d set
             attempts = case when d.failure = item.failure then d.attempts + 1 else 1 end,
-            failure = item.failure, last_error = item.reason,
+            failure = item.failure, last_error = item.detail,
             next_attempt_at = statement_timestamp() + item."retryDelayMs" * interval '1 millisecond'
-          from ${toRows(sql, names)} join unlocked using (subdomain) join dns_names before
-            on before.zone = ${zone} and before.subdomain = item.subdomain
-          where d.zone = ${zone} and d.subdomain = item.subdomain and d.version = item.version
-            and d.applied_version < d.version
-          returning d.zone, d.subdomain, d.desired, 'failing' as event, item.reason as detail,
-            null::jsonb as deleted_records,
-            before.failure is distinct from item.failure as cause_changed
-        ), events as (select * from failed where cause_changed)
-        ${insertHistory(sql)}`,
+          from item
+          where item.failure is not null and d.zone = item.zone and d.subdomain = item.subdomain
+            and d.version = item.version and d.applied_version < d.version
+          returning item.*
+        ), events as (
+          insert into allocation_history
+            (pool_domain, subdomain, event, from_state, to_state, actor, created_by, detail, deleted_records)
+          select zone, subdomain, event, state, state, 'convergence', '', detail,
+            case when failure is null then nullif(former_deleted, '[]') end
+          from (
+            select * from applied union all select * from failed where failure is distinct from former_failure
+          ) as changed
+        ), synced as (
+          insert into dns_zones as z (zone, synced_at, next_drift_check_at)
+          select ${zone}::text, case when ${isComplete}::boolean then statement_timestamp() end,
+            statement_timestamp() + ${milliseconds(sql, firstDriftCheckMs)}
+          where ${isHeld}
+          on conflict (zone) do update set synced_at = coalesce(excluded.synced_at, z.synced_at)
+        )
+        select ${isHeld} as "isHeld"`,
       timeoutMs,
     )
+    return row?.isHeld === true
   },
 
   async findStatus(zone: string, subdomain: string): Promise<SyncStatus | null> {
@@ -283,23 +321,6 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
       timeoutMs,
     )
     return row ?? null
-  },
-
-  /** Records the end of a sync. `firstDriftCheckMs` is the delay of the first drift check if the zone is new. */
-  async recordSync(
-    zone: string,
-    { isComplete, firstDriftCheckMs }: { isComplete: boolean; firstDriftCheckMs: number },
-    { sql: lane, isHeld }: LockLane,
-  ) {
-    await withTimeout(
-      lane`
-        insert into dns_zones as z (zone, synced_at, next_drift_check_at)
-        select ${zone}::text, case when ${isComplete}::boolean then statement_timestamp() end,
-          statement_timestamp() + ${milliseconds(sql, firstDriftCheckMs)}
-        where ${isHeld}
-        on conflict (zone) do update set synced_at = coalesce(excluded.synced_at, z.synced_at)`,
-      timeoutMs,
-    )
   },
 
   async listZoneLag(): Promise<ZoneLag[]> {
@@ -435,7 +456,7 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
         with republished as (
           update dns_names d set
             ${newVersionColumns(sql, sql`item.desired`, sql`statement_timestamp()`)}
-          from ${toRows(sql, items)}
+          from jsonb_to_recordset(${sql.json(items as never)}) as item (subdomain text, version bigint, desired jsonb)
           where d.zone = ${zone} and d.subdomain = item.subdomain and d.version = item.version
           returning d.subdomain
         )

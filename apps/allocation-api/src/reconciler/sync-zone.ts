@@ -13,13 +13,13 @@ import {
   type ZoneWrites,
 } from './domain/zone-marker.ts'
 import type { ProviderClient } from './provider-client.ts'
-import type { AppliedName, DeletedRecord, DueName, FailedName, ReconcilerRepository } from './repository.ts'
+import type { AppliedName, DeletedRecord, Due, DueName, FailedName, ReconcilerRepository } from './repository.ts'
 import { holdDuring, type WithZoneLock, type ZoneLock, ZoneLockLostError } from './zone-lock.ts'
 
 export interface SyncContext extends Pick<MarkerContext, 'zoneWrites' | 'providerKind' | 'markerTtl' | 'observer'> {
   readonly repository: Pick<
     ReconcilerRepository,
-    'listDue' | 'listZones' | 'markAttempted' | 'markApplied' | 'markFailed' | 'recordSync'
+    'findDue' | 'listDue' | 'listZones' | 'markAttempted' | 'saveOutcomes'
   >
   readonly provider: Pick<ProviderClient, 'read' | 'apply'>
   readonly withZoneLock: WithZoneLock
@@ -69,32 +69,25 @@ interface NameOutcome {
   readonly outcome: Outcome
 }
 
-/** What a sync reads first: the names that are due, and the state of the writes to the zone. */
-type Due = readonly [names: DueName[], writes: ZoneWrites]
-
 /**
  * One sync of a zone, under its lock: read the zone, subtract it from the desired records, apply the difference, save
  * the outcomes. It is the same after a commit, a crash or an outage, and repeating it changes nothing. Null: another replica
  * had the lock for too long.
  */
 export const syncZone = (context: SyncContext, zone: string): Promise<SyncResult | null> => {
-  const { repository, zoneWrites, withZoneLock } = context
+  const { repository, withZoneLock } = context
   return withZoneLock(
     zone,
     (lock, due: Due) => syncDueNames(context, zone, lock, due),
-    sql => Promise.all([repository.listDue(zone, MAX_BATCH_SIZE, sql), zoneWrites.find(zone, sql)]),
+    sql => repository.findDue(zone, MAX_BATCH_SIZE, sql),
   )
 }
 
-const syncDueNames = async (
-  context: SyncContext,
-  zone: string,
-  lock: ZoneLock,
-  [dueNames, writes]: Due,
-): Promise<SyncResult> => {
+const syncDueNames = async (context: SyncContext, zone: string, lock: ZoneLock, due: Due): Promise<SyncResult> => {
   const { repository, provider, zoneWrites, providerKind } = context
+  const { writes } = due
   const toFqdn = ({ subdomain }: DueName) => `${subdomain}.${zone}`
-  let names = dueNames
+  let { names } = due
   const failAll = (failure: Failure) => {
     const outcomes = names.map(name => ({ name, outcome: failure }))
     return saveOutcomes(context, zone, lock, outcomes)
@@ -228,6 +221,7 @@ const toAppliedName = ({ name, outcome }: NameOutcome): AppliedName[] => {
 const toFailedName = (name: DueName, failure: Failure, random: number): FailedName => ({
   subdomain: name.subdomain,
   version: name.version,
+  desired: name.desired,
   failure: failure.cause,
   reason: failure.reason,
   retryDelayMs: toRetryDelayMs(name, failure, random),
@@ -244,17 +238,9 @@ const saveOutcomes = async (
   const failed = outcomes.flatMap(({ name, outcome }) =>
     outcome.kind === 'failed' ? [toFailedName(name, outcome, random())] : [],
   )
-  const end = {
-    isComplete: applied.length === outcomes.length,
-    firstDriftCheckMs: driftIntervalMs * (0.5 + 0.5 * random()),
-  }
-  await lock.finish(lane =>
-    Promise.all([
-      applied.length > 0 ? repository.markApplied(zone, applied, lane) : null,
-      failed.length > 0 ? repository.markFailed(zone, failed, lane) : null,
-      repository.recordSync(zone, end, lane),
-    ]),
-  )
+  const isComplete = applied.length === outcomes.length
+  const firstDriftCheckMs = driftIntervalMs * (0.5 + 0.5 * random())
+  await lock.finish(lane => repository.saveOutcomes(zone, { applied, failed, isComplete, firstDriftCheckMs }, lane))
   const skipped = outcomes.filter(({ outcome }) => outcome.kind === 'skipped')
   return {
     applied: new Map(applied.map(({ subdomain, version }) => [subdomain, version])),

@@ -22,7 +22,10 @@ interface IdleClient {
 /** Executes statements on the connection of a lock. */
 export interface LockLane {
   readonly sql: Sql
-  /** A condition that is false once the lock is lost, which may have opened another session. Each write must contain it. */
+  /**
+   * A condition that is false once the lock is lost, which may have opened another session. Each write must contain it, and
+   * its value is read with them.
+   */
   readonly isHeld: Fragment
 }
 
@@ -32,12 +35,12 @@ export interface ZoneLock {
   /** Throws a `ZoneLockLostError` if the database, or the connection to it, went away since the lock was acquired. */
   assertHeld(): Promise<void>
   /**
-   * Executes the last statements of the work, all of which `execute` sends before it returns, in the transaction that holds
-   * the lock, and commits it, in one round trip. Rejects with a `ZoneLockLostError` if the lock is lost; then they have no
-   * effect. Their result waits for no flush: a crash of the server within a second can undo them, and then the next work
-   * finds the state before them.
+   * Executes the last statement of the work, which `execute` sends before it returns, in the transaction that holds the lock,
+   * and commits it, in one round trip. `execute` resolves with the value of `isHeld` in the statement. Rejects with a
+   * `ZoneLockLostError` if the lock is lost; then the statement has no effect. Its result waits for no flush: a crash of the
+   * server within a second can undo it, and then the next work finds the state before it.
    */
-  finish<Result>(execute: (lane: LockLane) => Promise<Result>): Promise<Result>
+  finish(execute: (lane: LockLane) => Promise<boolean>): Promise<void>
 }
 
 export class ZoneLockLostError extends Error {
@@ -85,10 +88,19 @@ export const createZoneLocks = (url: string, limits: ZoneLockLimits, sessions: P
     return null
   }
 
-  /** The id of the transaction that holds the lock; `busy` after `waitMs`; `unknown` if the lock has no row yet. */
+  /**
+   * The id of the transaction that holds the lock; `busy` after `waitMs`; `unknown` if the lock has no row yet. The settings of
+   * the transaction are a condition on the row, which the server evaluates before it locks the row.
+   */
   const acquire = async (sql: Sql, name: string): Promise<{ readonly transaction: string } | 'busy' | 'unknown'> => {
     const query = sql<{ transaction: string }[]>`
-      with held as (select name from dns_zone_locks where name = ${name} for update)
+      with held as (
+        select name from dns_zone_locks
+        where name = ${name} and set_config('lock_timeout', ${`${waitMs}ms`}, true) is not null
+          and set_config('idle_in_transaction_session_timeout', ${`${idleTimeoutMs}ms`}, true) is not null
+          and set_config('synchronous_commit', 'off', true) is not null
+        for update
+      )
       select pg_current_xact_id()::text as transaction from held`
     try {
       const [held] = await withTimeout(query, waitMs + timeoutMs)
@@ -114,20 +126,13 @@ export const createZoneLocks = (url: string, limits: ZoneLockLimits, sessions: P
   const begin = async <First>(sql: Sql, name: string, readFirst: ReadFirst<First>) => {
     const steps = [
       withTimeout(sql`begin`, timeoutMs),
-      withTimeout(
-        sql`select set_config('lock_timeout', ${`${waitMs}ms`}, true),
-          set_config('idle_in_transaction_session_timeout', ${`${idleTimeoutMs}ms`}, true),
-          set_config('synchronous_commit', 'off', true)`,
-        timeoutMs,
-      ),
       acquire(sql, name),
       withTimeout(readFirst(sql), waitMs + timeoutMs),
     ] as const
     // After the first rejection, the others are not awaited.
     void Promise.allSettled(steps)
-    const [began, limited, acquired, first] = steps
+    const [began, acquired, first] = steps
     await began
-    await limited
     const lock = await acquired
     return typeof lock === 'string' ? lock : { ...lock, first: await first }
   }
@@ -159,8 +164,8 @@ export const createZoneLocks = (url: string, limits: ZoneLockLimits, sessions: P
           isFinished = true
           // Sent in this order: a query is sent when something waits for it.
           const executed = withTimeout(execute({ sql, isHeld }), timeoutMs)
-          const [result] = await Promise.all([executed, assertHeld(), commit(sql)])
-          return result
+          const [wasHeld] = await Promise.all([executed, commit(sql)])
+          if (!wasHeld) throw new ZoneLockLostError(name)
         },
       }
       return await work(lock, first)

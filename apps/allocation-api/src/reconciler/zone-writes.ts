@@ -11,6 +11,19 @@ export const raiseSerial = (sql: Sql, zone: string, providerKind: string) => sql
   on conflict (zone) do update set serial = w.serial + 1, provider_kind = coalesce(w.provider_kind, excluded.provider_kind)
   returning serial, stopped_cause`
 
+/** The columns of a `ZoneWrites`. */
+export const selectWrites = (sql: Sql, zone: string) => sql`
+  select i.id as installation, coalesce(w.serial, 0) as serial, w.provider_kind as "providerKind",
+    w.stopped_cause as "stoppedCause",
+    extract(epoch from statement_timestamp() - w.stopped_at)::float8 * 1000 as "stoppedMsAgo"
+  from installation i left join dns_zone_writes w on w.zone = ${zone}`
+
+/** `row` is the first one of `selectWrites`. */
+export const assertInstallation = <Row>(row: Row | undefined): Row => {
+  if (!row) throw new Error('the table installation is empty; restore its row')
+  return row
+}
+
 /** A record set that a provider had when the zone was moved to another one. */
 export interface FormerRecord {
   readonly provider: string
@@ -27,18 +40,9 @@ export const createZoneWritesRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
   const isAmong = (zones: readonly string[]) => sql`zone in (select jsonb_array_elements_text(${sql.json([...zones])}))`
 
   return {
-    /** `lane` executes the statement. */
-    async find(zone: string, lane = sql): Promise<ZoneWrites> {
-      const [row] = await withTimeout(
-        lane<ZoneWrites[]>`
-        select i.id as installation, coalesce(w.serial, 0) as serial, w.provider_kind as "providerKind",
-          w.stopped_cause as "stoppedCause",
-          extract(epoch from statement_timestamp() - w.stopped_at)::float8 * 1000 as "stoppedMsAgo"
-        from installation i left join dns_zone_writes w on w.zone = ${zone}`,
-        timeoutMs,
-      )
-      if (!row) throw new Error('the table installation is empty; restore its row')
-      return row
+    async find(zone: string): Promise<ZoneWrites> {
+      const [row] = await withTimeout(sql<ZoneWrites[]>`${selectWrites(sql, zone)}`, timeoutMs)
+      return assertInstallation(row)
     },
 
     /** Returns the new number. */

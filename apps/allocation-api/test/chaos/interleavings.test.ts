@@ -4,7 +4,13 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { Caller } from '../../src/allocation/domain/types.ts'
 import { createRecords } from '../../src/dns/domain/rrset.ts'
 import { type DuplicateRequest, isDuplicate } from '../../src/idempotency/idempotency.ts'
-import { type AttemptedName, createReconcilerRepository, type DueName } from '../../src/reconciler/repository.ts'
+import {
+  type AppliedName,
+  type AttemptedName,
+  createReconcilerRepository,
+  type DueName,
+  type SyncOutcomes,
+} from '../../src/reconciler/repository.ts'
 import { createTestDatabase, type TestDatabase, truncateAllocations } from '../support/database.ts'
 import { holdLock, lockRow, runInOrder, untilSessionsWait } from '../support/locks.ts'
 import {
@@ -28,6 +34,12 @@ const expectDecision = <Decision extends { readonly kind: string }>(
 const desired = createRecords('acme.pool.test', '192.0.2.1', { names: ['@', '*'], ttl: 60 })
 
 const toAttempted = (name: DueName): AttemptedName => ({ ...name, deletedRecords: [] })
+const toOutcomes = (names: readonly DueName[], event: AppliedName['event']): SyncOutcomes => ({
+  applied: names.map(name => ({ ...name, event, detail: null })),
+  failed: [],
+  isComplete: true,
+  firstDriftCheckMs: 3_600_000,
+})
 
 /**
  * These interleavings are deterministic. A transaction of the test locks the row until both statements wait for it, and
@@ -300,11 +312,7 @@ describe('progress that is recorded late', () => {
     const records = createRecords('late.pool.test', '192.0.2.1', { names: ['@', '*'], ttl: 60 })
     const due = async (): Promise<DueName[]> => repository.listDue(poolDomain, 10)
     const markApplied = (names: readonly DueName[]) =>
-      repository.markApplied(
-        poolDomain,
-        names.map(name => ({ ...name, event: 'published', detail: null })),
-        lane(),
-      )
+      repository.saveOutcomes(poolDomain, toOutcomes(names, 'published'), lane())
     const sync = async () => {
       const names = await due()
       await repository.markAttempted(poolDomain, names.map(toAttempted), 'local', await transaction())
@@ -373,11 +381,7 @@ describe('progress that is recorded late', () => {
     await repository.markAttempted(poolDomain, (await due()).map(toAttempted), 'local', await transaction())
     const before = await database.sql`select * from dns_names where subdomain = 'hidden'`
     expect(before.map(row => row.attempted_version === row.version && row.applied_version === 0)).toEqual([true])
-    await repository.markApplied(
-      poolDomain,
-      withdrawal.map(due => ({ ...due, event: 'withdrawn', detail: null })),
-      lane(),
-    )
+    await repository.saveOutcomes(poolDomain, toOutcomes(withdrawal, 'withdrawn'), lane())
     expect(await database.sql`select * from dns_names where subdomain = 'hidden'`).toEqual(before)
   })
 })

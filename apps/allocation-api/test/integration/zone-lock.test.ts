@@ -69,7 +69,7 @@ test('after a server has vanished, no lock is requested on an idle connection to
   await lockBoth()
 })
 
-describe('the last statements of the work', () => {
+describe('the last statement of the work', () => {
   const limits = { waitMs: 10_000, idleTimeoutMs: 30_000, timeoutMs: 5_000 }
   let locks: ReturnType<typeof createZoneLocks>
   beforeAll(async () => {
@@ -79,8 +79,10 @@ describe('the last statements of the work', () => {
   afterAll(() => locks?.close())
   const save =
     (name: string) =>
-    ({ sql, isHeld }: LockLane) =>
-      sql`insert into outcomes (name) select ${name} where ${isHeld}`
+    ({ sql, isHeld }: LockLane): Promise<boolean> =>
+      sql<{ isHeld: boolean }[]>`
+        with saved as (insert into outcomes (name) select ${name} where ${isHeld})
+        select ${isHeld} as "isHeld"`.then(([row]) => row?.isHeld === true)
   const listOutcomes = async () =>
     (await database.sql<{ name: string }[]>`select name from outcomes`).map(row => row.name)
   const isOpen = async (transaction: string) => {
@@ -88,7 +90,7 @@ describe('the last statements of the work', () => {
     return row?.is
   }
 
-  test('are committed with the transaction that holds the lock, which ends with them', async () => {
+  test('is committed with the transaction that holds the lock, which ends with it', async () => {
     const transaction = await locks.withLock('finish.test', async lock => {
       expect(await isOpen(lock.transaction)).toBe(true)
       await lock.finish(save('kept'))
@@ -99,7 +101,7 @@ describe('the last statements of the work', () => {
     expect(await locks.withLock('finish.test', async () => 'free')).toBe('free')
   })
 
-  test('have no effect after the lock is lost, and the loss is an error', async () => {
+  test('has no effect after the lock is lost, and the loss is an error', async () => {
     const lost = locks.withLock('lost.test', async lock => {
       await database.sql`
         select pg_terminate_backend(pid) from pg_stat_activity
@@ -119,7 +121,7 @@ describe('the last statements of the work', () => {
     expect(await locks.withLock('lost.test', async () => 'free')).toBe('free')
   })
 
-  test('what is read first, and the last statements, take no round trips of their own', async () => {
+  test('what is read first, and the last statement, take no round trips of their own', async () => {
     await using link = await startTcpProxy(Number(new URL(database.url).port)).then(proxy =>
       Object.assign(proxy, { [Symbol.asyncDispose]: () => proxy.close() }),
     )

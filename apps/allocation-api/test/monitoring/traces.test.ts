@@ -98,11 +98,11 @@ testWithDynadot(
         request,
         `${request} > sql allocation.commit`,
         sync,
-        `${sync} > sql reconciler.listDue`,
+        `${sync} > sql reconciler.findDue`,
         `${sync} > dns provider read`,
         `${sync} > sql reconciler.markAttempted`,
         `${sync} > dns provider apply`,
-        `${sync} > sql reconciler.markApplied`,
+        `${sync} > sql reconciler.saveOutcomes`,
       ]),
     )
     const text = collector.texts.join('\n')

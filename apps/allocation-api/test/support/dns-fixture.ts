@@ -39,6 +39,9 @@ export const useDnsFixture = () => {
     get sql() {
       return database.sql
     },
+    get url() {
+      return database.url
+    },
     get provider() {
       return provider
     },
