@@ -59,7 +59,7 @@ export const idempotencySql = (sql: Sql) => {
       parts: readonly string[],
       resultToken: ResultToken | null = null,
     ) =>
-      // A part that never stores a row costs a twelfth of a lone reserve.
+      // Without a key there is nothing to store, so the statement has no part for it.
       claim === null
         ? sql`
       returned as (select to_jsonb(result) as result from result), ${assertInTime(guard, parts)}
