@@ -5,7 +5,7 @@ import {
   observeElementRect,
   Virtualizer,
 } from '@tanstack/virtual-core'
-import { useEffect, useLayoutEffect, useReducer, useRef, useState } from 'preact/hooks'
+import { useLayoutEffect, useReducer, useRef, useState } from 'preact/hooks'
 import { type LogLine, markMatches } from '../domain/log-buffer.ts'
 import { formatClock, formatUtc } from '../domain/time.ts'
 
@@ -51,8 +51,9 @@ export const LogView = ({ lines, search, isFollowing, onFollowingChange }: LogVi
   virtualizer.setOptions(options)
   useLayoutEffect(() => virtualizer._didMount(), [virtualizer])
   useLayoutEffect(() => virtualizer._willUpdate())
-  // A new line moves the end.
-  useEffect(() => {
+  // A new line moves the end. Not an effect after the paint: one that is still due would move back a reader who has just
+  // left the end.
+  useLayoutEffect(() => {
     if (isFollowing && lines.length > 0) virtualizer.scrollToIndex(lines.length - 1, { align: 'end' })
   }, [isFollowing, lines, virtualizer])
   return (
