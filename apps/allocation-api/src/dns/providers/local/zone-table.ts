@@ -126,9 +126,15 @@ export const createZoneTable = (sql: Sql): ZoneTable => ({
           set ttl = excluded.ttl, record_values = excluded.record_values
           where (stored.ttl, stored.record_values) is distinct from (excluded.ttl, excluded.record_values)
       ), deleted as (
-        delete from local_dns_record_sets as stored
-        using new_version, jsonb_to_recordset(${sql.json(deletes)}) as unwanted (reversed_name text, type text)
-        where stored.zone = ${zone} and stored.reversed_name = unwanted.reversed_name and stored.type = unwanted.type
+        -- Offset 0 keeps one index lookup per unwanted row: without statistics a join reads the whole zone.
+        delete from local_dns_record_sets where ctid = any (array(
+          select stored.ctid
+          from new_version, jsonb_to_recordset(${sql.json(deletes)}) as unwanted (reversed_name text, type text),
+            lateral (
+              select ctid from local_dns_record_sets
+              where zone = ${zone} and reversed_name = unwanted.reversed_name and type = unwanted.type offset 0
+            ) as stored
+        ))
       )
       select serial::text from new_version`
     return version ? Number(version.serial) : null
