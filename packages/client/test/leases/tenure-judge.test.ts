@@ -8,7 +8,7 @@ const BOTH_RUN = ['a 0-5000', 'b 0-5000']
 const A_FROZEN = ['a 0-500', 'a 3000-5000', 'b 0-5000']
 
 /** A tenure of `a` whose deadline is at 1,100 ms. */
-const A_LEADS = ['100 a sent - 1', '110 a held - 1 s=1000', '110 a start s 1', '111 a write s 1']
+const A_LEADS = ['100 a sent - 1', '110 a held - 1 s=1000@1', '110 a start s 1', '111 a write s 1']
 /** A tenure of `b`, when the lease of `a` has expired. */
 const B_LEADS = ['1700 b sent - 1', '1710 b held - 1 s=1000', '1710 b start s 2', '1711 b write s 2']
 
@@ -81,7 +81,11 @@ test.each(accepted)('accepts %s', (_, runs, lines, expected) => {
   expect(judge(runs, lines)).toMatchObject({ overlaps: [], violations: [], acceptedLateWrites: 0, ...expected })
 })
 
-const OVERLAP = { overlaps: ['s: b started at 1710, a has led since 110'] }
+const OVERLAP = {
+  overlaps: [
+    's: b started at 1710 with token 2, a has led since 110 and may until 1100 by a response with generation 1',
+  ],
+}
 const rejected: readonly Row[] = [
   ['two starts without a stop between them', BOTH_RUN, [...A_LEADS, ...B_LEADS], OVERLAP],
   [
@@ -94,7 +98,11 @@ const rejected: readonly Row[] = [
     'a start before the deadline of a frozen leader',
     A_FROZEN,
     [...A_LEADS, '900 b start s 2', '3001 a stop s renew-deadline'],
-    { overlaps: ['s: b started at 900, a has led since 110'] },
+    {
+      overlaps: [
+        's: b started at 900 with token 2, a has led since 110 and may until 1100 by a response with generation 1',
+      ],
+    },
   ],
   ['a leader that was frozen only after its deadline', ['a 0-1200', 'b 0-5000'], [...A_LEADS, ...B_LEADS], OVERLAP],
   [
@@ -168,4 +176,10 @@ describe('a line that was read late', () => {
   test('is a violation if it was certainly written too late', () => {
     expect(judge(BOTH_RUN, lines, 4).violations).toEqual(['a s: leads 1 ms after its deadline'])
   })
+})
+
+test('a clock of the witness that shows a time outside of its requests has a step', () => {
+  const clock = ['100 a sent - 1', '110 a clock - 1 105', '200 a sent - 2', '210 a clock - 2 905', '210 a held - 2 ']
+  expect(judge(BOTH_RUN, clock).witnessClockSteps).toEqual([{ byMs: expect.closeTo(686, 0), at: 210 }])
+  expect(judge(BOTH_RUN, [...clock.slice(0, 3), '210 a clock - 2 205']).witnessClockSteps).toEqual([])
 })

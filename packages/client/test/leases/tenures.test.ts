@@ -7,6 +7,7 @@ import { startTcpProxy, type TcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { describe, expect, test } from 'vitest'
 import { LeaseClient } from '../../src/leases/lease-client.ts'
 import { type CandidateProcess, startCandidate, startObserver } from './support/candidates.ts'
+import { type ClockStep, largestStepMs } from './support/clock-watch.ts'
 import type { TenureSummary } from './support/tenure-judge.ts'
 import { startPostgresWitness, startWitness } from './support/witness.ts'
 
@@ -33,10 +34,11 @@ const FAULTS = [
   [2, 'slow witness'],
   [4, 'blocked event loop'],
 ] as const
-type FaultKind = (typeof FAULTS)[number][1]
+type FaultKind = (typeof FAULTS)[number][1] | 'frozen witness'
 
 interface InjectedFault {
-  readonly candidate: string
+  /** Undefined: it affects all candidates. */
+  readonly candidate?: string
   readonly kind: FaultKind
   readonly from: number
   to: number
@@ -48,11 +50,22 @@ const now = () => Number(process.hrtime.bigint()) / 1e6
 /** A tenure that ends this long after the end of a fault is counted as ended by the fault. */
 const AFTERMATH_MS = DURATIONS.leaseDuration
 
+/** The time between two faults of the witness. */
+const MAX_WITNESS_CALM_MS = 20_000
+const MAX_WITNESS_FREEZE_MS = 2 * DURATIONS.leaseDuration
+
+/** Far below the margin between the deadline of a leader and the expiry of its lease. */
+const MAX_CLOCK_STEP_MS = 100
+const describeSteps = (clock: string, advice: string, steps: readonly ClockStep[]): string[] =>
+  steps
+    .filter(({ byMs }) => Math.abs(byMs) > MAX_CLOCK_STEP_MS)
+    .map(({ byMs, at }) => `${clock} was set by at least ${byMs.toFixed(0)} ms before ${at.toFixed(0)}: ${advice}`)
+
 const countByFault = (summary: TenureSummary, faults: readonly InjectedFault[]): Record<string, number> => {
   const counts: Record<string, number> = {}
   for (const { candidate, at, reason } of summary.ends) {
     const fault = faults.findLast(
-      ({ candidate: name, from, to }) => name === candidate && at >= from && at <= to + AFTERMATH_MS,
+      ({ candidate: name = candidate, from, to }) => name === candidate && at >= from && at <= to + AFTERMATH_MS,
     )
     const key = reason === 'cancelled' ? 'handover' : (fault?.kind ?? 'other')
     counts[key] = (counts[key] ?? 0) + 1
@@ -103,7 +116,7 @@ describe.skipIf(shouldSkip(missingProcessClock))('tenures of real processes unde
       }
 
       await using cleanup = new AsyncDisposableStack()
-      const { port, token } = cleanup.use(await start())
+      const { port, token, freeze } = cleanup.use(await start())
       const observer = cleanup.use(await startObserver())
       const candidates = await Promise.all(
         Array.from({ length: CANDIDATES }, async (_, index) => {
@@ -131,6 +144,23 @@ describe.skipIf(shouldSkip(missingProcessClock))('tenures of real processes unde
           await inject(process, proxy, clock.setAhead)
         }
       })
+      const freezeWitness = async () => {
+        while (freeze && !stop.signal.aborted) {
+          await pause(random.below(MAX_WITNESS_CALM_MS))
+          const fault: InjectedFault = { kind: 'frozen witness', from: now(), to: Number.POSITIVE_INFINITY }
+          faults.push(fault)
+          const thaw = freeze()
+          await pause(random.below(MAX_WITNESS_FREEZE_MS))
+          thaw()
+          fault.to = now()
+        }
+      }
+      const witnessLoop = freezeWitness()
+      // Before the witness and the candidates stop, also if this test fails.
+      cleanup.defer(async () => {
+        stop.abort()
+        await witnessLoop
+      })
       const handovers = async () => {
         while (!stop.signal.aborted) {
           await pause(random.below(2 * MEAN_HANDOVER_MS))
@@ -146,7 +176,7 @@ describe.skipIf(shouldSkip(missingProcessClock))('tenures of real processes unde
         await sleep(500)
       }
       stop.abort()
-      await Promise.all([...faultLoops, handoverLoop])
+      await Promise.all([...faultLoops, handoverLoop, witnessLoop])
       await Promise.all(candidates.map(({ process }) => process.stop()))
 
       const summary = await observer.summarize()
@@ -159,6 +189,7 @@ describe.skipIf(shouldSkip(missingProcessClock))('tenures of real processes unde
         `${summary.reports} reports of leadership, ${summary.violations.length} violations`,
         `${summary.writes} writes, ${summary.rejectedLateWrites} late ones rejected, ${summary.acceptedLateWrites} accepted`,
         `each event observed within ${summary.maxUncertaintyMs.toFixed(0)} ms`,
+        `largest step of the wall clock ${largestStepMs(summary.machineClockSteps).toFixed(0)} ms, of that of the witness ${largestStepMs(summary.witnessClockSteps).toFixed(0)} ms`,
       ]
       reportProof(`tenures, witness on ${on}: ${figures.join('; ')}`)
       // In one assertion, with the transitions as the witness saw them: they explain an overlap.
@@ -166,7 +197,21 @@ describe.skipIf(shouldSkip(missingProcessClock))('tenures of real processes unde
       const contested = [...new Set(summary.overlaps.map(overlap => overlap.split(':')[0] ?? ''))]
       const histories = await Promise.all(contested.map(slot => leases.history(slot)))
       const { overlaps, violations } = summary
-      expect({ overlaps, violations, histories }, `seed ${seed}`).toEqual({
+      // A witness has only the wall clock, and cannot detect that it was set forward: see `advanceClock`.
+      const clockSteps = [
+        ...describeSteps(
+          'the wall clock of the machine',
+          'an overlap of this run does not show a defect, and its absence proves nothing. Repeat it on a machine whose clock is not set.',
+          summary.machineClockSteps,
+        ),
+        ...describeSteps(
+          'the clock of the witness',
+          'if that of the machine was not, the witness decided by a wrong time.',
+          summary.witnessClockSteps,
+        ),
+      ]
+      expect({ clockSteps, overlaps, violations, histories }, `seed ${seed}`).toEqual({
+        clockSteps: [],
         overlaps: [],
         violations: [],
         histories: [],

@@ -12,8 +12,9 @@ import { type LeadershipContext, LeadershipLostError } from '../../../src/leases
  * no time: that is for the clock of the observer. `<name> <event> <slot> <data>`:
  *
  * - `start <slot> <token>`, `stop <slot> <reason>`: the callbacks.
- * - `sent - <request>`, `held - <request> <slot>=<ms>,…`: a request, and its response. The process may lead each slot until
- *   that many milliseconds after the request.
+ * - `sent - <request>`, `held - <request> <slot>=<ms>@<generation>,…`: a request, and its response. The process may lead each
+ *   slot until that many milliseconds after the request.
+ * - `clock - <request> <ms>`: what the clock of the witness showed when it decided on the request.
  * - `beat - `: the event loop runs. Then each elector is asked whether it leads. `question - `: the same in a blocked event loop.
  * - `leads - <slot>,…`: the slots that were reported in reply.
  * - `write <slot> <token>`: a write to the protected resource, with the check of the tenure.
@@ -61,9 +62,11 @@ const recordingFetch: typeof fetch = async (input, init) => {
   const text = await response.text()
   const { pathname } = new URL(String(input))
   const held: string[] = []
+  const clock: number[] = []
   const record = (slot: string, lease: Lease, remainingMs: number) => {
     const ms = extend(slot, lease, remainingMs, sentAt)
-    if (lease.holder === name) held.push(`${slot}=${ms}`)
+    if (lease.holder === name) held.push(`${slot}=${ms}@${lease.generation}`)
+    if (remainingMs > 0) clock.push(Date.parse(lease.expiresAt) - remainingMs)
   }
   if (response.status === 200 && pathname === '/leases/renew') {
     const { results }: RenewLeasesResponse = JSON.parse(text)
@@ -73,6 +76,11 @@ const recordingFetch: typeof fetch = async (input, init) => {
   } else if (response.status === 200 || response.status === 412) {
     const remainingMs = Number(response.headers.get('Lease-Remaining-Ms') ?? 0)
     record(decodeURIComponent(pathname.slice('/lease/'.length)), JSON.parse(text), remainingMs)
+  }
+  // Of the slots of a batch, the one that was furthest ahead and the one that was furthest behind.
+  if (clock.length > 0) {
+    report('clock', '-', request, Math.max(...clock))
+    report('clock', '-', request, Math.min(...clock))
   }
   report('held', '-', request, held.join(','))
   return new Response(text === '' ? null : text, { status: response.status, headers: response.headers })

@@ -4,6 +4,7 @@ import { closeSync, constants, mkdtempSync, openSync, readFileSync, rmSync, writ
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { COMPILE_CACHE } from '@pool/dev-server/process'
+import type { ClockStep } from './clock-watch.ts'
 import type { TenureSummary } from './tenure-judge.ts'
 
 export interface CandidateSettings {
@@ -32,6 +33,11 @@ export interface CandidateProcess extends AsyncDisposable {
   readonly errors: () => string
 }
 
+export interface ObservedTenures extends TenureSummary {
+  /** The steps of the wall clock of the machine. */
+  readonly machineClockSteps: readonly ClockStep[]
+}
+
 export interface Observer extends AsyncDisposable {
   /** For the candidates. */
   readonly pipe: string
@@ -41,7 +47,7 @@ export interface Observer extends AsyncDisposable {
   /** What it wrote to stderr. */
   readonly errors: () => string
   /** Ends the observation, after the candidates have exited. The summary is for candidates with one elector for each slot. */
-  summarize(): Promise<TenureSummary>
+  summarize(): Promise<ObservedTenures>
 }
 
 const CANDIDATE = join(import.meta.dirname, 'candidate.ts')

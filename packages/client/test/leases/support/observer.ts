@@ -1,10 +1,12 @@
 import { appendFileSync, closeSync, constants, openSync, readSync, writeFileSync, writeSync } from 'node:fs'
+import { ClockWatch } from './clock-watch.ts'
 import { TenureJudge } from './tenure-judge.ts'
 
 /**
  * Watches the candidates from outside: reads their lines from a named pipe as they are written, and stamps each with its own
  * clock. It does nothing else, and no fault of the test affects it. It appends the starts and stops to a log as
- * `<ms> <line>`, and writes what the judge found to a file when it reads the line `end`.
+ * `<ms> <line>`, and writes what the judge found to a file when it reads the line `end`. It also compares the wall clock of the
+ * machine with its own clock, because a step of it can expire leases early.
  */
 
 const [pipePath = '', logPath = '', summaryPath = ''] = process.argv.slice(2)
@@ -30,10 +32,13 @@ const readPipe = (): string => {
 }
 
 const judge = new TenureJudge()
+const machineClock = new ClockWatch()
 let hasEnded = false
 let after = now()
 while (!hasEnded && process.ppid === parent) {
   const readFrom = now()
+  const wallMs = Date.now()
+  machineClock.observe(wallMs, { after: readFrom, at: now() })
   const text = readPipe()
   const at = now()
   if (text === '') Atomics.wait(flag, 0, 0, POLL_MS)
@@ -50,4 +55,4 @@ while (!hasEnded && process.ppid === parent) {
   after = readFrom
 }
 closeSync(pipe)
-writeFileSync(summaryPath, JSON.stringify(judge.summarize()))
+writeFileSync(summaryPath, JSON.stringify({ ...judge.summarize(), machineClockSteps: machineClock.steps }))

@@ -1,13 +1,5 @@
 import { guard, StaleFencingTokenError } from '../../../src/leases/guard.ts'
-
-/**
- * When an event happened, by the clock of the observer: after it found the pipe empty for the last time, and before it read the
- * event. Both are milliseconds.
- */
-export interface Moment {
-  readonly after: number
-  readonly at: number
-}
+import { type ClockStep, ClockWatch, type Moment } from './clock-watch.ts'
 
 /** A line of a candidate: see candidate.ts. */
 export interface Observation extends Moment {
@@ -30,6 +22,8 @@ export interface TenureSummary {
   readonly acceptedLateWrites: number
   /** The longest time between the two bounds of a moment. */
   readonly maxUncertaintyMs: number
+  /** The steps of the clock of the witness, which its responses show. */
+  readonly witnessClockSteps: readonly ClockStep[]
   readonly ends: readonly { readonly candidate: string; readonly at: number; readonly reason: string }[]
 }
 
@@ -40,10 +34,15 @@ interface OpenTenure {
   supersededAt: number
 }
 
+interface Deadline extends Moment {
+  /** Of the lease in the response. */
+  readonly generation: string
+}
+
 interface Candidate {
   readonly requests: Map<string, Moment>
   /** When the tenure of each slot must end, from the requests and responses. */
-  readonly deadlines: Map<string, Moment>
+  readonly deadlines: Map<string, Deadline>
   readonly pauses: { readonly from: number; readonly to: number }[]
   lastBeat: Moment
   lastQuestion: { readonly after: number; readonly position: number }
@@ -76,6 +75,7 @@ export class TenureJudge {
   readonly #overlaps: string[] = []
   readonly #violations: string[] = []
   readonly #ends: TenureSummary['ends'][number][] = []
+  readonly #witnessClock = new ClockWatch()
   readonly #counts = {
     tenures: 0,
     endedInPause: 0,
@@ -97,6 +97,7 @@ export class TenureJudge {
     if (kind === 'beat' || kind === 'question') candidate.lastQuestion = { after, position: this.#position }
     else if (kind === 'leads') for (const slot of text.split(',')) this.#report(candidate, observation, slot)
     else if (kind === 'sent') candidate.requests.set(text, { after, at })
+    else if (kind === 'clock') this.#readClock(candidate, observation)
     else if (kind === 'held') this.#extend(candidate, observation)
     else if (kind === 'start') this.#start(observation, Number(text))
     else if (kind === 'stop') this.#stop(candidate, observation, text)
@@ -110,6 +111,7 @@ export class TenureJudge {
       reasons: this.#reasons,
       overlaps: this.#overlaps,
       violations: this.#violations,
+      witnessClockSteps: this.#witnessClock.steps,
       ends: this.#ends,
     }
   }
@@ -140,13 +142,19 @@ export class TenureJudge {
     candidate.lastBeat = { after, at }
   }
 
-  /** `held <request> <slot>=<ms>,…`: the lease of a slot, counted from the request. */
+  /** `clock <request> <ms>`: the clock of the witness, at a time between the request and now. */
+  #readClock({ requests }: Candidate, { data: [request = '', wallMs], at }: Observation): void {
+    const sent = requests.get(request)
+    if (sent) this.#witnessClock.observe(Number(wallMs), { after: sent.after, at })
+  }
+
+  /** `held <request> <slot>=<ms>@<generation>,…`: the lease of a slot, counted from the request. */
   #extend({ requests, deadlines }: Candidate, { data: [request = '', held = ''] }: Observation): void {
     const sent = requests.get(request)
     requests.delete(request)
     if (!sent || held === '') return
-    for (const [slot = '', ms] of held.split(',').map(entry => entry.split('='))) {
-      const deadline = { after: sent.after + Number(ms), at: sent.at + Number(ms) }
+    for (const [slot = '', ms, generation = ''] of held.split(',').map(entry => entry.split(/[=@]/))) {
+      const deadline = { after: sent.after + Number(ms), at: sent.at + Number(ms), generation }
       if (deadline.at > (deadlines.get(slot)?.at ?? 0)) deadlines.set(slot, deadline)
     }
   }
@@ -174,7 +182,12 @@ export class TenureJudge {
       other.supersededAt = this.#position
       const otherCandidate = this.#candidates.get(otherName)
       if (otherCandidate && this.#hasEndedInPause(otherCandidate, slotName, observation)) continue
-      this.#overlaps.push(`${slotName}: ${name} started at ${at}, ${otherName} has led since ${other.start.at}`)
+      const deadline = otherCandidate?.deadlines.get(slotName)
+      // A generation at or above the token: the witness has lost an acknowledged write.
+      this.#overlaps.push(
+        `${slotName}: ${name} started at ${at} with token ${token}, ${otherName} has led since ${other.start.at} ` +
+          `and may until ${deadline?.at} by a response with generation ${deadline?.generation}`,
+      )
     }
     slot.open.set(name, { start: observation, token, supersededAt: Number.POSITIVE_INFINITY })
     slot.starts.set(token, this.#position)

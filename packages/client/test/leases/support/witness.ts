@@ -4,11 +4,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { startNode } from '@pool/dev-server/process'
+import { findWorkerd } from '@pool/test-kit/processes.ts'
 import { startWitness as startTestWitness } from '@pool/testing'
 
 export interface RunningWitness extends AsyncDisposable {
   readonly port: number
   readonly token: string
+  /** Stops the process that decides on leases. Returns a function that continues it. */
+  readonly freeze?: () => () => void
 }
 
 const ENTRY = fileURLToPath(import.meta.resolve('lease-witness/local/main.ts'))
@@ -27,14 +30,20 @@ export const startWitness = async (): Promise<RunningWitness> => {
     MAX_REQUESTS_PER_MINUTE: '0',
     LOG_LEVEL: 'error',
   }
-  const process = startNode({ entry: ENTRY, env })
-  const { port } = await process.ready
-  if (typeof port !== 'number') throw new Error(`the ready line of the witness has no port: ${process.lastLines()}`)
+  const node = startNode({ entry: ENTRY, env })
+  const { port } = await node.ready
+  if (typeof port !== 'number') throw new Error(`the ready line of the witness has no port: ${node.lastLines()}`)
   return {
     port,
     token,
+    freeze: () => {
+      const pid = findWorkerd(node.pid)
+      if (pid === undefined) throw new Error('the witness has no workerd')
+      process.kill(pid, 'SIGSTOP')
+      return () => void process.kill(pid, 'SIGCONT')
+    },
     [Symbol.asyncDispose]: async () => {
-      await process.stop()
+      await node.stop()
       rmSync(folder, { recursive: true, force: true })
     },
   }
