@@ -33,14 +33,18 @@ import { allocationSql } from './sql.ts'
 /** A `Date` in a row of the driver, a string in a result that was stored as JSON. */
 type Timestamp = Date | string
 
-/** A row of pool_allocations. */
-export interface AllocationRow {
+/** What a reservation has of a row of pool_allocations. */
+export interface ReservationRow {
   readonly poolDomain: string
   readonly subdomain: string
-  readonly state: 'reserved' | 'active'
   readonly reservedAt: Timestamp
   readonly createdBy: string
   readonly expiresAt: Timestamp | null
+}
+
+/** A row of pool_allocations. */
+export interface AllocationRow extends ReservationRow {
+  readonly state: 'reserved' | 'active'
   readonly sovereignFQDN: string | null
   readonly loadBalancerIP: string | null
   readonly committedAt: Timestamp | null
@@ -62,7 +66,7 @@ type StatementResult<Success extends string, Columns, Rejected extends string> =
   | { readonly outcome: Rejected }
 
 export type ReserveResult =
-  | (AllocationRow & { readonly outcome: 'granted' })
+  | (ReservationRow & { readonly outcome: 'granted' })
   /** `availableAt`: the name is in its cool-off. */
   | { readonly outcome: 'conflict'; readonly availableAt: Timestamp | null }
 export type CommitResult = StatementResult<
@@ -88,14 +92,14 @@ const toIsoString = (at: Timestamp | null): string => {
   return (typeof at === 'string' ? new Date(at) : at).toISOString()
 }
 
-const commonFields = (row: AllocationRow) => ({
+const commonFields = (row: ReservationRow) => ({
   poolDomain: row.poolDomain,
   subdomain: row.subdomain,
   reservedAt: toIsoString(row.reservedAt),
   createdBy: row.createdBy,
 })
 
-const toReservedAllocation = (row: AllocationRow): ReservedAllocation => ({
+const toReservedAllocation = (row: ReservationRow): ReservedAllocation => ({
   ...commonFields(row),
   state: 'reserved',
   expiresAt: toIsoString(row.expiresAt),
@@ -123,7 +127,7 @@ const currentDns = (row: AllocationRowWithDns): DnsState => {
 export const toAllocation = (row: AllocationRowWithDns): Allocation =>
   row.state === 'reserved' ? toReservedAllocation(row) : { ...toActiveAllocation(row), dns: currentDns(row) }
 
-export const toGranted = (row: AllocationRow): Granted => ({ kind: 'granted', allocation: toReservedAllocation(row) })
+export const toGranted = (row: ReservationRow): Granted => ({ kind: 'granted', allocation: toReservedAllocation(row) })
 
 /** A row of the lookup of a name; null if the name is free. */
 export interface NameStateRow {
@@ -171,6 +175,9 @@ export interface AllocationRepositoryOptions {
   readonly coolOffMs?: number
 }
 
+/** The OID of the type `json`. */
+const JSON_TYPE = 114
+
 /** One commit of a batch. */
 export interface CommitRequest {
   readonly command: CommitCommand
@@ -204,8 +211,11 @@ export const createAllocationRepository = (
   const ttl = milliseconds(reservation.ttlMs)
   const maxAge = milliseconds(reservation.maxAgeMs)
   const allocations = allocationSql(sql)
-  const { columns, columnsWithDns, whereName, isLive, isLapsed, isFree, isCoolingOff, freeAt } = allocations
+  const { reservationColumns, columns, columnsWithDns, whereName, isLive, isLapsed, isFree, isCoolingOff, freeAt } =
+    allocations
   const toJson = (records: readonly RecordSet[]) => sql`${sql.json(records as never)}`
+  /** The requests of a batch. Type `json`, because the server reads them once: it would build a `jsonb` in vain. */
+  const toInput = (rows: readonly object[]) => sql.typed(rows as never, JSON_TYPE)
   const { setDesiredRecords, insertHistory, renewalColumns, hold, letGo } = allocations
   const nameRow = ({ poolDomain, subdomain }: PoolName) =>
     sql`select ${poolDomain}::text as pool_domain, ${subdomain}::text as subdomain`
@@ -257,7 +267,7 @@ export const createAllocationRepository = (
       return { ...row, created_by: command.createdBy, is_first: isFirst }
     })
     return sql`
-      select request.* from claim, jsonb_to_recordset(${sql.json(rows)}) as request (
+      select request.* from claim, json_to_recordset(${toInput(rows)}) as request (
         position int, pool_domain text, subdomain text, created_by text, token_hash bytea, actor text, address text, request_id text,
         is_first boolean)`
   }
@@ -281,7 +291,7 @@ export const createAllocationRepository = (
       cool_off_until = case when a.cool_off_until > ${now} then a.cool_off_until end
     where ${isFree}
       ${former ? sql`or ${hasFormer(former)}` : sql``}
-    returning a.*`
+    returning a.pool_domain, a.subdomain, a.reserved_at, a.expires_at, a.created_by, a.replaced_state`
 
   // A reservation that was inserted and expired while this statement waited for its row is not in the snapshot. Its
   // created_by and its renewals stay unknown.
@@ -316,8 +326,8 @@ export const createAllocationRepository = (
     returning 1`
 
   const reserveResults = sql`
-    select input.position, case when a.state is null then 'conflict' else 'granted' end as outcome, ${columns},
-      case when a.state is null then (
+    select input.position, case when a.subdomain is null then 'conflict' else 'granted' end as outcome, ${reservationColumns},
+      case when a.subdomain is null then (
         select ${freeAt} from pool_allocations a
         where a.pool_domain = input.pool_domain and a.subdomain = input.subdomain and ${isCoolingOff} limit 1
       ) end as "availableAt"
@@ -379,7 +389,7 @@ export const createAllocationRepository = (
     }))
     return sql`
       select request.*
-      from claim, jsonb_to_recordset(${sql.json(rows as never)}) as request (
+      from claim, json_to_recordset(${toInput(rows)}) as request (
         position int, pool_domain text, subdomain text, token_hash bytea, sovereign_fqdn text, load_balancer_ip inet,
         desired jsonb, actor text, address text, request_id text)
       order by pool_domain collate "C", subdomain collate "C", position`
@@ -698,8 +708,8 @@ export const createAllocationRepository = (
     /** The reservation of this token as it is now; null if it was committed or released, or has expired. */
     async findReservation(name: PoolName, tokenHash: Buffer): Promise<Granted | null> {
       const [row] = await writer.executeOnce(
-        lane => lane<AllocationRow[]>`
-          select ${columns} from pool_allocations a
+        lane => lane<ReservationRow[]>`
+          select ${reservationColumns} from pool_allocations a
           where ${whereName(name)} and token_hash = ${tokenHash} and state = 'reserved' and ${isLive}`,
       )
       return row ? toGranted(row) : null

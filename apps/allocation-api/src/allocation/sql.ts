@@ -6,9 +6,11 @@ import type { Caller, PoolName } from './domain/types.ts'
 /** The parts that the statements over pool_allocations (alias `a`) share. */
 export const allocationSql = (sql: Sql) => {
   const { now, milliseconds } = timeSql(sql)
+  const reservationColumns = sql`
+    a.pool_domain as "poolDomain", a.subdomain, a.reserved_at as "reservedAt", a.expires_at as "expiresAt",
+    a.created_by as "createdBy"`
   const columns = sql`
-    a.pool_domain as "poolDomain", a.subdomain, a.state, a.reserved_at as "reservedAt", a.expires_at as "expiresAt",
-    a.created_by as "createdBy", a.sovereign_fqdn as "sovereignFQDN", host(a.load_balancer_ip) as "loadBalancerIP",
+    ${reservationColumns}, a.state, a.sovereign_fqdn as "sovereignFQDN", host(a.load_balancer_ip) as "loadBalancerIP",
     a.committed_at as "committedAt"`
   /**
    * Whether the name of the row `held` was active before. Its row in dns_names may have been deleted since, and the entry
@@ -26,6 +28,8 @@ export const allocationSql = (sql: Sql) => {
   const isLapsed = sql`(a.state = 'released' or a.expires_at <= ${now})`
   const freeAt = sql`greatest(a.expires_at, a.cool_off_until)`
   return {
+    /** What every allocation has, and the expiry. */
+    reservationColumns,
     columns,
     /** The columns of `a` left joined with dns_names as `d`. */
     columnsWithDns: sql`${columns}, d.version, d.applied_version as "appliedVersion", d.last_error as "lastError"`,

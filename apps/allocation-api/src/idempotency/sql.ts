@@ -62,7 +62,7 @@ export const idempotencySql = (sql: Sql) => {
       // Without a key there is nothing to store, so the statement has no part for it.
       claim === null
         ? sql`
-      returned as (select to_jsonb(result) as result from result), ${assertInTime(guard, parts)}
+      returned as (select row_to_json(result) as result from result), ${assertInTime(guard, parts)}
       select result from returned, in_time`
         : sql`
       returned as (
