@@ -46,7 +46,7 @@ export const COMPILE_CACHE = fileURLToPath(new URL('../node_modules/.cache/compi
  * The Node flags of a service, as in the start scripts of the apps. By default, V8 lets the young generation of a busy
  * process grow above 100 MB without a gain in speed (docs/benchmarks.md). The value is in MB, for one of three semi-spaces.
  */
-export const SERVICE_FLAGS: readonly string[] = ['--max-semi-space-size=8']
+export const SERVICE_FLAGS: readonly string[] = ['--max-semi-space-size=16']
 
 const MAX_KEPT_LINES = 20
 const MAX_KEPT_TEXT = 8_192

@@ -94,7 +94,7 @@ describe('a production install', () => {
   test('node runs the file of the documentation; SIGTERM stops it with exit code 0', async () => {
     const times: string[] = []
     for (let round = 1; round <= proofSize(2); round += 1) {
-      const args = ['--max-semi-space-size=8', 'apps/allocation-api/src/main.ts']
+      const args = ['--max-semi-space-size=16', 'apps/allocation-api/src/main.ts']
       const started = performance.now()
       const { port, group, exited } = await start('node', args, { DNSPROVIDER_KIND: 'local' })
       expect((await fetch(`http://127.0.0.1:${port}/readyz`)).status).toBe(200)

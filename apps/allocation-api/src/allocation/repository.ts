@@ -227,14 +227,16 @@ export const createAllocationRepository = (
   ) => writer.write(`${subdomain}.${poolDomain}`, execute, first)
 
   /** A request that decides alone, or with others by `inBatch`. */
-  const decide = async <Decision>(
+  const decide = <Decision>(
     name: PoolName,
     execute: Execute<Decision[]>,
     inBatch?: () => Promise<Decision>,
-  ): Promise<Decision | DuplicateRequest> => {
-    const [decision] = await write(name, execute, inBatch && (async () => [await inBatch()]))
-    return decision ?? duplicateRequest
-  }
+  ): Promise<Decision | DuplicateRequest> =>
+    write<Decision | DuplicateRequest>(
+      name,
+      async (lane, guard) => (await execute(lane, guard))[0] ?? duplicateRequest,
+      inBatch,
+    )
 
   /** The columns that the requests of every batch have. */
   const toRequestRow = (

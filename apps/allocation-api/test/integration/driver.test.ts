@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { GCProfiler, type HeapSpaceStatistics } from 'node:v8'
 import { createDatabaseClient } from '@pool/database/client'
 import { startTcpProxy, type TcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -99,4 +100,24 @@ describe('the driver after connection failures', () => {
     expect(await sql`select 1 as one`).toEqual([{ one: 1 }])
     await sql.end({ timeout: 1 })
   })
+})
+
+// Without our patch, each query and each fragment of one survives until V8 collects the old generation.
+test("the driver's queries are freed with the young generation", () => {
+  const usedByNew = (spaces: readonly HeapSpaceStatistics[]) =>
+    spaces.find(({ spaceName }) => spaceName === 'new_space')?.spaceUsedSize ?? Number.NaN
+  const sql = createDatabaseClient('postgres://nobody@127.0.0.1:1/none', { maxConnections: 1, applicationName: 'gc' })
+  const profiler = new GCProfiler()
+  profiler.start()
+  for (let value = 0; value < 300_000; value += 1) void sql`${value}`
+  const scavenges = profiler.stop().statistics.filter(({ gcType }) => gcType === 'Scavenge')
+  let freed = 0
+  let used = 0
+  for (const { beforeGC, afterGC } of scavenges) {
+    freed += beforeGC.heapStatistics.usedHeapSize - afterGC.heapStatistics.usedHeapSize
+    used += usedByNew(beforeGC.heapSpaceStatistics)
+  }
+  expect(scavenges.length).toBeGreaterThan(5)
+  // 0.84 and more; without the patch 0.05.
+  expect(freed / used).toBeGreaterThan(0.6)
 })
