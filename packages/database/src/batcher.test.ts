@@ -108,6 +108,27 @@ describe('batching', () => {
     expect(settled).toEqual([...'ABCDEFGHI'])
   })
 
+  test('a request after one that was alone is executed immediately; the others of its turn share the next statement', async () => {
+    const { call, send, sendInOneTurn, executed, statement, settled } = setUp()
+    await send('a')
+    await statement(0).resolve()
+    const second = call('b').then(result => settled.push(result))
+    expect(executed()).toEqual(['a', 'b'])
+    // One statement is in flight, so these wait for the end of their turn.
+    await sendInOneTurn('c', 'd')
+    expect(executed()).toEqual(['a', 'b', 'cd'])
+    await statement(1).resolve()
+    await statement(2).resolve()
+    // The last statement was shared.
+    const fifth = call('e').then(result => settled.push(result))
+    expect(executed()).toHaveLength(3)
+    await sendInOneTurn('f')
+    expect(executed()).toEqual(['a', 'b', 'cd', 'ef'])
+    await statement(3).resolve()
+    await Promise.all([second, fifth])
+    expect(settled).toEqual([...'ABCDEF'])
+  })
+
   test('requests above the in-flight limit share the next statement, in order, up to `maxBatchSize`', async () => {
     const { send, executed, statement, settled } = setUp()
     await send('a', 'b', 'c', 'd', 'e', 'f')

@@ -35,7 +35,8 @@ interface PendingRequest<Request, Result> {
  * Group commit: the requests that arrive in one turn of the event loop, or while `maxInFlight` statements are in flight, share
  * the next statement. A request waits for no other turn: below that limit, its statement is executed at the end of its own.
  * Without the turn, the first of the requests that follow the end of a statement would go alone, and most statements would
- * have one request.
+ * have one request. A client that is alone does not even wait for the turn: if no statement is in flight and the last one had
+ * one request, the next one is executed immediately.
  */
 export const createBatcher = <Request, Result>({
   execute,
@@ -47,6 +48,8 @@ export const createBatcher = <Request, Result>({
   const queue = new Set<PendingRequest<Request, Result>>()
   let inFlight = 0
   let isScheduled = false
+  /** Whether several requests shared the last statement. Before the first one, that is not known. */
+  let areShared = true
 
   /** Whether the caller still waits; then it gets its result now. */
   const endWait = (item: PendingRequest<Request, Result>): boolean => {
@@ -80,6 +83,7 @@ export const createBatcher = <Request, Result>({
       queue.delete(item)
       batch.push(item)
     }
+    areShared = batch.length > 1
     return batch
   }
 
@@ -95,8 +99,9 @@ export const createBatcher = <Request, Result>({
     }
   }
 
-  const flushAfterTurn = (): void => {
+  const schedule = (): void => {
     if (isScheduled || inFlight >= maxInFlight) return
+    if (inFlight === 0 && !areShared) return flush()
     isScheduled = true
     setImmediate(() => {
       isScheduled = false
@@ -119,6 +124,6 @@ export const createBatcher = <Request, Result>({
         timer: setTimeout(expire, timeoutMs),
       }
       queue.add(item)
-      flushAfterTurn()
+      schedule()
     })
 }
