@@ -101,7 +101,10 @@ export const createBatcher = <Request, Result>({
 
   const schedule = (): void => {
     if (isScheduled || inFlight >= maxInFlight) return
-    if (inFlight === 0 && !areShared) return flush()
+    if (inFlight === 0 && !areShared) {
+      flush()
+      return
+    }
     isScheduled = true
     setImmediate(() => {
       isScheduled = false
