@@ -76,12 +76,18 @@ const readStatus = async ({ sql }: FaultStack, fqdn: string): Promise<string | u
   const [row] = await sql`select status from deployments where sovereign_fqdn = ${fqdn}`
   return row?.status
 }
-/** Polls DNS, which follows the database. */
-const untilResolves = async ({ dnsServer }: FaultStack, name: string, addresses: readonly string[]) => {
+/** Polls DNS, which follows the database. A failure has what the database knows of the name and its zone. */
+const untilResolves = async ({ dnsServer, sql }: FaultStack, name: string, addresses: readonly string[]) => {
   for (const label of ['', 'api.', 'gitea.', 'harbor.', 'console.']) {
-    await until(`${label}${name} has ${addresses}`, async () => {
+    const resolves = until(`${label}${name} has ${addresses}`, async () => {
       const found = await lookUp(dnsServer, `${label}${name}`)
       return JSON.stringify(found) === JSON.stringify(addresses)
+    })
+    await resolves.catch(async cause => {
+      const rows = await sql`
+        select to_jsonb(n) as name, to_jsonb(w) as zone, now() from dns_names n left join dns_zone_writes w using (zone)
+        where n.subdomain || '.' || n.zone = ${name}`
+      throw new Error(`the database has ${JSON.stringify(rows)}`, { cause })
     })
   }
 }
