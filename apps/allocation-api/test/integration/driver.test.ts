@@ -106,7 +106,7 @@ describe('the driver after connection failures', () => {
 test("the driver's queries are freed with the young generation", () => {
   const usedByNew = (spaces: readonly HeapSpaceStatistics[]) =>
     spaces.find(({ spaceName }) => spaceName === 'new_space')?.spaceUsedSize ?? Number.NaN
-  const sql = createDatabaseClient('postgres://nobody@127.0.0.1:1/none', { maxConnections: 1, applicationName: 'gc' })
+  const sql = createDatabaseClient('postgres://user@127.0.0.1:1/none', { maxConnections: 1, applicationName: 'gc' })
   const profiler = new GCProfiler()
   profiler.start()
   for (let value = 0; value < 300_000; value += 1) void sql`${value}`
