@@ -117,8 +117,10 @@ const elect = (slot: string, flags: readonly string[], command: readonly string[
   return { child, exitCode, stderr: () => stderr }
 }
 
-/** Longer than a busy machine delays a renewal: the tests of the end of a lease name their own. */
+/** Longer than a busy machine delays a renewal. */
 const durations = ['--lease-duration', '60s', '--grace', '1s']
+/** For the tests that wait for the end of a lease. A renewal has 24 s: with 5 s, a busy machine lost the lease first. */
+const expiring = ['--lease-duration', '30s', '--grace', '5s']
 
 /**
  * Writes its process id, then the time in milliseconds again and again until a signal ends it. `trap` is what it does at
@@ -132,8 +134,15 @@ const writePid = (file: string, trap = 'exit 0') => [
 
 const readLastTime = (file: string): number => Number(readFileSync(`${file}.alive`, 'utf8').trim().split('\n').at(-1))
 
-const readPid = async (file: string): Promise<number> => {
-  await until(`the command wrote ${file}`, () => existsSync(file) && readFileSync(file, 'utf8').endsWith('\n'))
+const hasPid = (file: string): boolean => existsSync(file) && readFileSync(file, 'utf8').endsWith('\n')
+
+/** Fails as soon as the election ends without the command: its lease may be too short for a busy machine. */
+const readPid = async (file: string, { child, stderr }: Election): Promise<number> => {
+  await until(`the command wrote ${file}`, () => {
+    if (!hasPid(file) && child.exitCode !== null)
+      throw new Error(`The election ended with ${child.exitCode} before the command wrote ${file}: ${stderr()}`)
+    return hasPid(file)
+  })
   return Number(readFileSync(file, 'utf8'))
 }
 
@@ -180,7 +189,7 @@ describe.concurrent('elect', () => {
   test.each(['SIGINT', 'SIGTERM'] as const)('%s stops the command, then releases the lease', async signal => {
     const file = join(home.folder, `stop-${signal}`)
     const election = elect(`stop-${signal}`, durations, writePid(file, 'exit 9'))
-    const pid = await readPid(file)
+    const pid = await readPid(file, election)
     election.child.kill(signal)
     expect(await election.exitCode).toBe(9)
     expect(isRunning(pid)).toBe(false)
@@ -190,7 +199,7 @@ describe.concurrent('elect', () => {
   test('a command that ignores SIGTERM is killed after the grace time', async () => {
     const file = join(home.folder, 'stubborn')
     const election = elect('stubborn', durations, writePid(file, ':'))
-    const pid = await readPid(file)
+    const pid = await readPid(file, election)
     election.child.kill('SIGTERM')
     expect(await election.exitCode).toBe(137)
     expect(isRunning(pid)).toBe(false)
@@ -199,7 +208,7 @@ describe.concurrent('elect', () => {
   test('if poolctl is killed, the command ends while the lease is held', async () => {
     const file = join(home.folder, 'killed')
     const election = elect('killed', durations, writePid(file, ':'))
-    const pid = await readPid(file)
+    const pid = await readPid(file, election)
     election.child.kill('SIGKILL')
     await until('the command has ended', () => !isRunning(pid))
     expect(await readLease('killed')).toMatchObject({ state: 'held' })
@@ -211,8 +220,8 @@ describe.concurrent('elect', () => {
   ])('if poolctl is frozen for longer than the lease, a command that %s ends before the lease', async (_, trap) => {
     const slot = `frozen-${trap.length}`
     const file = join(home.folder, slot)
-    const election = elect(slot, ['--lease-duration', '12s', '--grace', '4s'], writePid(file, trap))
-    const pid = await readPid(file)
+    const election = elect(slot, expiring, writePid(file, trap))
+    const pid = await readPid(file, election)
     election.child.kill('SIGSTOP')
     await until('the lease has expired', async () => (await readLease(slot)).state === 'expired')
     expect(isRunning(pid)).toBe(false)
@@ -227,8 +236,8 @@ describe.concurrent('elect', () => {
   ])('if the witness cannot be reached, a command that %s ends before the lease', async (_, trap) => {
     const slot = `partition-${trap.length}`
     const file = join(home.folder, slot)
-    const election = elect(slot, ['--lease-duration', '8s', '--grace', '2s'], writePid(file, trap))
-    const pid = await readPid(file)
+    const election = elect(slot, expiring, writePid(file, trap))
+    const pid = await readPid(file, election)
     const fault = await witness.partition({ path: `/lease/${slot}` })
     expect(await election.exitCode).toBe(124)
     expect(isRunning(pid)).toBe(false)
@@ -240,7 +249,7 @@ describe.concurrent('elect', () => {
     const file = join(home.folder, 'grandchild')
     const election = elect('grandchild', durations, ['sh', '-c', `sleep 1000 & echo $! > ${file}; exit 0`])
     expect(await election.exitCode).toBe(0)
-    const pid = await readPid(file)
+    const pid = await readPid(file, election)
     await until('the command has ended', () => !isRunning(pid))
   })
 })

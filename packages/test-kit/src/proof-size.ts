@@ -20,7 +20,7 @@ export const proofScale = (env: NodeJS.ProcessEnv = process.env): number => {
 }
 
 /** From this fraction on, `pnpm test` runs the long proofs below as well. */
-export const MIN_LONG_PROOF_SCALE = 0.5
+export const MIN_LONG_PROOF_SCALE = 0.25
 
 /**
  * Test files, by a part of their path below apps/, packages/ or examples/, that take more than 5 s of CPU time at any size: they load,

@@ -21,12 +21,12 @@ import { createWorker } from '../support/random/worker.ts'
 const requestedSeeds = process.env.PDM_TEST_SEEDS
 const toCount = ({ daily, ci }: { daily: number; ci: number }): number => {
   if (proofScale() >= 1) return proofSize(1_000)
-  return proofScale() < 0.5 ? daily : ci
+  return proofScale() < MIN_LONG_PROOF_SCALE ? daily : ci
 }
 /** A provider that loses one earlier write fails in every sixth interleaving. */
-const INTERLEAVINGS = toCount({ daily: 6, ci: 150 })
+const INTERLEAVINGS = toCount({ daily: 6, ci: 75 })
 /** A real server needs more time for each: 0.7 s for PowerDNS over its API. */
-const SERVER_INTERLEAVINGS = toCount({ daily: 3, ci: 60 })
+const SERVER_INTERLEAVINGS = toCount({ daily: 3, ci: 30 })
 const timeout = 180_000 + 5_000 * INTERLEAVINGS
 const WORKERS = 6
 /** More failures in full would hide the first ones. */
