@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { until } from '@pool/test-kit/poll.ts'
+import { isRunning } from '@pool/test-kit/processes.ts'
 import { afterAll } from 'vitest'
 import type { DeploymentLogLine } from '../../../src/deployments/domain/types.ts'
 import type { DestroyResult, ProvisioningRequest, ProvisioningResult } from '../../../src/deployments/provisioner.ts'
@@ -156,16 +157,22 @@ const signal = (pid: number, name: NodeJS.Signals): void => {
  * Kills the processes that have this text in their environment or arguments, and waits for their end. It stops all of them
  * first: a survivor of the first kill could end gracefully, and Terraform would release its lock.
  */
-export const killProcesses = (text: string): Promise<boolean> =>
-  until('nothing runs', () => {
+export const killProcesses = (text: string): Promise<boolean> => {
+  // A process that exits has no arguments already, but is still a member of its group.
+  const killed = new Set<number>()
+  return until('nothing runs', () => {
     let processes = findProcesses(text)
     for (let count = -1; count !== processes.length; processes = findProcesses(text)) {
       count = processes.length
       for (const { pid } of processes) signal(pid, 'SIGSTOP')
     }
-    for (const { pid } of processes) signal(pid, 'SIGKILL')
-    return processes.length === 0
+    for (const { pid } of processes) {
+      signal(pid, 'SIGKILL')
+      killed.add(pid)
+    }
+    return processes.length === 0 && !killed.values().some(isRunning)
   })
+}
 
 /** Every file in the directory and below, with its text. */
 export const readFiles = (folder: string): { path: string; text: string }[] =>
