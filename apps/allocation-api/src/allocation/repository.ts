@@ -65,10 +65,15 @@ type StatementResult<Success extends string, Columns, Rejected extends string> =
   | (Columns & { readonly outcome: Success })
   | { readonly outcome: Rejected }
 
+interface ReserveConflict {
+  readonly outcome: 'conflict'
+  /** Not null if the name is in its cool-off. */
+  readonly availableAt: Timestamp | null
+}
+
 export type ReserveResult =
-  | (ReservationRow & { readonly outcome: 'granted' })
-  /** `availableAt`: the name is in its cool-off. */
-  | { readonly outcome: 'conflict'; readonly availableAt: Timestamp | null }
+  /** The request has the other columns of the reservation. */
+  (Pick<ReservationRow, 'reservedAt' | 'expiresAt'> & { readonly outcome: 'granted' }) | ReserveConflict
 export type CommitResult = StatementResult<
   'committed',
   AllocationRow & { readonly version: number },
@@ -144,10 +149,8 @@ const toCoolingOff = ({ availableAt }: Pick<NameStateRow, 'availableAt'>): Cooli
 export const toNameState = ({ state, availableAt }: NameStateRow): NameState =>
   state === 'cooling-off' ? toCoolingOff({ availableAt }) : state
 
-export const toReserveDecision = (result: ReserveResult): ReserveDecision => {
-  if (result.outcome === 'granted') return toGranted(result)
-  return result.availableAt === null ? { kind: 'conflict' } : toCoolingOff(result)
-}
+export const toConflict = ({ availableAt }: ReserveConflict): Exclude<ReserveDecision, Granted> =>
+  availableAt === null ? { kind: 'conflict' } : toCoolingOff({ availableAt })
 
 export const toCommitDecision = (result: CommitResult): CommitDecision =>
   result.outcome === 'committed'
@@ -173,6 +176,17 @@ export interface AllocationRepositoryOptions {
   readonly reservation: ReservationLimits
   /** Milliseconds for which a released active name can be reserved by its former client only; 0 by default. */
   readonly coolOffMs?: number
+}
+
+/** For each name, the position of the first one that is the same. */
+const findFirsts = (names: readonly PoolName[]): number[] => {
+  const positions = new Map<string, number>()
+  return names.map(({ poolDomain, subdomain }, position) => {
+    const fqdn = `${subdomain}.${poolDomain}`
+    const first = positions.get(fqdn) ?? position
+    positions.set(fqdn, first)
+    return first
+  })
 }
 
 /** The OID of the type `json`. */
@@ -259,19 +273,17 @@ export const createAllocationRepository = (
 
   // The parts of reserveMany, in the order of its statement.
 
-  const inputRows = (requests: readonly ReserveRequest[]) => {
-    const names = new Set<string>()
-    const rows = requests.map(({ command, tokenHash, caller }, position) => {
-      const name = `${command.subdomain}.${command.poolDomain}`
-      const isFirst = !names.has(name)
-      names.add(name)
-      const row = toRequestRow({ ...command, tokenHash }, caller, position)
-      return { ...row, created_by: command.createdBy, is_first: isFirst }
-    })
+  /** Of several requests for a name, the first one competes for it. */
+  const inputRows = (requests: readonly ReserveRequest[], firsts: readonly number[]) => {
+    const rows = requests.flatMap(({ command, tokenHash, caller }, position) =>
+      firsts[position] === position
+        ? [{ ...toRequestRow({ ...command, tokenHash }, caller, position), created_by: command.createdBy }]
+        : [],
+    )
     return sql`
       select request.* from claim, json_to_recordset(${toInput(rows)}) as request (
-        position int, pool_domain text, subdomain text, created_by text, token_hash bytea, actor text, address text, request_id text,
-        is_first boolean)`
+        position int, pool_domain text, subdomain text, created_by text, token_hash bytea, actor text, address text,
+        request_id text)`
   }
 
   const hasFormer = ({ tokenHash, lineageId }: FormerHolder) => sql`
@@ -284,7 +296,7 @@ export const createAllocationRepository = (
     insert into pool_allocations as a
       (pool_domain, subdomain, state, reserved_at, expires_at, token_hash, created_by)
     select pool_domain, subdomain, 'reserved', ${now}, ${now} + ${ttl}, token_hash, created_by
-    from input where is_first order by pool_domain collate "C", subdomain collate "C"
+    from input order by pool_domain collate "C", subdomain collate "C"
     on conflict (pool_domain, subdomain) do update set
       state = excluded.state, reserved_at = excluded.reserved_at, expires_at = excluded.expires_at,
       token_hash = excluded.token_hash, former_token_hash = ${former?.tokenHash ?? null}::bytea,
@@ -293,60 +305,46 @@ export const createAllocationRepository = (
       cool_off_until = case when a.cool_off_until > ${now} then a.cool_off_until end
     where ${isFree}
       ${former ? sql`or ${hasFormer(former)}` : sql``}
-    returning a.pool_domain, a.subdomain, a.reserved_at, a.expires_at, a.created_by, a.replaced_state`
+    returning a.pool_domain, a.subdomain, a.reserved_at, a.expires_at, a.replaced_state`
 
-  // A reservation that was inserted and expired while this statement waited for its row is not in the snapshot. Its
-  // created_by and its renewals stay unknown.
-  const reservedRows = sql`
-    select upserted.*, position, actor, address, request_id, coalesce(previous.created_by, '') as previous_created_by,
-      previous.renewal_count as previous_renewal_count, previous.expires_at as previous_expires_at
-    from upserted
-      join input on is_first
-        and input.pool_domain = upserted.pool_domain and input.subdomain = upserted.subdomain
+  // The former row is of the snapshot, which does not have a reservation that was inserted and expired while this statement
+  // waited for its row. Its created_by and its renewals stay unknown.
+  const decidedReservations = sql`
+    select input.*, upserted.reserved_at, upserted.expires_at, upserted.replaced_state,
+      former.created_by as former_created_by, former.renewal_count, former.renewed_until, former.available_at
+    from input
+      left join upserted on upserted.pool_domain = input.pool_domain and upserted.subdomain = input.subdomain
       left join lateral (
-        select created_by, renewal_count, expires_at from pool_allocations a
-        where upserted.replaced_state = 'reserved' and a.pool_domain = upserted.pool_domain and a.subdomain = upserted.subdomain limit 1
-      ) previous on true`
-
-  const transitionRows = sql`
-    select position, 1 as step, pool_domain, subdomain, 'expired' as event, 'reserved' as from_state,
-      'none' as to_state, previous_created_by as created_by, actor, address, request_id,
-      ${renewalColumns(sql`previous_renewal_count`, sql`previous_expires_at`)}
-    from reserved where replaced_state = 'reserved'
-    union all
-    select position, 2, pool_domain, subdomain, 'reserved', 'none', 'reserved', created_by, actor, address, request_id,
-      null, null
-    from reserved`
+        select a.created_by, a.renewal_count, a.expires_at as renewed_until, case when ${isCoolingOff} then ${freeAt} end as available_at
+        from pool_allocations a
+        where (upserted.reserved_at is null or upserted.replaced_state = 'reserved')
+          and a.pool_domain = input.pool_domain and a.subdomain = input.subdomain limit 1
+      ) former on true`
 
   const insertTransitions = sql`
     insert into allocation_history
       (pool_domain, subdomain, event, from_state, to_state, created_by, actor, address, request_id, renewal_count,
         renewed_until)
-    select pool_domain, subdomain, event, from_state, to_state, created_by, actor, address, request_id, renewal_count,
-      renewed_until
-    from transitions order by position, step
+    select pool_domain, subdomain, event, from_state, to_state,
+      case when event = 'expired' then coalesce(former_created_by, '') else created_by end, actor, address, request_id,
+      ${renewalColumns(sql`case when event = 'expired' then renewal_count end`, sql`renewed_until`)}
+    from decided, (values (1, 'expired', 'reserved', 'none'), (2, 'reserved', 'none', 'reserved'))
+      as transition (step, event, from_state, to_state)
+    where reserved_at is not null and (event = 'reserved' or replaced_state = 'reserved')
+    order by position, step
     returning 1`
-
-  const reserveResults = sql`
-    select input.position, case when a.subdomain is null then 'conflict' else 'granted' end as outcome, ${reservationColumns},
-      case when a.subdomain is null then (
-        select ${freeAt} from pool_allocations a
-        where a.pool_domain = input.pool_domain and a.subdomain = input.subdomain and ${isCoolingOff} limit 1
-      ) end as "availableAt"
-    from input left join reserved a using (position)`
 
   /**
    * Reserves the requested names in one statement. If several requests want the same name, the first one gets it. The
    * result is the decisions in the order of the requests, or none if the key of the claim is not free.
    *
-   *   claim        claims the Idempotency-Key, if any
-   *   input        the requests, numbered; `is_first` marks the one request per name that competes for it
-   *   upserted     inserts the reservations, and replaces the rows of free names and those of the former holder
-   *   reserved     `upserted` joined with its requests
-   *   transitions  'expired' for a replaced reservation, then 'reserved'
-   *   history      inserts the transitions
-   *   result       'granted' or 'conflict' for each request. A conflict with `availableAt` is a cool-off. That reason is
-   *                the one at the start of the statement; the upsert alone decides whether the name is granted.
+   *   claim     claims the Idempotency-Key, if any
+   *   input     the first request for each name, with its position
+   *   upserted  inserts the reservations, and replaces the rows of free names and those of the former holder
+   *   decided   the requests with their reservation, if any, and with the row that it replaced or that rejects it
+   *   history   inserts 'expired' for a replaced reservation, then 'reserved'
+   *   result    'granted' or 'conflict' for each of them. A conflict with `availableAt` is a cool-off. That reason is the one
+   *             at the start of the statement; the upsert alone decides whether the name is granted.
    *
    * The upsert locks rows in name order, so concurrent batches cannot deadlock.
    */
@@ -358,16 +356,27 @@ export const createAllocationRepository = (
       former: FormerHolder | null,
     ): Execute<ReserveDecision[]> =>
     async (lane, guard) => {
+      const firsts = findFirsts(requests.map(({ command }) => command))
       const rows = await lane<{ result: ReserveResult & { readonly position: number } }[]>`
         with claim as (${claimKey(guard, claim)}),
-          input as (${inputRows(requests)}),
+          input as (${inputRows(requests, firsts)}),
           upserted as (${upsertReservations(former)}),
-          reserved as (${reservedRows}),
-          transitions as (${transitionRows}),
+          decided as (${decidedReservations}),
           history as (${insertTransitions}),
-          result as (${reserveResults}),
+          result as (
+            select position, case when reserved_at is null then 'conflict' else 'granted' end as outcome,
+              reserved_at as "reservedAt", expires_at as "expiresAt", available_at as "availableAt"
+            from decided
+          ),
           ${storeAndReturn(guard, claim, ['upserted', 'history'], token && { success: 'granted', token })}`
-      return toResults(rows).map(toReserveDecision)
+      const results = new Map(rows.map(({ result }) => [result.position, result]))
+      return requests.flatMap(({ command }, position): ReserveDecision[] => {
+        const result = results.get(firsts[position] ?? position)
+        if (result === undefined) return []
+        if (result.outcome === 'conflict') return [toConflict(result)]
+        const isFirst = firsts[position] === position
+        return [isFirst ? toGranted({ ...command, ...result }) : { kind: 'conflict' }]
+      })
     }
 
   /** What decides about the token of a reservation `a`: `success`, or the reason for a rejection. */

@@ -25,7 +25,6 @@ import type {
   CoolOffOutcome,
   EntryWithId,
   GetOutcome,
-  Granted,
   GrantedWithToken,
   HistoryQuery,
   InvalidField,
@@ -55,8 +54,8 @@ import {
   type ReleaseResult,
   type ReserveResult,
   toCommitDecision,
+  toConflict,
   toReleaseDecision,
-  toReserveDecision,
   toUpdateDecision,
   type UpdateResult,
 } from './repository.ts'
@@ -215,7 +214,7 @@ export const createAllocationService = (options: AllocationOptions) => {
         },
         replay: async (stored, token) => {
           const result = stored as ReserveResult
-          if (result.outcome !== 'granted') return toReserveDecision(result) as Exclude<ReserveDecision, Granted>
+          if (result.outcome !== 'granted') return toConflict(result)
           if (token === null) throw new Error('the stored result of a reservation has no token')
           const decision = await repository.findReservation(command, hashToken(token))
           return decision && { ...decision, reservationToken: token }

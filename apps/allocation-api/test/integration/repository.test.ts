@@ -313,6 +313,20 @@ describe.skipIf(!process.env.PDM_TEST_DSN)('the repository', () => {
       expect(held).toEqual([...Array(4).fill('reserved'), 'active', ...Array(3).fill('reserved'), null, null])
     })
 
+    test('all requests of a batch for a name in its cool-off learn when it becomes free', async () => {
+      await database.sql`
+        insert into pool_allocations (pool_domain, subdomain, state, reserved_at, cool_off_until, token_hash, created_by)
+        values ('pool.test', 'cooling', 'released', now(), date_trunc('day', now()) + interval '2 d', sha256(''), 'x')`
+      const written = await historySince()
+      const decisions = await store.reserveMany(
+        ['cooling', 'free', 'cooling'].map((subdomain, i) => createRequest(subdomain, {}, i)),
+      )
+      const availableAt = expect.stringMatching(/T00:00:00\.000Z$/)
+      const coolingOff = { kind: 'cooling-off', availableAt }
+      expect(decisions).toMatchObject([coolingOff, { kind: 'granted' }, coolingOff])
+      expect(await written()).toEqual(['pool.test free reserved none reserved by-1 in-cluster 192.0.2.1 req-1'])
+    })
+
     test('a batch of 100, and an empty batch', async () => {
       const requests = Array.from({ length: 100 }, (_, i) => createRequest(`n${(i * 37) % 100}`, {}, i))
       const decisions = await store.reserveMany(requests)
@@ -365,13 +379,18 @@ describe.skipIf(!process.env.PDM_TEST_DSN)('the repository', () => {
       const claim = createClaim('store-turn', [], TTL)
       const reserveUnder = (subdomain: string) =>
         store.reserveHashed({ ...createRequest(subdomain), tokenHash: randomBytes(32) }, claim)
+      const readStored = async () => {
+        const [row] = await database.sql`select result from idempotency_results where key_hash = ${claim.keyHash}`
+        return row?.result
+      }
       expect((await reserveUnder('first')).kind).toBe('granted')
+      const stored = await readStored()
+      expect(stored).toMatchObject({ outcome: 'granted', position: 0 })
       const written = await historySince()
       expect(await reserveUnder('second')).toEqual({ kind: 'duplicate-request' })
       expect(await findState({ ...name, subdomain: 'second' })).toBeNull()
       expect(await written()).toEqual([])
-      const [stored] = await database.sql`select result from idempotency_results where key_hash = ${claim.keyHash}`
-      expect(stored?.result).toMatchObject({ outcome: 'granted', subdomain: 'first', position: 0 })
+      expect(await readStored()).toEqual(stored)
     })
 
     test('a reservation that was inserted and expired while the statement waited is replaced; its owner is unknown', async () => {
