@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 
@@ -22,6 +23,11 @@ export interface NodeOptions {
    * service sends at every log level. A message can arrive before lines that were written earlier.
    */
   readonly readyFrom?: 'stdout' | 'ipc'
+  /**
+   * The file to which stdout and stderr are appended, for a measurement in which the reader of a pipe would take part. Needs
+   * `readyFrom: 'ipc'`, and excludes `onLine`.
+   */
+  readonly logFile?: string
   /** Applied to each JSON object from there. Default: `msg` is "ready". */
   readonly isReady?: (line: LogLine) => boolean
 }
@@ -62,16 +68,25 @@ export function startNode({
   env,
   onLine,
   readyFrom = 'stdout',
+  logFile,
   isReady = line => line.msg === 'ready',
 }: NodeOptions): NodeProcess {
+  if (logFile !== undefined && (readyFrom === 'stdout' || onLine))
+    throw new Error("nothing reads the lines of a log file; use readyFrom: 'ipc' without onLine")
+  const log = logFile === undefined ? 'pipe' : openSync(logFile, 'a')
   const child = spawn(process.execPath, [...SERVICE_FLAGS, entry, ...args], {
     env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: COMPILE_CACHE, ...env },
     detached: true,
-    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    stdio: ['ignore', log, log, 'ipc'],
   })
+  if (log !== 'pipe') closeSync(log)
   const lastLines: string[] = []
   /** What came after the service was ready, if nothing reads its lines. */
   let lastText = ''
+  const readLastLines = (): readonly string[] => {
+    const text = logFile === undefined ? lastText : readEnd(logFile)
+    return [...lastLines, ...text.split('\n').filter(Boolean)].slice(-MAX_KEPT_LINES)
+  }
   const keep = (line: string) => {
     lastLines.push(line)
     if (lastLines.length > MAX_KEPT_LINES) lastLines.shift()
@@ -101,7 +116,9 @@ export function startNode({
     if (child.stderr) createInterface(child.stderr).on('line', keep)
     void exited.then(({ code, signal }) => {
       reject(
-        new Error(`${entry} exited (${signal ?? `exit code ${code}`}) before it was ready:\n${lastLines.join('\n')}`),
+        new Error(
+          `${entry} exited (${signal ?? `exit code ${code}`}) before it was ready:\n${readLastLines().join('\n')}`,
+        ),
       )
     })
   })
@@ -131,9 +148,20 @@ export function startNode({
     pid: child.pid ?? 0,
     ready,
     exited,
-    lastLines: () => [...lastLines, ...lastText.split('\n').filter(Boolean)].slice(-MAX_KEPT_LINES),
+    lastLines: readLastLines,
     stop,
     kill,
+  }
+}
+
+const readEnd = (file: string): string => {
+  const descriptor = openSync(file, 'r')
+  try {
+    const buffer = Buffer.alloc(MAX_KEPT_TEXT)
+    const position = Math.max(0, fstatSync(descriptor).size - MAX_KEPT_TEXT)
+    return buffer.toString('utf8', 0, readSync(descriptor, buffer, 0, MAX_KEPT_TEXT, position))
+  } finally {
+    closeSync(descriptor)
   }
 }
 

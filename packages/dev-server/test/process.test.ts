@@ -27,6 +27,31 @@ test('keeps the last lines also if nothing reads them', async () => {
   expect(api.lastLines().some(line => line.includes('"msg":"ready"'))).toBe(true)
 })
 
+test('its output goes to a log file', async () => {
+  const logFile = join(tempFolder(), 'api.log')
+  const port = await freePort()
+  const api = startNode({ entry, env: { PORT: String(port) }, readyFrom: 'ipc', logFile })
+  expect(await api.ready).toEqual({ msg: 'ready', port })
+  expect(await api.stop()).toEqual({ code: 0, signal: null })
+  expect(readFileSync(logFile, 'utf8').trim().split('\n').slice(1)).toEqual([
+    `{"msg":"ready","port":${port}}`,
+    '{"msg":"draining","reason":"SIGTERM"}',
+    '{"msg":"drained"}',
+  ])
+  expect(api.lastLines().at(-1)).toBe('{"msg":"drained"}')
+})
+
+test('an exit before it is ready is reported with the last lines of the log file', async () => {
+  const logFile = join(tempFolder(), 'api.log')
+  writeFileSync(logFile, 'earlier\n'.repeat(10_000))
+  const api = startNode({ entry, env: { END_WITH: '3' }, readyFrom: 'ipc', logFile })
+  await expect(api.ready).rejects.toThrow(/exit code 3.*\n(earlier\n){19}fixture exits as END_WITH requests/)
+})
+
+test.each([{}, { readyFrom: 'ipc', onLine: () => {} }] as const)('a log file with %o is rejected', options => {
+  expect(() => startNode({ entry, env: {}, logFile: '/dev/null', ...options })).toThrow("use readyFrom: 'ipc'")
+})
+
 test('gets only the given environment, PATH and the compile cache', async () => {
   const isReady = (line: Readonly<Record<string, unknown>>) => line.msg === 'environment'
   const api = startNode({ entry, env: { PORT: '0', QUIET: 'true' }, isReady })

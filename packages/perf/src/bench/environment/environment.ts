@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { createDatabaseClient, type Sql } from '@pool/database/client'
 import { freePort } from '@pool/dev-server/ports'
 import { startPostgres } from '@pool/dev-server/postgres'
-import { startNode } from '@pool/dev-server/process'
+import { type NodeOptions, startNode } from '@pool/dev-server/process'
 import { apps } from '@pool/service-build/apps'
 import { bundle } from '@pool/service-build/bundle'
 import { migrateDatabase } from 'allocation-api/src/database/schema.ts'
@@ -77,6 +77,7 @@ export class Environment {
   readonly #postgres: PostgresServer | null
   readonly #cleanup: AsyncDisposableStack
   #databases = 0
+  #logs = 0
 
   private constructor(folder: string, cleanup: AsyncDisposableStack, postgres: PostgresServer | null) {
     this.folder = folder
@@ -141,8 +142,8 @@ export class Environment {
 
   /**
    * The API with its default settings, except `env` and a reservation TTL that outlasts the run. Its log level stays
-   * `info`: one line per request is part of the cost of a request, and this process reads the lines as a container
-   * runtime would.
+   * `info`: one line per request is part of the cost of a request. It logs to a file: with one connection, a pipe would
+   * wake this process, which measures the latency, for each line.
    */
   startApi(
     databaseUrl: string,
@@ -165,13 +166,18 @@ export class Environment {
 
   /** The API from a file, with the same settings. */
   startApiFile(entry: string, databaseUrl: string, env: Readonly<Record<string, string>>): Promise<Service> {
-    return this.#start(entry, {
-      PORT: '0',
-      PDM_DATABASE_URL: databaseUrl,
-      PDM_RESERVATION_TTL: '1h',
-      DNSPROVIDER_KIND: 'local',
-      ...env,
-    })
+    this.#logs += 1
+    return this.#start(
+      entry,
+      {
+        PORT: '0',
+        PDM_DATABASE_URL: databaseUrl,
+        PDM_RESERVATION_TTL: '1h',
+        DNSPROVIDER_KIND: 'local',
+        ...env,
+      },
+      { readyFrom: 'ipc', logFile: join(this.folder, `api-${this.#logs}.log`) },
+    )
   }
 
   /** Bundles the API as for its image. Resolves with the file that starts it. */
@@ -262,8 +268,12 @@ export class Environment {
     return Object.assign(new URL(this.#postgres.url), { pathname: `/${name}` }).href
   }
 
-  async #start(entry: string, env: Record<string, string>, { canBeKilled = true } = {}): Promise<Service> {
-    const child = startNode({ entry, env })
+  async #start(
+    entry: string,
+    env: Record<string, string>,
+    { canBeKilled = true, ...options }: Pick<NodeOptions, 'readyFrom' | 'logFile'> & { canBeKilled?: boolean } = {},
+  ): Promise<Service> {
+    const child = startNode({ entry, env, ...options })
     this.#cleanup.defer(async () => void (await (canBeKilled ? child.kill() : child.stop())))
     const { port, operatorPort } = await child.ready
     if (typeof port !== 'number') throw new Error(`${entry} did not log the port that it listens on`)
