@@ -170,7 +170,7 @@ export const killProcesses = (text: string): Promise<boolean> => {
       signal(pid, 'SIGKILL')
       killed.add(pid)
     }
-    return processes.length === 0 && !killed.values().some(isRunning)
+    return processes.length === 0 && ![...killed].some(isRunning)
   })
 }
 
