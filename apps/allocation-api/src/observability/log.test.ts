@@ -6,7 +6,10 @@ import { createLog } from './log.ts'
 
 const createCapture = (level: 'debug' | 'info' | 'error') => {
   const lines: string[] = []
-  const log = createLog(level, { destination: { write: line => lines.push(line) }, now: () => 1_795_000_000_123 })
+  const log = createLog(level, {
+    destination: { write: line => lines.push(line), afterTurn: work => work() },
+    now: () => 1_795_000_000_123,
+  })
   return { log, lines }
 }
 
@@ -67,7 +70,8 @@ test.each([
 ])('the last line before `%s` is written', (end, status) => {
   const code = `import { createLog, createStdout } from ${JSON.stringify(import.meta.resolve('./log.ts'))}
 const destination = createStdout(flush => process.on('exit', flush))
-const log = createLog('info', { destination, now: Date.now }); log.info('first'); log.request(${JSON.stringify(entry)}); ${end}`
+const log = createLog('info', { destination, now: Date.now })
+log.afterTurn(() => log.request(${JSON.stringify(entry)})); log.info('first'); ${end}`
   const child = spawnSync(process.execPath, ['--input-type=module', '--eval', code], { encoding: 'utf8' })
   expect(child.status).toBe(status)
   expect(child.stdout.split('\n').map(line => (line === '' ? null : JSON.parse(line).msg))).toEqual([

@@ -3,13 +3,19 @@ import { type DestinationStream, type Logger, pino } from 'pino'
 import type { LogLevel } from '../config/config.ts'
 import { PROBE_ROUTES, type RequestLogEntry } from './domain/request-log.ts'
 
-export type Log = Logger & {
-  /** One line per request, at level debug for probes. */
-  readonly request: (entry: RequestLogEntry) => void
+export interface LogDestination extends DestinationStream {
+  /** Calls `work` after this turn of the event loop, or when the process exits. */
+  readonly afterTurn: (work: () => void) => void
 }
 
+export type Log = Logger &
+  Pick<LogDestination, 'afterTurn'> & {
+    /** One line per request, at level debug for probes. */
+    readonly request: (entry: RequestLogEntry) => void
+  }
+
 export interface LogOptions {
-  readonly destination: DestinationStream
+  readonly destination: LogDestination
   /** The Unix time in milliseconds. */
   readonly now: () => number
 }
@@ -21,10 +27,20 @@ const SERVICE = 'allocation-api'
  * line is a tenth of the CPU time of a request. `onExit` calls `flush` when the process exits, so its last line is written;
  * SIGKILL loses the lines of the turn in which it arrives.
  */
-export const createStdout = (onExit: (flush: () => void) => void): DestinationStream => {
+export const createStdout = (onExit: (flush: () => void) => void): LogDestination => {
   const stdout = pino.destination({ fd: 1, sync: true })
   let lines = ''
+  let works: (() => void)[] = []
+  let isScheduled = false
+  const schedule = () => {
+    if (!isScheduled) setImmediate(flush)
+    isScheduled = true
+  }
   const flush = () => {
+    const due = works
+    works = []
+    for (const work of due) work()
+    isScheduled = false
     if (lines === '') return
     stdout.write(lines)
     lines = ''
@@ -32,8 +48,12 @@ export const createStdout = (onExit: (flush: () => void) => void): DestinationSt
   onExit(flush)
   return {
     write(line) {
-      if (lines === '') setImmediate(flush)
+      schedule()
       lines += line
+    },
+    afterTurn(work) {
+      schedule()
+      works.push(work)
     },
   }
 }
@@ -103,6 +123,7 @@ export const createLog = (level: LogLevel, { destination, now }: LogOptions): Lo
   )
   const isEnabled = { debug: logger.isLevelEnabled('debug'), info: logger.isLevelEnabled('info') }
   return Object.assign(logger, {
+    afterTurn: destination.afterTurn,
     request(entry: RequestLogEntry): void {
       const label = PROBE_ROUTES.has(entry.route) ? 'debug' : 'info'
       if (!isEnabled[label]) return

@@ -32,8 +32,11 @@ export const createObserver = (
   const outage = createOutage(now)
   return {
     onRequest(entry) {
-      metrics.countRequest(entry)
-      log.request(entry)
+      // Its response is sent at the end of this turn, and need not wait for this.
+      log.afterTurn(() => {
+        metrics.countRequest(entry)
+        log.request(entry)
+      })
     },
     onRequestFailed(error, requestId) {
       log.error({ requestId, error: describeError(error) }, 'request failed')
