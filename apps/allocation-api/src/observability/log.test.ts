@@ -1,8 +1,9 @@
 import { spawnSync } from 'node:child_process'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { RequestLogEntry } from './domain/request-log.ts'
-import { createLog } from './log.ts'
+import { createLog, createStdout } from './log.ts'
 
 const createCapture = (level: 'debug' | 'info' | 'error') => {
   const lines: string[] = []
@@ -62,6 +63,21 @@ test.each([
   const { log, lines } = createCapture(level)
   log.request({ ...entry, route })
   expect(lines).toHaveLength(count)
+})
+
+test('what follows a turn is called once, after it, in order', async () => {
+  const { afterTurn } = createStdout(() => {})
+  const calls: string[] = []
+  afterTurn(() => {
+    calls.push('first')
+    afterTurn(() => calls.push('next turn'))
+  })
+  afterTurn(() => calls.push('second'))
+  expect(calls).toEqual([])
+  await nextTurn()
+  expect(calls).toEqual(['first', 'second'])
+  await nextTurn()
+  expect(calls).toEqual(['first', 'second', 'next turn'])
 })
 
 test.each([

@@ -39,8 +39,10 @@ export const createStdout = (onExit: (flush: () => void) => void): LogDestinatio
   const flush = () => {
     const due = works
     works = []
+    // Their lines are written below.
     for (const work of due) work()
     isScheduled = false
+    if (works.length > 0) schedule()
     if (lines === '') return
     stdout.write(lines)
     lines = ''
