@@ -8,7 +8,7 @@ import { createLog, createStdout } from './log.ts'
 const createCapture = (level: 'debug' | 'info' | 'error') => {
   const lines: string[] = []
   const log = createLog(level, {
-    destination: { write: line => lines.push(line), afterTurn: work => work() },
+    destination: { write: line => lines.push(line), afterTurn: callback => callback() },
     now: () => 1_795_000_000_123,
   })
   return { log, lines }

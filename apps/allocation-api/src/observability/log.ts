@@ -4,8 +4,8 @@ import type { LogLevel } from '../config/config.ts'
 import { PROBE_ROUTES, type RequestLogEntry } from './domain/request-log.ts'
 
 export interface LogDestination extends DestinationStream {
-  /** Calls `work` after this turn of the event loop, or when the process exits. */
-  readonly afterTurn: (work: () => void) => void
+  /** Calls `callback` after this turn of the event loop, or when the process exits. */
+  readonly afterTurn: (callback: () => void) => void
 }
 
 export type Log = Logger &
@@ -30,19 +30,19 @@ const SERVICE = 'allocation-api'
 export const createStdout = (onExit: (flush: () => void) => void): LogDestination => {
   const stdout = pino.destination({ fd: 1, sync: true })
   let lines = ''
-  let works: (() => void)[] = []
+  let callbacks: (() => void)[] = []
   let isScheduled = false
   const schedule = () => {
     if (!isScheduled) setImmediate(flush)
     isScheduled = true
   }
   const flush = () => {
-    const due = works
-    works = []
+    const due = callbacks
+    callbacks = []
     // Their lines are written below.
-    for (const work of due) work()
+    for (const callback of due) callback()
     isScheduled = false
-    if (works.length > 0) schedule()
+    if (callbacks.length > 0) schedule()
     if (lines === '') return
     stdout.write(lines)
     lines = ''
@@ -53,9 +53,9 @@ export const createStdout = (onExit: (flush: () => void) => void): LogDestinatio
       schedule()
       lines += line
     },
-    afterTurn(work) {
+    afterTurn(callback) {
       schedule()
-      works.push(work)
+      callbacks.push(callback)
     },
   }
 }
