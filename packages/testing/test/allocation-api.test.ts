@@ -1,5 +1,8 @@
 import { Resolver } from 'node:dns/promises'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import * as z from 'zod'
 import { startAllocationApi, type TestAllocationApi } from '../src/index.ts'
 
@@ -90,6 +93,20 @@ test("the operator's listener accepts the token, and faults apply to it", async 
   const fault = await api.dropNextResponse({ path: '/api/v1/pool/pool.test/list' })
   await expect(list()).rejects.toThrow('fetch failed')
   await fault.occurred()
+})
+
+test('a new API knows no pool of the one that was started first on this machine', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'templates-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  vi.stubEnv('POOL_TESTING_CACHE', folder)
+  onTestFinished(() => void vi.unstubAllEnvs())
+  for (const pool of ['first.test', 'second.test']) {
+    await using other = await startAllocationApi({ pools: [pool] })
+    const headers = { Authorization: `Bearer ${other.operatorToken}` }
+    const response = await fetch(`${other.operatorUrl}/api/v1/zones`, { headers })
+    const { zones } = z.object({ zones: z.array(z.looseObject({ zone: z.string() })) }).parse(await response.json())
+    expect(zones.map(({ zone }) => zone)).toEqual([pool])
+  }
 })
 
 test('settings that the API does not accept: the error quotes them', async () => {

@@ -134,8 +134,8 @@ export const takeScreens = async (): Promise<string> => {
   await show('leases elect nightly-backup --holder region-a -- printenv POOL_LEASE_SLOT POOL_FENCING_TOKEN')
 
   section('Credentials')
-  await show('credentials validate --region fsn1 --keys-file keys.json --timeout 2s')
-  await show('credentials validate-token --provider hetzner --token-file witness-token --timeout 2s')
+  await show('credentials validate --region fsn1 --keys-file keys.json --timeout 10s')
+  await show('credentials validate-token --provider hetzner --token-file witness-token --timeout 10s')
 
   section('Installation')
   await show('doctor')

@@ -11,6 +11,7 @@ export const artifacts: Artifacts = {
     'allocation-api': toPath('./allocation-api/main.js'),
     'lease-witness': toPath('./lease-witness/main.js'),
   },
+  migrate: toPath('./allocation-api/migrate.js'),
   migrations: {
     'allocation-api': toPath('./allocation-api/migrations'),
     'lease-witness': toPath('./lease-witness/migrations'),

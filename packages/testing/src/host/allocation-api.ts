@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
+import { startNode } from '@pool/dev-server/process'
 import type { AllocationApiSpec } from '../protocol.ts'
+import { artifacts } from './artifacts.ts'
 import { startDatabase } from './database.ts'
 import { setDatabaseClock } from './database-clock.ts'
 import type { HostContext, HostedService } from './hosted-service.ts'
@@ -11,6 +13,13 @@ const readDnsPort = (ready: Readonly<Record<string, unknown>>): number => {
   const { dns } = ready
   if (typeof dns !== 'object' || dns === null || !('dnsPort' in dns)) throw new Error('the API has no DNS server')
   return Number(dns.dnsPort)
+}
+
+/** Without a start of the service: it would store its pools, and every later service would have them. */
+const createSchema = async (url: string): Promise<void> => {
+  const migrate = startNode({ entry: artifacts.migrate, env: { PDM_DATABASE_URL: url } })
+  const { code } = await migrate.exited
+  if (code !== 0) throw new Error(`the schema could not be created:\n${migrate.lastLines().join('\n')}`)
 }
 
 /** Runs the allocation API with a Postgres server and the DNS server of the API. */
@@ -38,11 +47,7 @@ export const hostAllocationApi = async (
         DNSPROVIDER_LOCAL_PORT: String(last ? readDnsPort(last) : 0),
       }),
     })
-  const database = await startDatabase('allocation-api', join(folder, 'postgres'), async url => {
-    const service = createProcess(url)
-    await service.start()
-    await service.stop()
-  })
+  const database = await startDatabase('allocation-api', join(folder, 'postgres'), createSchema)
   const service = createProcess(database.url)
   const start = async () => {
     const ready = await service.start()

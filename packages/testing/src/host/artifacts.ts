@@ -7,6 +7,8 @@ import type { WorkerArtifact } from '../worker/bundle.ts'
 export interface Artifacts {
   /** The main module of a service for Node. */
   readonly entries: Readonly<Record<ServiceSpec['kind'], string>>
+  /** The program that creates the schema of the allocation API. */
+  readonly migrate: string
   /** The SQL files that create the schema of a service. */
   readonly migrations: Readonly<Record<ServiceSpec['kind'], string>>
   readonly readWorker: () => Promise<WorkerArtifact>
@@ -20,6 +22,7 @@ const witness = toPath('lease-witness/src/node/main.ts')
 
 export const artifacts: Artifacts = {
   entries: { 'allocation-api': api, 'lease-witness': witness },
+  migrate: toPath('allocation-api/src/migrate.ts'),
   migrations: {
     'allocation-api': join(dirname(api), 'database/migrations'),
     'lease-witness': join(dirname(witness), '../postgres/migrations'),

@@ -27,6 +27,9 @@ const DROP_UNUSED = [
   'drop database template0',
 ]
 const LOCK_POLL_MS = 50
+/** What a template contains. Another text makes the older ones unused. */
+const TEMPLATE_CONTENT = 'the schema only'
+
 /** Another process creates the template meanwhile, or hangs. */
 const LOCK_TIMEOUT_MS = 60_000
 
@@ -129,6 +132,7 @@ export const startDatabase = async (
   }
 
   const hash = createHash('sha256')
+    .update(TEMPLATE_CONTENT)
     .update(await hashMigrations(kind))
     .update(clockScript)
     .update(DROP_UNUSED.join())
