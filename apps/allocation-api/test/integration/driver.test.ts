@@ -119,7 +119,7 @@ test("the driver's queries are freed with the young generation", () => {
   const sql = createDatabaseClient('postgres://user@127.0.0.1:1/none', { maxConnections: 1, applicationName: 'gc' })
   const profiler = new GCProfiler()
   profiler.start()
-  for (let value = 0; value < 300_000; value += 1) void sql`${value}`
+  for (let value = 0; value < 600_000; value += 1) void sql`${value}`
   const scavenges = profiler.stop().statistics.filter(({ gcType }) => gcType === 'Scavenge')
   let freed = 0
   let used = 0
@@ -127,7 +127,8 @@ test("the driver's queries are freed with the young generation", () => {
     freed += beforeGC.heapStatistics.usedHeapSize - afterGC.heapStatistics.usedHeapSize
     used += usedByNew(beforeGC.heapSpaceStatistics)
   }
-  expect(scavenges.length).toBeGreaterThan(5)
+  // The young generation of the worker process can have grown in earlier tests.
+  expect(scavenges.length).toBeGreaterThan(2)
   // 0.84 and more; without the patch 0.05.
   expect(freed / used).toBeGreaterThan(0.6)
 })
