@@ -78,8 +78,8 @@ export const createAllocationReader = (sql: Sql, { timeoutMs }: { readonly timeo
   return {
     /** The state of each name, in the order of the names. */
     async findStates(names: readonly PoolName[]): Promise<NameState[]> {
-      const [only, ...others] = names
-      if (only && others.length === 0) return [await findState(only)]
+      const [only] = names
+      if (only && names.length === 1) return [await findState(only)]
       const pairs = names.map(({ poolDomain, subdomain }) => [poolDomain, subdomain])
       const rows = await withTimeout(
         sql<NameStateRow[]>`

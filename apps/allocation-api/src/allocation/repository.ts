@@ -6,6 +6,7 @@ import type { RecordSet } from '../dns/domain/rrset.ts'
 import { type DuplicateRequest, duplicateRequest, type IdempotencyClaim } from '../idempotency/idempotency.ts'
 import type { SealedToken } from '../idempotency/sealed-token.ts'
 import { idempotencySql } from '../idempotency/sql.ts'
+import { toFqdn } from '../naming/naming.ts'
 import { type SyncStatus, toDnsState } from '../reconciler/domain/status.ts'
 import type {
   ActiveWithoutDns,
@@ -182,7 +183,7 @@ export interface AllocationRepositoryOptions {
 const findFirsts = (names: readonly PoolName[]): number[] => {
   const positions = new Map<string, number>()
   return names.map(({ poolDomain, subdomain }, position) => {
-    const fqdn = `${subdomain}.${poolDomain}`
+    const fqdn = toFqdn(poolDomain, subdomain)
     const first = positions.get(fqdn) ?? position
     positions.set(fqdn, first)
     return first
@@ -238,7 +239,7 @@ export const createAllocationRepository = (
     { poolDomain, subdomain }: PoolName,
     execute: Execute<Result>,
     first?: () => Promise<Result>,
-  ) => writer.write(`${subdomain}.${poolDomain}`, execute, first)
+  ) => writer.write(toFqdn(poolDomain, subdomain), execute, first)
 
   /** A request that decides alone, or with others by `inBatch`. */
   const decide = <Decision>(

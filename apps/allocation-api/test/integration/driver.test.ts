@@ -117,18 +117,21 @@ test("the driver's queries are freed with the young generation", () => {
   const usedByNew = (spaces: readonly HeapSpaceStatistics[]) =>
     spaces.find(({ spaceName }) => spaceName === 'new_space')?.spaceUsedSize ?? Number.NaN
   const sql = createDatabaseClient('postgres://user@127.0.0.1:1/none', { maxConnections: 1, applicationName: 'gc' })
-  const profiler = new GCProfiler()
-  profiler.start()
-  for (let value = 0; value < 600_000; value += 1) void sql`${value}`
-  const scavenges = profiler.stop().statistics.filter(({ gcType }) => gcType === 'Scavenge')
+  const profileQueries = () => {
+    const profiler = new GCProfiler()
+    profiler.start()
+    for (let value = 0; value < 100_000; value += 1) void sql`${value}`
+    return profiler.stop().statistics.filter(({ gcType }) => gcType === 'Scavenge')
+  }
+  // How many queries that takes depends on how far earlier tests of the process have grown the young generation.
+  const scavenges = profileQueries()
+  while (scavenges.length <= 5) scavenges.push(...profileQueries())
   let freed = 0
   let used = 0
   for (const { beforeGC, afterGC } of scavenges) {
     freed += beforeGC.heapStatistics.usedHeapSize - afterGC.heapStatistics.usedHeapSize
     used += usedByNew(beforeGC.heapSpaceStatistics)
   }
-  // The young generation of the worker process can have grown in earlier tests.
-  expect(scavenges.length).toBeGreaterThan(2)
   // 0.84 and more; without the patch 0.05.
   expect(freed / used).toBeGreaterThan(0.6)
 })
