@@ -1,7 +1,7 @@
 import type { Context } from 'hono'
 import type { HttpEnv } from './types.ts'
 
-// Node has parsed the request headers already, and adds one header to a response for little. The Request and the Response of
+// Node has parsed the request headers already, and its response can add a header for little. The Request and the Response of
 // Hono's adapter create a `Headers` object for both, which costs as much CPU as the rest of a small request. A request
 // without Node, as in tests, has only these.
 
@@ -13,9 +13,9 @@ export const readHeader = (c: Context<HttpEnv>, name: Lowercase<string>): string
   return typeof value === 'string' ? value : value?.join(', ')
 }
 
-/** Sets a response header before the response exists. */
-export const setHeader = (c: Context<HttpEnv>, name: string, value: string): void => {
+/** Sets the header `X-Request-Id` of the response, before the response exists. */
+export const identifyResponse = (c: Context<HttpEnv>, requestId: string): void => {
   const outgoing = c.env?.outgoing
-  if (outgoing) outgoing.setHeader(name, value)
-  else c.header(name, value)
+  if (outgoing) outgoing.requestId = requestId
+  else c.header('X-Request-Id', requestId)
 }

@@ -1,4 +1,4 @@
-import type { HttpBindings } from '@hono/node-server'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { LiveSession } from '../operator/domain/session.ts'
 
 /** The listeners of the API. The history records which one received a request. */
@@ -9,7 +9,11 @@ export type OnStreamError = (error: unknown, requestId: string) => void
 
 /** What the middleware provides to the handlers. */
 export interface HttpEnv {
-  Bindings: Partial<HttpBindings>
+  /**
+   * Node's request and response; absent if no server received the request, as in tests. The server sends `requestId` as
+   * `X-Request-Id`.
+   */
+  Bindings: { readonly incoming?: IncomingMessage; readonly outgoing?: ServerResponse & { requestId: string | null } }
   Variables: {
     listener: Listener
     requestId: string

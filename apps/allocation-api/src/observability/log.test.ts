@@ -37,7 +37,7 @@ test('the line of a request is the one that the library writes for its fields', 
       status: fc.integer({ min: 100, max: 599 }),
       outcome: fc.constantFrom('', 'granted', 'not-found'),
       cause: fc.string({ unit: 'binary' }),
-      seconds: fc.double({ min: 0, max: 3_600, noNaN: true }),
+      seconds: fc.integer({ min: 0, max: 3.6e9 }).map(microseconds => microseconds / 1e6),
     },
     { requiredKeys: ['requestId', 'listener', 'address', 'method', 'route', 'status', 'outcome', 'seconds'] },
   )
@@ -52,6 +52,16 @@ test('the line of a request is the one that the library writes for its fields', 
       expect(lines[0]?.endsWith('}\n')).toBe(true)
     }),
   )
+})
+
+test.each([
+  [0.001_234_567_8, 0.001_235],
+  [0.000_000_4, 0],
+  [12, 12],
+])('the duration %f is logged as %f s, in microseconds', (seconds, logged) => {
+  const { log, lines } = createCapture('info')
+  log.request({ ...entry, seconds })
+  expect(JSON.parse(lines[0] ?? '')).toMatchObject({ seconds: logged })
 })
 
 test.each([

@@ -78,12 +78,12 @@ const toField = (name: string, value: string | null | undefined): string =>
   value === undefined ? '' : `,"${name}":${JSON.stringify(value)}`
 
 /**
- * The fields of the line in the form of the other lines. Only `method` and `cause` can need an escape: the others are
- * validated, or constants of this service.
+ * The fields of the line in the form of the other lines; the seconds have the resolution of a microsecond. Only `method`
+ * and `cause` can need an escape: the others are validated, or constants of this service.
  */
 const toFields = (entry: RequestLogEntry): string => {
   const { requestId, listener, address, deployment, method, route, status, outcome, cause, seconds } = entry
-  return `"requestId":"${requestId}","listener":"${listener}"${toField('address', address)}${toField('deployment', deployment)}${toField('method', method)},"route":"${route}","status":${status},"outcome":"${outcome}"${toField('cause', cause)},"seconds":${seconds}`
+  return `"requestId":"${requestId}","listener":"${listener}"${toField('address', address)}${toField('deployment', deployment)}${toField('method', method)},"route":"${route}","status":${status},"outcome":"${outcome}"${toField('cause', cause)},"seconds":${Math.round(seconds * 1e6) / 1e6}`
 }
 
 /**

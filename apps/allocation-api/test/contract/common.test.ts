@@ -3,7 +3,8 @@ import { createSteps, poolPath, startTestService } from '../support/service.ts'
 
 const { api, call } = await startTestService({ DNSPROVIDER_MANAGED_DOMAINS: 'Pool.Test. , second.test\tpool.test' })
 const { reserveName } = createSteps(call)
-const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+/** 96 random bits of the process, and the number of the request. */
+const newId = /^[0-9a-f]{24}-[1-9][0-9]*$/
 
 test('healthz is 200 with status ok and the managed domains: in lower case, without duplicates and without trailing dots', async () => {
   const { status, body } = await call('GET', '/healthz')
@@ -30,14 +31,21 @@ test.each([
   ['given twice', 'a, b'],
 ])('an invalid X-Request-Id is replaced: %s', async (_, id) => {
   const { headers } = await call('GET', '/livez', undefined, { 'X-Request-Id': id })
-  expect(headers.get('x-request-id')).toMatch(uuid)
+  expect(headers.get('x-request-id')).toMatch(newId)
 })
 
-test('a request without an X-Request-Id gets a new one', async () => {
-  const ids = await Promise.all([call('GET', '/livez'), call('GET', '/livez')])
-  const [first, second] = ids.map(({ headers }) => headers.get('x-request-id'))
-  expect(first).toMatch(uuid)
-  expect(second).not.toBe(first)
+test('each request without an X-Request-Id gets an id of its own', async () => {
+  const requests = Array.from({ length: 20 }, () => call('GET', '/livez'))
+  const ids = (await Promise.all(requests)).map(({ headers }) => headers.get('x-request-id'))
+  for (const id of ids) expect(id).toMatch(newId)
+  expect(new Set(ids).size).toBe(ids.length)
+})
+
+test('two processes share no request id', async () => {
+  const other = await startTestService()
+  const ids = await Promise.all([call('GET', '/livez'), other.call('GET', '/livez')])
+  const [first, second] = ids.map(({ headers }) => headers.get('x-request-id')?.split('-')[0])
+  expect(first).not.toBe(second)
 })
 
 test.each([
