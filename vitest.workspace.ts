@@ -238,6 +238,7 @@ export default defineConfig({
           name: 'infra-tests',
           root: './packages/infra-tests',
           include: ['test/**/*.test.ts'],
+          exclude: longProofsIn('infra-tests'),
         },
       },
       {

@@ -1,5 +1,7 @@
+import { globSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { proofScale, proofSize } from './proof-size.ts'
+import { longProofs, proofScale, proofSize } from './proof-size.ts'
 
 afterEach(() => {
   vi.unstubAllEnvs()
@@ -32,4 +34,11 @@ describe('proofScale', () => {
       `PROOF_SCALE=${JSON.stringify(value)} is invalid. Set a fraction of the full size`,
     )
   })
+})
+
+test('each long proof is one test file', () => {
+  const root = fileURLToPath(new URL('../../../', import.meta.url))
+  const files = globSync('{apps,packages,examples}/**/*.test.ts', { cwd: root, exclude: ['**/node_modules/**'] })
+  const counts = longProofs.map(name => [name, files.filter(file => file.endsWith(`/${name}.test.ts`)).length])
+  expect(counts).toEqual(longProofs.map(name => [name, 1]))
 })
