@@ -12,8 +12,8 @@ import type { Duplex } from 'node:stream'
 import { getRequestListener } from '@hono/node-server'
 
 /**
- * A response with the header `X-Request-Id`, as soon as `requestId` is set. `setHeader` would make Node copy every other
- * header of the response too, a twentieth of the JavaScript of a small request.
+ * A response that has the header `X-Request-Id` if `requestId` is set. With `setHeader`, Node would copy every other header of
+ * the response too: 4 % of the JavaScript of a small request.
  */
 export class IdentifiedResponse<Received extends IncomingMessage = IncomingMessage> extends ServerResponse<Received> {
   requestId: string | null = null
@@ -23,8 +23,8 @@ export class IdentifiedResponse<Received extends IncomingMessage = IncomingMessa
     first?: string | OutgoingHttpHeaders | OutgoingHttpHeader[],
     second?: OutgoingHttpHeaders | OutgoingHttpHeader[],
   ): this {
-    // Every response of Hono's adapter has a plain object here.
-    if (this.requestId !== null && typeof first === 'object' && !Array.isArray(first)) {
+    // Hono's adapter passes a plain object, or nothing.
+    if (this.requestId !== null && typeof first !== 'string' && !Array.isArray(first)) {
       return super.writeHead(status, { ...first, 'X-Request-Id': this.requestId })
     }
     if (this.requestId !== null) this.setHeader('X-Request-Id', this.requestId)
