@@ -1,26 +1,23 @@
-import { randomBytes } from 'node:crypto'
-import { type Context, Hono, type Next } from 'hono'
-import { bodyLimit } from 'hono/body-limit'
-import { createMiddleware } from 'hono/factory'
+import { Hono } from 'hono'
 import { HTTPException } from 'hono/http-exception'
-import { routePath } from 'hono/route'
 import { METHOD_NAME_ALL } from 'hono/router'
 import { RegExpRouter } from 'hono/router/reg-exp-router'
 import { SmartRouter } from 'hono/router/smart-router'
 import { TrieRouter } from 'hono/router/trie-router'
+import { getPath } from 'hono/utils/url'
 import type { AllocationService } from '../allocation/service.ts'
 import type { CredentialService } from '../credentials/service.ts'
 import type { Observer } from '../observability/domain/observer.ts'
-import { PROBE_ROUTES, toDeploymentId } from '../observability/domain/request-log.ts'
 import type { Tracer } from '../observability/domain/tracer.ts'
 import type { Reconciler } from '../reconciler/reconciler.ts'
 import type { Transfer } from '../transfer/transfer.ts'
-import { type BrowserPolicy, rejectForeignPages } from './browser-requests.ts'
+import { type BrowserPolicy, rejectForeignPage } from './browser-requests.ts'
 import type { ClientAddress } from './client-address.ts'
-import { serveConsole } from './console-files.ts'
+import { isConsolePath, serveConsole } from './console-files.ts'
 import { RETRY_AFTER_S, sendError } from './errors.ts'
-import { identifyResponse, readHeader } from './headers.ts'
+import { type App, handleRequests } from './handle-requests.ts'
 import { requireOperator, SESSION_PATH } from './operator-auth.ts'
+import type { Listener, RequestContext } from './request-context.ts'
 import { allocationListRoutes } from './routes/allocation-lists.ts'
 import { allocationRoutes, coolOffRoutes } from './routes/allocations.ts'
 import { type BucketOperations, bucketRoutes } from './routes/buckets.ts'
@@ -39,10 +36,10 @@ import { type HealthDependencies, healthRoutes, type MetricsSource } from './rou
 import { type NameOperations, nameRoutes, nameSearchRoutes } from './routes/names.ts'
 import { leaseRoutes, type OperatorView, operatorViewRoutes } from './routes/operator-view.ts'
 import { type SessionOperations, sessionRoutes } from './routes/session.ts'
-import { IMPORT_PATH, transferRoutes } from './routes/transfer.ts'
+import { transferRoutes } from './routes/transfer.ts'
 import type { ListStreams, StreamLimiter } from './streams.ts'
-import type { HttpEnv, Listener, OnStreamError } from './types.ts'
-import { isBodyLimitError, isBodyTruncated } from './validate.ts'
+import type { HttpEnv, OnStreamError } from './types.ts'
+import { BodyTooLargeError, isBodyTruncated } from './validate.ts'
 
 export interface AppDependencies {
   readonly allocations: Pick<
@@ -95,114 +92,21 @@ export interface AppOptions {
   readonly exposeLists: boolean
 }
 
-/** Ids of this form are safe in a log line and in a header. Hono's own middleware allows fewer characters. */
-const SAFE_ID = /^[A-Za-z0-9._:/+=@-]{1,128}$/
-
-const PROCESS_ID = randomBytes(12).toString('hex')
-let requestCount = 0
-
-/** An id that no other request has, of any process. A UUID would be a twentieth of the JavaScript of a small request. */
-const createRequestId = (): string => {
-  requestCount += 1
-  return `${PROCESS_ID}-${requestCount}`
-}
-
-/** Runs the handlers in a span that continues the trace of the client. */
-const traceRequest = (c: Context<HttpEnv>, tracer: Tracer, next: Next, toRoute: () => string): Promise<void> => {
-  const traceparent = c.req.header('traceparent')
-  const parent = traceparent === undefined ? undefined : { traceparent, tracestate: c.req.header('tracestate') }
-  const { method } = c.req
-  return tracer.run(method, { kind: 'server', parent, attributes: { 'http.request.method': method } }, async span => {
-    await next()
-    const route = toRoute()
-    span.rename(`${method} ${route}`)
-    span.setAttributes({
-      'http.route': route,
-      'http.response.status_code': c.res.status,
-      'pdm.listener': c.get('listener'),
-      'pdm.request_id': c.get('requestId'),
-      'pdm.outcome': c.get('outcome') ?? '',
-    })
-  })
-}
-
-/**
- * Sets the variables that every handler reads: the listener, the address of the client, and the request id, which is the
- * client's if it is safe.
- * Reports the request when its response headers are ready.
- */
-export const requestContext = (
-  listener: Listener,
-  {
-    clientAddress,
-    observer,
-    tracer,
-  }: Pick<AppDependencies, 'clientAddress' | 'tracer'> & { readonly observer: Pick<Observer, 'onRequest'> },
-) =>
-  createMiddleware<HttpEnv>(async (c, next) => {
-    const started = performance.now()
-    const clientId = readHeader(c, 'x-request-id') ?? ''
-    const requestId = SAFE_ID.test(clientId) ? clientId : createRequestId()
-    c.set('listener', listener)
-    c.set('requestId', requestId)
-    identifyResponse(c, requestId)
-    const address = clientAddress(c.env?.incoming?.socket.remoteAddress ?? null, name => c.req.header(name))
-    c.set('address', address)
-    const toRoute = () => {
-      // Without a route, the last match is middleware.
-      const path = routePath(c, -1)
-      return path.endsWith('*') ? 'none' : path
-    }
-    await (tracer && !PROBE_ROUTES.has(c.req.path) ? traceRequest(c, tracer, next, toRoute) : next())
-    const route = toRoute()
-    observer.onRequest({
-      requestId,
-      listener,
-      address,
-      deployment: c.get('deployment') ?? toDeploymentId(route, c.req.path),
-      method: c.req.method,
-      route,
-      status: c.res.status,
-      outcome: c.get('outcome') ?? '',
-      cause: c.get('cause'),
-      seconds: (performance.now() - started) / 1_000,
-    })
-  })
-
 const LIST_PATH = /^\/api\/v1\/(?:pool\/[^/]+\/(?:list|history)|deployments)$/
 const NO_LISTS =
   'This listener does not serve lists (PDM_OPERATOR_ONLY_LIST); send the request to the operator listener.'
-
-const MAX_BODY_BYTES = 64 * 1_024
 
 /** The SQLSTATE or system code of a database error. Those without a code have a text of this service. */
 const toCause = (error: Error): string =>
   'code' in error && typeof error.code === 'string' ? error.code : error.message
 
-const sendTooLarge = (c: Context<HttpEnv>) => {
-  // The rest of the body is not read, so the connection cannot be reused.
-  c.header('Connection', 'close')
-  return sendError(c, { kind: 'body-too-large' })
-}
-
-/** The API on one listener. */
-export const createApp = (deps: AppDependencies, { listener, tokens, exposeLists }: AppOptions): Hono<HttpEnv> => {
+/** The routes of one listener. */
+export const createRoutes = (deps: AppDependencies, { listener, tokens, exposeLists }: AppOptions): Hono<HttpEnv> => {
   const { observer } = deps
   const app = new Hono<HttpEnv>()
-  app.use(requestContext(listener, deps))
   const isOperator = listener === 'operator'
-  // First, so that pages of other origins can link to it. Its files have no data.
   if (isOperator) app.use(serveConsole(deps.consoleFolder))
-  app.use(rejectForeignPages(deps.browsers))
   if (tokens) app.use(requireOperator(tokens, deps.sessions))
-  const limitStream = bodyLimit({ maxSize: MAX_BODY_BYTES, onError: sendTooLarge })
-  app.use((c, next) => {
-    // It is read as a stream.
-    if (isOperator && c.req.path === IMPORT_PATH) return next()
-    // Counting the bytes of a stream is slow, so a declared length is compared instead.
-    if (readHeader(c, 'transfer-encoding') !== undefined) return limitStream(c, next)
-    return Number(readHeader(c, 'content-length') ?? 0) > MAX_BODY_BYTES ? Promise.resolve(sendTooLarge(c)) : next()
-  })
   const onStreamError: OnStreamError = (error, id) =>
     deps.isUnavailable(error) ? observer.onResponseAborted(error, id) : observer.onRequestFailed(error, id)
   const lists: ListStreams = { limiter: deps.streams.lists, onStreamError }
@@ -257,16 +161,31 @@ export const createApp = (deps: AppDependencies, { listener, tokens, exposeLists
   app.onError((error, c) => {
     // Thrown by the bearer authentication.
     if (error instanceof HTTPException) return error.getResponse()
-    if (isBodyLimitError(error)) return sendTooLarge(c)
+    if (error instanceof BodyTooLargeError) return sendError(c, { kind: 'body-too-large' })
     if (isBodyTruncated(c)) return sendError(c, { kind: 'invalid-json', detail: 'The request body was truncated.' })
-    if (deps.isUnavailable(error)) c.set('cause', toCause(error))
+    if (deps.isUnavailable(error)) c.env.cause = toCause(error)
     if (deps.isReadOnly(error)) {
       return sendError(c, { kind: 'database-read-only', retryAfterSeconds: RETRY_AFTER_S })
     }
     if (deps.isNotWritten(error)) return sendError(c, { kind: 'database-unavailable', detail: NOT_WRITTEN })
     if (deps.isUnavailable(error)) return sendError(c, { kind: 'database-unavailable' })
-    observer.onRequestFailed(error, c.get('requestId'))
+    observer.onRequestFailed(error, c.env.requestId)
     return sendError(c, { kind: 'internal-error' })
   })
   return app
+}
+
+/** The API on one listener. */
+export const createApp = (deps: AppDependencies, options: AppOptions): App => {
+  const { browsers, clientAddress, observer, tracer } = deps
+  const { listener } = options
+  // Pages of other origins can link to the console. Its files have no data.
+  const isConsole = ({ request }: RequestContext) => listener === 'operator' && isConsolePath(getPath(request))
+  return handleRequests(createRoutes(deps, options), {
+    listener,
+    clientAddress,
+    observer,
+    tracer,
+    reject: context => (isConsole(context) ? null : rejectForeignPage(context, browsers)),
+  })
 }

@@ -1,9 +1,7 @@
 import { isLoopbackHost } from '@pool/contract'
-import { createMiddleware } from 'hono/factory'
 import { isCrossOrigin } from './domain/cross-origin.ts'
-import { sendError } from './errors.ts'
-import { readHeader } from './headers.ts'
-import type { HttpEnv } from './types.ts'
+import type { ErrorOutcome } from './errors.ts'
+import type { RequestContext } from './request-context.ts'
 
 export interface BrowserPolicy {
   /** Normalized. Their pages may send requests; without CORS headers, they cannot read the responses. */
@@ -21,15 +19,16 @@ const NOT_LOOPBACK =
  * Rejects requests that a browser sends for a page of another site. The in-cluster listener has no authentication, so any
  * page that a user of its network opens could otherwise write. It reads headers only, before the body.
  */
-export const rejectForeignPages = ({ allowedOrigins, loopbackHostsOnly }: BrowserPolicy) =>
-  createMiddleware<HttpEnv>((c, next) => {
-    if (loopbackHostsOnly && !isLoopbackHost(c.req.header('Host') ?? '')) {
-      return Promise.resolve(sendError(c, { kind: 'forbidden', detail: NOT_LOOPBACK }))
-    }
-    const secFetchSite = readHeader(c, 'sec-fetch-site')
-    const origin = readHeader(c, 'origin')
-    if (secFetchSite === undefined && origin === undefined) return next()
-    return isCrossOrigin({ secFetchSite, origin, host: c.req.header('Host') }, allowedOrigins)
-      ? Promise.resolve(sendError(c, { kind: 'forbidden', detail: CROSS_ORIGIN }))
-      : next()
-  })
+export const rejectForeignPage = (
+  request: RequestContext,
+  { allowedOrigins, loopbackHostsOnly }: BrowserPolicy,
+): ErrorOutcome | null => {
+  const host = request.header('host')
+  if (loopbackHostsOnly && !isLoopbackHost(host ?? '')) return { kind: 'forbidden', detail: NOT_LOOPBACK }
+  const secFetchSite = request.header('sec-fetch-site')
+  const origin = request.header('origin')
+  if (secFetchSite === undefined && origin === undefined) return null
+  return isCrossOrigin({ secFetchSite, origin, host }, allowedOrigins)
+    ? { kind: 'forbidden', detail: CROSS_ORIGIN }
+    : null
+}

@@ -8,8 +8,8 @@ const toAddress = createClientAddress(trusted)
 const resolve = (peer: string | null, headers: Record<string, string>): string | null =>
   toAddress(peer, name => headers[name])
 
-const viaList = (list: string, peer = '10.0.0.1') => resolve(peer, { 'X-Forwarded-For': list })
-const viaForwarded = (header: string, peer = '10.0.0.1') => resolve(peer, { Forwarded: header })
+const viaList = (list: string, peer = '10.0.0.1') => resolve(peer, { 'x-forwarded-for': list })
+const viaForwarded = (header: string, peer = '10.0.0.1') => resolve(peer, { forwarded: header })
 
 test('without trusted proxies, the address is that of the connection', () => {
   const plain = createClientAddress([])
@@ -90,8 +90,7 @@ describe('Forwarded', () => {
 })
 
 describe('both headers', () => {
-  const both = (forwarded: string, list: string) =>
-    resolve('10.0.0.1', { Forwarded: forwarded, 'X-Forwarded-For': list })
+  const both = (forwarded: string, list: string) => resolve('10.0.0.1', { forwarded, 'x-forwarded-for': list })
   test('that agree', () => expect(both('for="203.0.113.1:80"', '203.0.113.1')).toBe('203.0.113.1'))
   test('that differ: the client may have sent one of them', () => {
     expect(both('for=198.51.100.66', '203.0.113.1')).toBe('10.0.0.1')

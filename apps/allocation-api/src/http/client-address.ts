@@ -2,7 +2,7 @@ import { BlockList, isIP, SocketAddress } from 'node:net'
 import type { Network } from '../config/ip-address.ts'
 
 /** A header field of a request; undefined: absent. Several fields of one name are joined by commas. */
-export type GetHeader = (name: string) => string | undefined
+export type GetHeader = (name: Lowercase<string>) => string | undefined
 
 /**
  * Returns the address of the client from the address of the connection and the headers of a request. Null: the
@@ -77,8 +77,8 @@ export const createClientAddress = (trustedProxies: readonly Network[]): ClientA
     const peer = toPeer(connection)
     const address = peer === null ? null : normalize(peer)
     if (address === null || !isTrusted(address)) return peer
-    const forwarded = getHeader('Forwarded')
-    const list = getHeader('X-Forwarded-For')
+    const forwarded = getHeader('forwarded')
+    const list = getHeader('x-forwarded-for')
     const candidates = [
       ...(forwarded === undefined ? [] : [follow(address, parseForwarded(forwarded) ?? [])]),
       ...(list === undefined

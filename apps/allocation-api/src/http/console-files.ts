@@ -79,6 +79,8 @@ const loadFiles = async (folder: string): Promise<ReadonlyMap<string, ConsoleFil
   )
 }
 
+export const isConsolePath = (path: string): boolean => path === CONSOLE_PATH || path.startsWith(`${CONSOLE_PATH}/`)
+
 const NOT_INSTALLED = 'This installation has no console; set PDM_CONSOLE_DIR to the folder of its build.'
 
 /**
@@ -89,7 +91,7 @@ export const serveConsole = (folder: string) => {
   let loading: Promise<ReadonlyMap<string, ConsoleFile>> | undefined
   return createMiddleware<HttpEnv>(async (c, next) => {
     const { path, method } = c.req
-    if (path !== CONSOLE_PATH && !path.startsWith(`${CONSOLE_PATH}/`)) return next()
+    if (!isConsolePath(path)) return next()
     for (const [name, value] of Object.entries(HEADERS)) c.header(name, value)
     if (method !== 'GET' && method !== 'HEAD') {
       c.header('Allow', 'GET, HEAD')

@@ -1,6 +1,7 @@
 import type { DeploymentProblem, ErrorCode, FieldFault } from '@pool/contract'
 import type { Context } from 'hono'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
+import type { RequestContext } from './request-context.ts'
 import type { HttpEnv } from './types.ts'
 
 /** The only place that maps an outcome to a status. */
@@ -110,20 +111,42 @@ export const RETRY_AFTER_S = 5
 /** A browser asks for no password with this scheme (RFC 6750 section 3). */
 export const OPERATOR_CHALLENGE = 'Bearer realm="operator"'
 
+const toHeaders = ({ kind, retryAfterSeconds }: ErrorOutcome): Record<string, string> => ({
+  // RFC 9110 section 11.6.1.
+  ...(kind === 'unauthorized' && { 'WWW-Authenticate': OPERATOR_CHALLENGE }),
+  // The rest of the body is not read, so the connection cannot be reused.
+  ...(kind === 'body-too-large' && { Connection: 'close' }),
+  ...(retryAfterSeconds !== undefined && { 'Retry-After': String(retryAfterSeconds) }),
+})
+
+const toBody = (
+  { kind, detail, faults, availableAt }: ErrorOutcome,
+  { requestId }: RequestContext,
+): DeploymentProblem => {
+  const [firstFault] = faults ?? []
+  return {
+    error: kind,
+    detail: detail ?? firstFault?.detail ?? DEFAULT_DETAILS[kind],
+    ...(faults && firstFault && { field: firstFault.field, faults: [...faults] }),
+    ...(availableAt !== undefined && { availableAt }),
+    ...(kind === 'internal-error' && { requestId }),
+  }
+}
+
+/** The response to a request that does not reach the routes. */
+export const createErrorResponse = (context: RequestContext, error: ErrorOutcome): Response => {
+  context.outcome = error.kind
+  return Response.json(toBody(error, context), { status: STATUS_BY_CODE[error.kind], headers: toHeaders(error) })
+}
+
 /** Sends the error response. `toExtraFields` adds fields for operations whose clients read another error shape too. */
 export const sendError = (
   c: Context<HttpEnv>,
-  { kind, detail, faults, availableAt, retryAfterSeconds }: ErrorOutcome,
+  error: ErrorOutcome,
   toExtraFields: (detail: string) => object = () => ({}),
 ) => {
-  c.set('outcome', kind)
-  // RFC 9110 section 11.6.1.
-  if (kind === 'unauthorized') c.header('WWW-Authenticate', OPERATOR_CHALLENGE)
-  if (retryAfterSeconds !== undefined) c.header('Retry-After', String(retryAfterSeconds))
-  const [firstFault] = faults ?? []
-  const body: DeploymentProblem = { error: kind, detail: detail ?? firstFault?.detail ?? DEFAULT_DETAILS[kind] }
-  if (faults && firstFault) Object.assign(body, { field: firstFault.field, faults })
-  if (availableAt !== undefined) Object.assign(body, { availableAt })
-  if (kind === 'internal-error') body.requestId = c.get('requestId')
-  return c.json({ ...body, ...toExtraFields(body.detail ?? '') }, STATUS_BY_CODE[kind])
+  c.env.outcome = error.kind
+  for (const [name, value] of Object.entries(toHeaders(error))) c.header(name, value)
+  const body = toBody(error, c.env)
+  return c.json({ ...body, ...toExtraFields(body.detail ?? '') }, STATUS_BY_CODE[error.kind])
 }

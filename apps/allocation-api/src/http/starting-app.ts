@@ -1,9 +1,9 @@
 import type { Health, Probe } from '@pool/contract'
 import { type Context, Hono } from 'hono'
-import type { AppDependencies } from './app.ts'
-import { type AppOptions, requestContext } from './app.ts'
+import type { AppDependencies, AppOptions } from './app.ts'
 import { serveConsole } from './console-files.ts'
 import { RETRY_AFTER_S, sendError } from './errors.ts'
+import { type App, handleRequests } from './handle-requests.ts'
 import { requireTokenAtStart } from './operator-auth.ts'
 import type { HttpEnv } from './types.ts'
 
@@ -25,14 +25,13 @@ const sendStarting = (c: Context<HttpEnv>) =>
 export const createStartingApp = (
   { managedDomains, clientAddress, metrics, observer, consoleFolder }: StartingDependencies,
   { listener, tokens }: Pick<AppOptions, 'listener' | 'tokens'>,
-): Hono<HttpEnv> => {
+): App => {
   const app = new Hono<HttpEnv>()
-  app.use(requestContext(listener, { clientAddress, observer, tracer: null }))
   if (tokens) app.use(serveConsole(consoleFolder)).use(requireTokenAtStart(tokens, sendStarting))
   app.get('/livez', c => c.json({ status: 'ok' } satisfies Probe, 200))
   app.get('/readyz', c => c.json({ status: 'starting' } satisfies Probe, 503))
   app.get('/healthz', c => c.json({ status: 'unhealthy', managedDomains: [...managedDomains] } satisfies Health, 503))
   app.get('/metrics', async c => c.body(await metrics.text(), 200, { 'Content-Type': metrics.contentType }))
   app.notFound(sendStarting)
-  return app
+  return handleRequests(app, { listener, clientAddress, observer, tracer: null, reject: () => null })
 }

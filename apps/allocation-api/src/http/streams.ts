@@ -78,7 +78,7 @@ export const sendStream = (
     return c.body(null, 200, headers)
   }
   // Absent for a request that came without a connection.
-  const outgoing = c.env?.outgoing
+  const outgoing = c.env.outgoing
   const encoder = new TextEncoder()
   const parts = text[Symbol.asyncIterator]()
   let hasEnded = false
@@ -132,7 +132,7 @@ export const sendStream = (
         // The stream ended while it waited.
         if (permit.signal.aborted) return
         if ('error' in next) {
-          onStreamError(next.error, c.get('requestId'))
+          onStreamError(next.error, c.env.requestId)
           return end(controller, true)
         }
         if (next.done) return complete(controller)
@@ -164,7 +164,7 @@ export const sendList = async (
   if (!permit) return sendError(c, { kind: 'too-many-readers', retryAfterSeconds: RETRY_AFTER_S })
   try {
     const text = await load()
-    c.set('outcome', 'listed')
+    c.env.outcome = 'listed'
     return sendStream(c, text, permit, onStreamError, { 'Content-Type': 'application/json' })
   } catch (error) {
     permit.release()

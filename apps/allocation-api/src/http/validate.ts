@@ -1,6 +1,7 @@
 import { zValidator } from '@hono/zod-validator'
 import { firstViolation, idempotencyKey, poolDomain } from '@pool/contract'
 import type { Context, MiddlewareHandler, ValidationTargets } from 'hono'
+import { bodyLimit } from 'hono/body-limit'
 import type * as z from 'zod'
 import type { Caller } from '../allocation/domain/types.ts'
 import { type ErrorOutcome, sendError } from './errors.ts'
@@ -51,20 +52,36 @@ export const validate = <Target extends keyof ValidationTargets, Schema extends 
     { validationFunction: (known, value) => known.safeParse(target === 'query' ? toQueryValues(value, lists) : value) },
   ) as unknown as Validator<Target, Schema>
 
-/** How Hono's body limit stops reading a body of unknown length. */
-export const isBodyLimitError = (error: unknown): boolean => error instanceof Error && error.name === 'BodyLimitError'
-
 /**
  * Whether the client disconnected before it sent the whole body. It gets no response, but the log needs the reason. Not
  * `destroyed`: a request without a body is destroyed from the start.
  */
 export const isBodyTruncated = (c: Context<HttpEnv>): boolean =>
-  c.env?.incoming?.readableAborted === true && !c.env.incoming.complete
+  c.env.incoming?.readableAborted === true && !c.env.incoming.complete
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-/** Reads the body as JSON, whatever its Content-Type. An empty body has the value undefined. */
+const MAX_BODY_BYTES = 64 * 1_024
+
+/** A body of more than 64 KiB. Every operation that reads a body responds to it in the same way. */
+export class BodyTooLargeError extends Error {
+  override readonly name = 'BodyTooLargeError'
+}
+
+const throwTooLarge = (): never => {
+  throw new BodyTooLargeError()
+}
+
+const limitStream = bodyLimit({ maxSize: MAX_BODY_BYTES, onError: throwTooLarge })
+
+/**
+ * Reads the body as JSON, whatever its Content-Type. An empty body has the value undefined. Rejects with a
+ * `BodyTooLargeError`.
+ */
 export const readJson = async (c: Context<HttpEnv>): Promise<Parsed<unknown>> => {
+  // Counting the bytes of a stream is slow, so a declared length is compared instead.
+  if (c.env.header('transfer-encoding') !== undefined) await limitStream(c, async () => {})
+  else if (Number(c.env.header('content-length') ?? 0) > MAX_BODY_BYTES) throwTooLarge()
   const bytes = await c.req.arrayBuffer()
   if (bytes.byteLength === 0) return { ok: true, value: undefined }
   try {
@@ -133,7 +150,7 @@ export const parseWrite = async <Schema extends z.ZodType<object>>(
 export const getPoolDomain = (c: Context<HttpEnv>): string => poolDomain.parse(c.req.param('domain'))
 
 export const getCaller = (c: Context<HttpEnv>): Caller => ({
-  actor: c.get('listener'),
-  address: c.get('address'),
-  requestId: c.get('requestId'),
+  actor: c.env.listener,
+  address: c.env.address,
+  requestId: c.env.requestId,
 })

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { createApp } from '../../src/http/app.ts'
 import { createStreamLimiter } from '../../src/http/streams.ts'
 import { type ChangeState, formatEventId } from '../../src/operator/domain/change.ts'
-import { unusedDependencies } from '../support/fake-services-app.ts'
+import { sendRequest, unusedDependencies } from '../support/fake-services-app.ts'
 
 const toState = (names: number): ChangeState => ({ names: String(names), zones: '0', deployments: '0', samples: '0' })
 
@@ -36,7 +36,7 @@ const follow = (states: readonly (ChangeState | Error)[], { lastEventId = '', ma
     { listener: 'operator', tokens: null, exposeLists: true },
   )
   const request = () =>
-    app.request('/api/v1/changes', {
+    sendRequest(app, '/api/v1/changes', {
       headers: { Host: 'localhost', ...(lastEventId ? { 'Last-Event-ID': lastEventId } : {}) },
     })
   return { request, stopping, countPolls: () => polls }
@@ -92,7 +92,7 @@ test('the end of the session ends its streams', async () => {
     },
     { listener: 'operator', tokens: ['token'], exposeLists: true },
   )
-  const response = await app.request('/api/v1/changes', { headers: { Cookie: `pool-session=${'A'.repeat(43)}` } })
+  const response = await sendRequest(app, '/api/v1/changes', { headers: { Cookie: `pool-session=${'A'.repeat(43)}` } })
   const reader = response.body?.getReader()
   await reader?.read()
   hasEnded = true

@@ -2,8 +2,8 @@ import { operations } from '@pool/contract'
 import { allocationApiDocument } from '@pool/openapi/allocation-api'
 import { beforeAll, describe, expect, test } from 'vitest'
 import * as z from 'zod'
-import { createApp } from '../../src/http/app.ts'
-import type { Listener } from '../../src/http/types.ts'
+import { createRoutes } from '../../src/http/app.ts'
+import type { Listener } from '../../src/http/request-context.ts'
 import { unusedDependencies } from '../support/fake-services-app.ts'
 import { startTestService } from '../support/service.ts'
 import { isProblem, statusByErrorCode } from '../support/validate.ts'
@@ -44,7 +44,7 @@ const listOperations = () =>
 
 /** Hono lists a route once per handler. Validators take `next`, so a route that is mounted once has one other handler. */
 const listRoutes = (listener: Listener, exposeLists: boolean) =>
-  createApp(unusedDependencies, { listener, tokens: null, exposeLists })
+  createRoutes(unusedDependencies, { listener, tokens: null, exposeLists })
     .routes.filter(({ method, handler }) => method !== 'ALL' && handler.length < 2)
     .map(({ method, path }) => `${method} ${path.replace(/:([a-z]+)/g, '{$1}')}`)
     .sort()

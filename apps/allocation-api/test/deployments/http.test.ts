@@ -2,7 +2,7 @@ import { type Deployment, encodeCursor } from '@pool/contract'
 import { describe, expect, test } from 'vitest'
 import type { CreateOutcome, StartOutcome } from '../../src/deployments/domain/types.ts'
 import type { DeploymentOperations } from '../../src/http/routes/deployments.ts'
-import { createAppWithFakeDeployments } from '../support/fake-services-app.ts'
+import { createAppWithFakeDeployments, sendRequest } from '../support/fake-services-app.ts'
 import { expectContract } from '../support/validate.ts'
 
 const id = '0a000000-0000-4000-8000-00000000000b'
@@ -38,7 +38,7 @@ const createTestApp = (
   ])
   const { app, outcomes } = createAppWithFakeDeployments(Object.fromEntries(verbs))
   const call = async (method: string, where: string, body?: string, headers: Record<string, string> = {}) => {
-    const response = await app.request(where, { method, headers, ...(body === undefined ? {} : { body }) })
+    const response = await sendRequest(app, where, { method, headers, ...(body === undefined ? {} : { body }) })
     const answer = { status: response.status, headers: response.headers, text: await response.text() }
     expectContract(method, where, answer)
     return { ...answer, body: answer.text.startsWith('{') ? JSON.parse(answer.text) : undefined }

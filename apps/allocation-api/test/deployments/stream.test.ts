@@ -8,7 +8,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import type { TailEvent } from '../../src/deployments/deployment-log.ts'
 import type { StoredLogLine } from '../../src/deployments/domain/types.ts'
 import { parseEvents } from '../support/events.ts'
-import { createAppWithFakeDeployments } from '../support/fake-services-app.ts'
+import { createAppWithFakeDeployments, sendRequest } from '../support/fake-services-app.ts'
 import { expectContract } from '../support/validate.ts'
 
 const id = '0a000000-0000-4000-8000-00000000000b'
@@ -77,7 +77,7 @@ async function* oneLineThenSilence(signal: AbortSignal): AsyncGenerator<TailEven
 describe('the stream', () => {
   test('its text and its headers', async () => {
     const { app, counts, outcomes } = createTestApp(twoLines)
-    const response = await app.request(path)
+    const response = await sendRequest(app, path)
     const text = await response.text()
     expect(text).toBe(
       [
@@ -103,7 +103,7 @@ describe('the stream', () => {
       const { app } = createTestApp(async function* () {
         yield [line(1, message)]
       })
-      const events = parseEvents(await (await app.request(path)).text())
+      const events = parseEvents(await (await sendRequest(app, path)).text())
       expect(events).toEqual([{ name: 'message', lastEventId: '1', data: toData(1, message) }])
       expect(JSON.parse(events[0]?.data ?? '').message).toBe(message)
     },
@@ -119,23 +119,23 @@ describe('the stream', () => {
       seen.push(after)
       yield { kind: 'done', deployment }
     })
-    await (await app.request(path, { headers: lastId === undefined ? {} : { 'Last-Event-ID': lastId } })).text()
+    await (await sendRequest(app, path, { headers: lastId === undefined ? {} : { 'Last-Event-ID': lastId } })).text()
     expect(seen).toEqual([expected])
   })
 
   test('an invalid Last-Event-ID is rejected and occupies no stream', async () => {
     const { app, counts } = createTestApp(twoLines, { maxStreams: 1 })
-    const response = await app.request(path, { headers: { 'Last-Event-ID': 'x' } })
+    const response = await sendRequest(app, path, { headers: { 'Last-Event-ID': 'x' } })
     const text = await response.text()
     expectContract('GET', path, { status: response.status, headers: response.headers, text })
     expect([response.status, JSON.parse(text).error, counts.followed]).toEqual([422, 'invalid-cursor', 0])
-    expect((await app.request(path)).status).toBe(200)
+    expect((await sendRequest(app, path)).status).toBe(200)
   })
 
   test('HEAD has its headers and no body, and occupies no stream', async () => {
     const { app, counts } = createTestApp(twoLines, { maxStreams: 1 })
     for (let times = 0; times < 3; times += 1) {
-      const response = await app.request(path, { method: 'HEAD' })
+      const response = await sendRequest(app, path, { method: 'HEAD' })
       expect([response.status, response.headers.get('content-type')]).toEqual([200, 'text/event-stream'])
       expect(await response.text()).toBe('')
     }
@@ -146,20 +146,20 @@ describe('the stream', () => {
 describe('the limit of streams', () => {
   test('is 503 until a stream ends', async () => {
     const { app } = createTestApp(oneLineThenSilence, { maxStreams: 2 })
-    const [first] = await Promise.all([app.request(path), app.request(path)])
-    const third = await app.request(path)
+    const [first] = await Promise.all([sendRequest(app, path), sendRequest(app, path)])
+    const third = await sendRequest(app, path)
     const answer = { status: third.status, headers: third.headers, text: await third.text() }
     expectContract('GET', path, answer)
     expect([third.status, JSON.parse(answer.text).error]).toEqual([503, 'provisioning-unavailable'])
     expect(third.headers.get('retry-after')).toBe('5')
     await first.body?.cancel()
-    expect((await app.request(path)).status).toBe(200)
-    expect((await app.request(path)).status).toBe(503)
+    expect((await sendRequest(app, path)).status).toBe(200)
+    expect((await sendRequest(app, path)).status).toBe(503)
   })
 
   test('is 100 by default', async () => {
     const { app } = createTestApp(oneLineThenSilence)
-    const statuses = await Promise.all(Array.from({ length: 101 }, async () => (await app.request(path)).status))
+    const statuses = await Promise.all(Array.from({ length: 101 }, async () => (await sendRequest(app, path)).status))
     expect(statuses.filter(status => status === 200)).toHaveLength(100)
   })
 
@@ -173,9 +173,9 @@ describe('the limit of streams', () => {
       },
       { maxStreams: 1 },
     )
-    const statuses = [await app.request(path), await app.request(path)].map(({ status }) => status)
+    const statuses = [await sendRequest(app, path), await sendRequest(app, path)].map(({ status }) => status)
     expect(statuses).toEqual(kind === 'error' ? [503, 503] : [404, 404])
-    expect(await (await app.request(path)).json()).toMatchObject({
+    expect(await (await sendRequest(app, path)).json()).toMatchObject({
       error: kind === 'error' ? 'database-unavailable' : 'not-found',
     })
   })
@@ -187,11 +187,11 @@ describe('when the service stops', () => {
       yield [line(1)]
       await new Promise(() => {})
     })
-    const text = (await app.request(path)).text()
+    const text = (await sendRequest(app, path)).text()
     await quiet()
     stopping.abort()
     expect(await text).toBe(`retry: 1000\n\nid: 1\ndata: ${toData(1)}\n\n`)
-    expect((await app.request(path)).status).toBe(503)
+    expect((await sendRequest(app, path)).status).toBe(503)
   })
 
   test('a stream that is about to start ends too', async () => {
@@ -201,7 +201,7 @@ describe('when the service stops', () => {
         return { kind: 'following', events: twoLines() }
       },
     })
-    expect(await (await app.request(path)).text()).toBe('')
+    expect(await (await sendRequest(app, path)).text()).toBe('')
   })
 })
 
@@ -275,7 +275,7 @@ describe('over a socket', () => {
       expect(text).not.toMatch(/SELECT|away|event: done/)
       expect({ errors, aborted }).toEqual(expected)
       expect(counts.open).toBe(0)
-      expect((await app.request(path)).status).toBe(200)
+      expect((await sendRequest(app, path)).status).toBe(200)
     },
   )
 

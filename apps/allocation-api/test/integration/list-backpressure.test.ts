@@ -11,7 +11,7 @@ import { createApp } from '../../src/http/app.ts'
 import { createStreamLimiter } from '../../src/http/streams.ts'
 import { createPools } from '../../src/naming/naming.ts'
 import { createReconcilerRepository } from '../../src/reconciler/repository.ts'
-import { createAppWithFakeDeployments, unusedDependencies } from '../support/fake-services-app.ts'
+import { createAppWithFakeDeployments, sendRequest, unusedDependencies } from '../support/fake-services-app.ts'
 import { expectContract } from '../support/validate.ts'
 
 const reserved = (n: number): Allocation => ({
@@ -57,7 +57,7 @@ const endless = ({
     },
     { listener: 'in-cluster', tokens: null, exposeLists: true },
   )
-  return { app, pages, open: (method = 'GET') => app.request(path, { method }) }
+  return { app, pages, open: (method = 'GET') => sendRequest(app, path, { method }) }
 }
 
 /** Far longer than this process, which also runs the client, takes between two reads on a busy machine. */
@@ -136,11 +136,11 @@ describe('the limit of readers', () => {
     for (let times = 0; times < 3; times += 1) {
       expect(await (await open()).json()).toMatchObject({ allocations: { length: 3 } })
       expect((await open('HEAD')).status).toBe(200)
-      expect((await app.request(`${path}?limit=0`)).status).toBe(422)
+      expect((await sendRequest(app, `${path}?limit=0`)).status).toBe(422)
     }
     const broken = createAppWithFakeDeployments({ list: () => Promise.reject(new Error('away')) }, { maxStreams: 1 })
     for (let times = 0; times < 3; times += 1) {
-      const { status, body } = await broken.app.request('/api/v1/deployments')
+      const { status, body } = await sendRequest(broken.app, '/api/v1/deployments')
       expect([status, await new Response(body).json()]).toMatchObject([503, { error: 'database-unavailable' }])
     }
   })

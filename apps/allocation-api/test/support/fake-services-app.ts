@@ -1,6 +1,11 @@
 import { type AppDependencies, createApp } from '../../src/http/app.ts'
+import type { App } from '../../src/http/handle-requests.ts'
 import type { DeploymentOperations } from '../../src/http/routes/deployments.ts'
 import { createStreamLimiter } from '../../src/http/streams.ts'
+
+/** Sends a request to an app without a server. */
+export const sendRequest = (app: App, path: string, init?: RequestInit): Promise<Response> =>
+  app.fetch(new Request(`http://localhost${path}`, init), {})
 
 const failOnCall = (): never => {
   throw new Error('this dependency must not be called')

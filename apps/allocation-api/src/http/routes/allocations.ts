@@ -72,14 +72,14 @@ export const allocationRoutes = (allocations: Allocations, options: AllocationRo
   return new Hono<HttpEnv>()
     .get('/:domain/check', async c => {
       const result = await allocations.check(getPoolDomain(c), c.req.query('sub'))
-      c.set('outcome', result.reason ?? 'available')
+      c.env.outcome = result.reason ?? 'available'
       return c.json(result, 200)
     })
 
     .get('/:domain/allocations/:subdomain', validate('param', z.object({ subdomain })), async c => {
       const outcome = await allocations.get({ ...c.req.valid('param'), poolDomain: getPoolDomain(c) })
       if (outcome.kind !== 'found') return sendError(c, outcome)
-      c.set('outcome', outcome.kind)
+      c.env.outcome = outcome.kind
       return c.json(outcome.allocation, 200)
     })
 
@@ -95,7 +95,7 @@ export const allocationRoutes = (allocations: Allocations, options: AllocationRo
       )
       if (outcome.kind === 'cooling-off') return sendError(c, { ...outcome, detail: toCoolOffDetail(outcome) })
       if (outcome.kind !== 'granted') return sendError(c, outcome)
-      c.set('outcome', outcome.kind)
+      c.env.outcome = outcome.kind
       const body: ReserveResponse = { ...outcome.allocation, reservationToken: outcome.reservationToken }
       return c.json(body, 201)
     })
@@ -106,7 +106,7 @@ export const allocationRoutes = (allocations: Allocations, options: AllocationRo
       const { command, caller, key } = request.value
       const outcome = await allocations.commit(hashCommandToken(command), caller, key)
       if (outcome.kind !== 'committed') return sendError(c, outcome)
-      c.set('outcome', outcome.kind)
+      c.env.outcome = outcome.kind
       return sendActive(c, outcome.allocation, 'The name is committed; its records are not published yet.')
     })
 
@@ -121,7 +121,7 @@ export const allocationRoutes = (allocations: Allocations, options: AllocationRo
         key,
       )
       if (outcome.kind !== 'updated') return sendError(c, outcome)
-      c.set('outcome', outcome.kind)
+      c.env.outcome = outcome.kind
       return sendActive(c, outcome.allocation, 'The name is updated; its records are not published yet.')
     })
 
@@ -130,7 +130,7 @@ export const allocationRoutes = (allocations: Allocations, options: AllocationRo
       if (!request.ok) return sendError(c, request.error)
       const outcome = await allocations.renew(hashCommandToken(request.value.command))
       if (outcome.kind !== 'renewed') return sendError(c, outcome)
-      c.set('outcome', outcome.kind)
+      c.env.outcome = outcome.kind
       return c.json(outcome.allocation, 200)
     })
 
@@ -147,7 +147,7 @@ export const allocationRoutes = (allocations: Allocations, options: AllocationRo
         key,
       )
       if (outcome.kind !== 'released') return sendError(c, outcome)
-      c.set('outcome', outcome.kind)
+      c.env.outcome = outcome.kind
       const { freed, withdrawal } = outcome
       if (withdrawal.status === 'published') return c.json({ freed }, 200)
       const pending: ReleasePendingResponse = {
@@ -167,6 +167,6 @@ export const coolOffRoutes = (allocations: Pick<AllocationService, 'liftCoolOff'
       return sendError(c, { kind: 'not-found', detail: 'The name is not in a cool-off.' })
     }
     if (outcome.kind !== 'lifted') return sendError(c, outcome)
-    c.set('outcome', outcome.kind)
+    c.env.outcome = outcome.kind
     return c.body(null, 204)
   })

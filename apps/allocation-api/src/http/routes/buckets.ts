@@ -27,6 +27,6 @@ export const bucketRoutes = (buckets: BucketOperations, lists: ListStreams) =>
       const outcome = await buckets.lift(bucket, getCaller(c))
       if (outcome.kind === 'not-found') return sendNotFound(c)
       if (outcome.kind !== 'lifted') return sendError(c, outcome)
-      c.set('outcome', outcome.kind)
+      c.env.outcome = outcome.kind
       return c.body(null, 204)
     })

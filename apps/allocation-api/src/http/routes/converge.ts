@@ -69,7 +69,7 @@ export const convergeRoutes = (
     const outcome = await reconciler.changeOrphans(poolDomain, { action, caller: isDryRun ? null : caller, subdomains })
     if (outcome.kind === 'unavailable' || outcome.kind === 'busy') return sendUnavailable(c, outcome)
     if (outcome.kind !== 'orphans' && outcome.kind !== 'changed') return sendError(c, outcome)
-    c.set('outcome', outcome.kind)
+    c.env.outcome = outcome.kind
     const body: OrphansResponse = {
       poolDomain,
       dryRun: isDryRun,
@@ -88,7 +88,7 @@ export const convergeRoutes = (
       const outcome = await (isDryRun ? reconciler.preview(poolDomain) : reconciler.repair(poolDomain))
       if (outcome.kind === 'unavailable' || outcome.kind === 'busy') return sendUnavailable(c, outcome)
       if (outcome.kind !== 'compared' && outcome.kind !== 'repaired') return sendError(c, outcome)
-      c.set('outcome', outcome.kind)
+      c.env.outcome = outcome.kind
       const body: ConvergeResponse = {
         poolDomain,
         dryRun: isDryRun,
@@ -117,7 +117,7 @@ export const convergeRoutes = (
       const outcome = await reconciler.resume(poolDomain, { trust, caller: isDryRun ? null : getCaller(c) })
       if (outcome.kind === 'unavailable' || outcome.kind === 'busy') return sendUnavailable(c, outcome)
       if (outcome.kind !== 'planned' && outcome.kind !== 'resumed') return sendError(c, outcome)
-      c.set('outcome', outcome.kind)
+      c.env.outcome = outcome.kind
       const body: ResumeResponse = {
         poolDomain,
         dryRun: isDryRun,
@@ -139,7 +139,7 @@ export const convergeRoutes = (
       const offset = Number(c.req.valid('query').cursor ?? 0)
       const outcome = await reconciler.listFormerRecords(poolDomain, offset, MAX_FORMER_RECORDS)
       if (outcome.kind !== 'listed') return sendError(c, outcome)
-      c.set('outcome', outcome.kind)
+      c.env.outcome = outcome.kind
       const body: FormerRecordsResponse = {
         poolDomain,
         records: outcome.records.map(({ data, ...record }) => ({ ...record, ...(data ? { data } : {}) })),
@@ -155,7 +155,7 @@ export const convergeRoutes = (
       const outcome = await reconciler.republish(poolDomain, isDryRun ? null : getCaller(c))
       if (outcome.kind === 'busy') return sendUnavailable(c, outcome)
       if (outcome.kind !== 'planned' && outcome.kind !== 'republished') return sendError(c, outcome)
-      c.set('outcome', outcome.kind)
+      c.env.outcome = outcome.kind
       const body: RepublishResponse = {
         poolDomain,
         dryRun: isDryRun,

@@ -31,7 +31,7 @@ const sendOutcome = (
     return sendValidationError(c, { ...outcome, detail })
   }
   if (outcome.kind === 'unavailable') return sendValidationError(c, { kind: unavailableCode, detail: outcome.message })
-  c.set('outcome', outcome.kind)
+  c.env.outcome = outcome.kind
   const body: ValidationResult = { valid: outcome.kind === 'accepted', message: outcome.message }
   return c.json(body, 200)
 }

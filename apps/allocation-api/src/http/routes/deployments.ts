@@ -17,6 +17,7 @@ import type { CallerWithToken } from '../../deployments/calls.ts'
 import type { TailEvent } from '../../deployments/deployment-log.ts'
 import type { DeploymentService } from '../../deployments/service.ts'
 import { type ErrorOutcome, RETRY_AFTER_S, sendError } from '../errors.ts'
+import type { Listener } from '../request-context.ts'
 import {
   IDLE_COMMENT,
   type ListStreams,
@@ -26,7 +27,7 @@ import {
   sendStream,
   toEventText,
 } from '../streams.ts'
-import type { HttpEnv, Listener, OnStreamError } from '../types.ts'
+import type { HttpEnv, OnStreamError } from '../types.ts'
 import { getCaller, parseIdempotencyKey, readJson, readRequiredJson, validate } from '../validate.ts'
 
 export type DeploymentOperations = Pick<
@@ -100,7 +101,7 @@ export const deploymentListRoutes = (deployments: Pick<DeploymentOperations, 'li
     sendListPage(c, lists, async () => {
       const page = await deployments.list(c.req.valid('query'))
       const { nextCursor } = page
-      const visible = page.deployments.map(deployment => toVisible(deployment, c.get('listener')))
+      const visible = page.deployments.map(deployment => toVisible(deployment, c.env.listener))
       return { deployments: visible, ...(nextCursor === undefined ? {} : { nextCursor: encodeCursor(nextCursor) }) }
     }),
   )
@@ -115,7 +116,7 @@ const startOperation = async (
   if (!json.ok) return sendError(c, json.error)
   const outcome = await deployments[operation](id, json.value, getCallerWithToken(c))
   if (outcome.kind !== 'started') return sendRejection(c, outcome)
-  c.set('outcome', outcome.kind)
+  c.env.outcome = outcome.kind
   const body: DeploymentStarted = { id, status: outcome.status, streamURL: toStreamUrl(id) }
   return c.json(body, 202)
 }
@@ -134,7 +135,7 @@ export const deploymentUnlockRoutes = (deployments: Pick<DeploymentOperations, '
   new Hono<HttpEnv>().post('/:id/unlock', validateId, async c => {
     const outcome = await deployments.unlock(c.req.valid('param').id, getCaller(c))
     if (outcome.kind !== 'unlocked') return sendRejection(c, outcome)
-    c.set('outcome', outcome.kind)
+    c.env.outcome = outcome.kind
     const body: DeploymentUnlocked = { id: outcome.id, unlocked: outcome.isLifted }
     return c.json(body, 200)
   })
@@ -152,9 +153,9 @@ export const deploymentRoutes = (
       if (!json.ok) return sendError(c, json.error)
       const outcome = await deployments.create(json.value, getCaller(c), key.value)
       if (outcome.kind !== 'created') return sendRejection(c, outcome)
-      c.set('outcome', outcome.kind)
+      c.env.outcome = outcome.kind
       const { id, deploymentToken } = outcome
-      c.set('deployment', id)
+      c.env.deployment = id
       const body: DeploymentCreated = {
         id,
         status: 'provisioning',
@@ -167,8 +168,8 @@ export const deploymentRoutes = (
     .get('/:id', validateId, async c => {
       const outcome = await deployments.get(c.req.valid('param').id)
       if (outcome.kind !== 'found') return sendNotFound(c)
-      c.set('outcome', outcome.kind)
-      return c.json(toVisible(outcome.deployment, c.get('listener')), 200)
+      c.env.outcome = outcome.kind
+      return c.json(toVisible(outcome.deployment, c.env.listener), 200)
     })
 
     .delete('/:id', validateId, validate('query', removeQuery), async c => {
@@ -179,10 +180,8 @@ export const deploymentRoutes = (
           ? await deployments.cancel(id, getCallerWithToken(c))
           : await deployments.remove(id, abandon === 'true', getCallerWithToken(c))
       if (outcome.kind !== 'removed' && outcome.kind !== 'cancelling') return sendRejection(c, outcome)
-      c.set('outcome', outcome.kind)
-      return outcome.kind === 'removed'
-        ? c.body(null, 204)
-        : c.json(toVisible(outcome.deployment, c.get('listener')), 202)
+      c.env.outcome = outcome.kind
+      return outcome.kind === 'removed' ? c.body(null, 204) : c.json(toVisible(outcome.deployment, c.env.listener), 202)
     })
 
     .post('/:id/apply', validateId, c => startOperation(c, deployments, 'apply', c.req.valid('param').id))
@@ -194,7 +193,7 @@ export const deploymentRoutes = (
       const { signal } = c.req.raw
       const outcome = await deployments.plan(c.req.valid('param').id, json.value, getCallerWithToken(c), signal)
       if (outcome.kind !== 'planned') return sendRejection(c, outcome)
-      c.set('outcome', outcome.kind)
+      c.env.outcome = outcome.kind
       const { operation, text, json: plan } = outcome
       const body: DeploymentPlan = { operation, text, json: plan }
       return c.json(body, 200)
@@ -217,6 +216,6 @@ export const deploymentRoutes = (
         permit.release()
         return sendNotFound(c)
       }
-      c.set('outcome', outcome.kind)
-      return sendStream(c, toSseStream(outcome.events, c.get('listener')), permit, onStreamError, STREAM_HEADERS)
+      c.env.outcome = outcome.kind
+      return sendStream(c, toSseStream(outcome.events, c.env.listener), permit, onStreamError, STREAM_HEADERS)
     })

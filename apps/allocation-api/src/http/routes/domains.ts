@@ -17,12 +17,12 @@ export const domainRoutes = (domains: DomainOperations) =>
   new Hono<HttpEnv>().post('/challenge', validateJson(domainChallengeRequest), async c => {
     const key = parseIdempotencyKey(c)
     if (!key.ok) return sendError(c, key.error)
-    const limit = domains.limitChallenges(c.get('address'))
+    const limit = domains.limitChallenges(c.env.address)
     if (limit.kind !== 'allowed') {
       return sendError(c, { ...limit, detail: 'Too many challenges from your address; retry later.' })
     }
     const challenge = await domains.createChallenge(c.req.valid('json').domain, key.value)
-    c.set('outcome', 'challenged')
+    c.env.outcome = 'challenged'
     return c.json(challenge, 201)
   })
 
@@ -32,6 +32,6 @@ export const domainCheckRoutes = ({ check }: Pick<DomainOperations, 'check'>) =>
     const key = parseIdempotencyKey(c)
     if (!key.ok) return sendError(c, key.error)
     const result = await check(c.req.valid('json').domain, key.value)
-    c.set('outcome', result.available ? 'available' : (result.reason ?? 'unavailable'))
+    c.env.outcome = result.available ? 'available' : (result.reason ?? 'unavailable')
     return c.json(result, 200)
   })

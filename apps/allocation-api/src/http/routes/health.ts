@@ -30,7 +30,7 @@ export const healthRoutes = (
   return new Hono<HttpEnv>()
     .get('/healthz', async c => {
       const status = (await isDatabaseUp()) ? 'ok' : 'unhealthy'
-      c.set('outcome', status)
+      c.env.outcome = status
       const { managed, draining } = pools()
       const body: Health = {
         status,
@@ -42,7 +42,7 @@ export const healthRoutes = (
     .get('/livez', c => c.json({ status: 'ok' } satisfies Probe, 200))
     .get('/readyz', async c => {
       const status = await getReadiness()
-      c.set('outcome', status)
+      c.env.outcome = status
       return c.json({ status } satisfies Probe, status === 'ok' ? 200 : 503)
     })
     .get('/metrics', async c => c.body(await metrics.text(), 200, { 'Content-Type': metrics.contentType }))

@@ -42,7 +42,7 @@ export const nameSearchRoutes = ({ search }: Pick<NameOperations, 'search'>) =>
     if (outcome.kind === 'invalid-cursor') {
       return sendError(c, { ...outcome, detail: 'cursor must be the nextCursor of an earlier page of this search.' })
     }
-    c.set('outcome', outcome.kind)
+    c.env.outcome = outcome.kind
     const body: NamesResponse = {
       names: [...outcome.names],
       ...(outcome.next === null ? {} : { nextCursor: encodeCursor(outcome.next) }),
@@ -59,7 +59,7 @@ export const nameRoutes = ({ read, reconciler, pools, coolOffMs, acceptsLoopback
     })
     .get('/:domain/names/:subdomain', validate('param', z.object({ subdomain })), async c => {
       const name: PoolName = { ...c.req.valid('param'), poolDomain: getPoolDomain(c) }
-      c.set('outcome', 'found')
+      c.env.outcome = 'found'
       return c.json(await read(name), 200)
     })
     .get('/:domain/names/:subdomain/records', validate('param', z.object({ subdomain })), async c => {
@@ -71,7 +71,7 @@ export const nameRoutes = ({ read, reconciler, pools, coolOffMs, acceptsLoopback
         return sendError(c, { kind: 'dns-unavailable', detail, retryAfterSeconds: RETRY_AFTER_S })
       }
       if (outcome.kind !== 'compared') return sendError(c, outcome)
-      c.set('outcome', outcome.kind)
+      c.env.outcome = outcome.kind
       const body: NameRecords = {
         ...name,
         desired: outcome.desired.map(toWireRecord),
@@ -104,7 +104,7 @@ export const nameRoutes = ({ read, reconciler, pools, coolOffMs, acceptsLoopback
           changes: [],
           deletedRecords: [],
         }
-        c.set('outcome', 'planned')
+        c.env.outcome = 'planned'
         if (action === 'lift-cool-off' || details.state === 'reserved') return c.json(plan, 200)
         const records = await reconciler.planAction(
           name.poolDomain,

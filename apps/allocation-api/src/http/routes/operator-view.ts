@@ -142,6 +142,6 @@ export const leaseRoutes = (witness: Witness) =>
     .post('/release', validateJson(witnessReleaseRequest), async c => {
       const outcome = await witness.release(c.req.valid('json'))
       if (outcome.kind !== 'done') return sendFailure(c, outcome)
-      c.set('outcome', 'released')
+      c.env.outcome = 'released'
       return c.body(null, 204)
     })

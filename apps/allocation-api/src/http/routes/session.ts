@@ -35,7 +35,7 @@ export const sessionRoutes = (sessions: SessionOperations, tokens: readonly stri
     .post(
       '/',
       async (c, next) => {
-        const decision = sessions.limitAttempts(c.get('address'))
+        const decision = sessions.limitAttempts(c.env.address)
         if (decision.kind === 'allowed') return next()
         const detail = `Too many attempts; retry in ${decision.retryAfterSeconds} s.`
         return sendError(c, { ...decision, detail })
@@ -46,7 +46,7 @@ export const sessionRoutes = (sessions: SessionOperations, tokens: readonly stri
         if (!isToken(token)) return sendError(c, { kind: 'unauthorized', detail: 'This is not an operator token.' })
         const { id, session } = await sessions.start(token)
         setCookies(c, toSessionCookies(id, c.req.header('Origin')))
-        c.set('outcome', 'started')
+        c.env.outcome = 'started'
         return c.json(toWire(session), 201)
       },
     )
@@ -59,7 +59,7 @@ export const sessionRoutes = (sessions: SessionOperations, tokens: readonly stri
       const session = c.get('session')
       if (session) await sessions.end(session.id)
       setCookies(c, EXPIRED_SESSION_COOKIES)
-      c.set('outcome', 'ended')
+      c.env.outcome = 'ended'
       return c.body(null, 204)
     })
 }

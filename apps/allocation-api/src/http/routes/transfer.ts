@@ -6,8 +6,6 @@ import { type ListStreams, sendStream } from '../streams.ts'
 import type { HttpEnv } from '../types.ts'
 import { getCaller, validate } from '../validate.ts'
 
-export const IMPORT_PATH = '/api/v1/import'
-
 /**
  * `first`, then the parts of `rest`. It is no generator: the `return` of a generator that has not started, because its client
  * has left, would not reach `rest`, and its snapshot would stay open.
@@ -35,7 +33,7 @@ export const transferRoutes = (transfer: Transfer, { limiter, onStreamError }: L
         const lines = transfer.export()
         // Before the status is sent, so an unavailable database is a 503.
         const { value = '' } = await lines.next()
-        c.set('outcome', 'exported')
+        c.env.outcome = 'exported'
         const headers = { 'Content-Type': 'application/x-ndjson', 'Cache-Control': 'no-store' }
         return sendStream(c, startWith(value, lines), permit, onStreamError, headers)
       } catch (error) {
@@ -52,7 +50,7 @@ export const transferRoutes = (transfer: Transfer, { limiter, onStreamError }: L
           ? await transfer.import(chunks, { isDryRun })
           : await transfer.importNames(chunks, { from, to, caller: getCaller(c), isDryRun })
       if (outcome.kind !== 'imported' && outcome.kind !== 'moved') return sendError(c, outcome)
-      c.set('outcome', isDryRun ? 'checked' : outcome.kind)
+      c.env.outcome = isDryRun ? 'checked' : outcome.kind
       const isMove = outcome.kind === 'moved'
       const body: ImportResponse = {
         dryRun: isDryRun,

@@ -67,11 +67,11 @@ const operations: ReadonlyMap<string, string> = new Map([
   [`POST ${credentials}/validate`, 'validate-token'],
 ])
 
-const DEPLOYMENT_PATH = /^\/api\/v1\/deployments\/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:\/|$)/i
+const DEPLOYMENT_URL = /^[^/]*\/\/[^/]*\/api\/v1\/deployments\/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:[/?]|$)/i
 
-/** The deployment that a request is about; undefined if the path has none, or something else in its place. */
-export const toDeploymentId = (route: string, path: string): string | undefined =>
-  route.startsWith(`${deployments}/:id`) ? DEPLOYMENT_PATH.exec(path)?.[1]?.toLowerCase() : undefined
+/** The deployment that a request is about; undefined if the URL has none, or something else in its place. */
+export const toDeploymentId = (route: string, url: string): string | undefined =>
+  route.startsWith(`${deployments}/:id`) ? DEPLOYMENT_URL.exec(url)?.[1]?.toLowerCase() : undefined
 
 /** The operation whose outcome is counted, by method and route; HEAD is GET without a body (RFC 9110 section 9.3.2). */
 export const toOperation = (method: string, route: string): string | undefined =>

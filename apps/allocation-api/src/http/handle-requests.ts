@@ -1,0 +1,130 @@
+import { randomBytes } from 'node:crypto'
+import type { Hono } from 'hono'
+import type { Result } from 'hono/router'
+import type { H, RouterRoute } from 'hono/types'
+import { getPath } from 'hono/utils/url'
+import type { Observer } from '../observability/domain/observer.ts'
+import { PROBE_ROUTES, toDeploymentId } from '../observability/domain/request-log.ts'
+import type { Tracer } from '../observability/domain/tracer.ts'
+import type { ClientAddress } from './client-address.ts'
+import { createErrorResponse, type ErrorOutcome } from './errors.ts'
+import { type Listener, type NodeExchange, RequestContext } from './request-context.ts'
+import type { HttpEnv } from './types.ts'
+
+/** Ids of this form are safe in a log line and in a header. Hono's own middleware allows fewer characters. */
+const SAFE_ID = /^[A-Za-z0-9._:/+=@-]{1,128}$/
+
+const PROCESS_ID = randomBytes(12).toString('hex')
+let requestCount = 0
+
+/** An id that no other request has, of any process. A UUID would be a twentieth of the JavaScript of a small request. */
+const createRequestId = (): string => {
+  requestCount += 1
+  return `${PROCESS_ID}-${requestCount}`
+}
+
+/** Responds to the requests of a listener. */
+export interface App {
+  fetch(request: Request, exchange: NodeExchange): Promise<Response>
+}
+
+export interface RequestHandling {
+  readonly listener: Listener
+  readonly clientAddress: ClientAddress
+  readonly observer: Pick<Observer, 'onRequest'>
+  /** Null: tracing is off. */
+  readonly tracer: Tracer | null
+  /** Why a request does not reach the routes, from its header fields; null: it does. */
+  readonly reject: (request: RequestContext) => ErrorOutcome | null
+}
+
+/** Sets the route of the request, and returns its response, which may not be ready yet. */
+type Dispatch = (context: RequestContext) => Response | Promise<Response>
+
+/**
+ * Passes requests to the routes. It is not middleware, because with middleware Hono composes a chain of functions for each
+ * request: a tenth of the JavaScript of a check.
+ */
+const createDispatch = (routes: Hono<HttpEnv>, reject: RequestHandling['reject']): Dispatch => {
+  const { router } = routes
+  let lastMatch: Result<[H, RouterRoute]> = [[]]
+  const match: typeof router.match = (method, path) => {
+    lastMatch = router.match(method, path)
+    return lastMatch
+  }
+  routes.router = { name: router.name, add: router.add.bind(router), match }
+  const toRoute = (): string => {
+    // Without a route, the last match is middleware.
+    const path = lastMatch[0].at(-1)?.[0][1].path ?? '*'
+    return path.endsWith('*') ? 'none' : path
+  }
+  return context => {
+    const { request } = context
+    const rejection = reject(context)
+    if (rejection) match(request.method === 'HEAD' ? 'GET' : request.method, getPath(request))
+    // Hono looks up the route before it returns.
+    const response = rejection ? createErrorResponse(context, rejection) : routes.fetch(request, context)
+    context.route = toRoute()
+    return response
+  }
+}
+
+/** Runs the handlers in a span that continues the trace of the client. */
+const traceRequest = (context: RequestContext, tracer: Tracer, dispatch: Dispatch): Promise<Response> => {
+  const traceparent = context.header('traceparent')
+  const parent = traceparent === undefined ? undefined : { traceparent, tracestate: context.header('tracestate') }
+  const { method } = context.request
+  return tracer.run(method, { kind: 'server', parent, attributes: { 'http.request.method': method } }, async span => {
+    const response = await dispatch(context)
+    span.rename(`${method} ${context.route}`)
+    span.setAttributes({
+      'http.route': context.route,
+      'http.response.status_code': response.status,
+      'pdm.listener': context.listener,
+      'pdm.request_id': context.requestId,
+      'pdm.outcome': context.outcome,
+    })
+    return response
+  })
+}
+
+/**
+ * Gives each request the context that its handlers read, and reports the request when its response headers are ready. The
+ * request id is the client's if it is safe.
+ */
+export const handleRequests = (
+  routes: Hono<HttpEnv>,
+  { listener, clientAddress, observer, tracer, reject }: RequestHandling,
+): App => {
+  const dispatch = createDispatch(routes, reject)
+  return {
+    async fetch(request, exchange) {
+      const started = performance.now()
+      const context = new RequestContext(request, listener, exchange)
+      const clientId = context.header('x-request-id') ?? ''
+      const requestId = SAFE_ID.test(clientId) ? clientId : createRequestId()
+      context.requestId = requestId
+      if (exchange.outgoing) exchange.outgoing.requestId = requestId
+      const peer = exchange.incoming?.socket.remoteAddress ?? null
+      const address = clientAddress(peer, name => context.header(name))
+      context.address = address
+      const isTraced = tracer !== null && !PROBE_ROUTES.has(getPath(request))
+      const response = await (isTraced ? traceRequest(context, tracer, dispatch) : dispatch(context))
+      const { route, outcome, cause, deployment } = context
+      observer.onRequest({
+        requestId,
+        listener,
+        address,
+        deployment: deployment ?? toDeploymentId(route, request.url),
+        method: request.method,
+        route,
+        status: response.status,
+        outcome,
+        cause,
+        seconds: (performance.now() - started) / 1_000,
+      })
+      if (!exchange.outgoing) response.headers.set('X-Request-Id', requestId)
+      return response
+    },
+  }
+}
