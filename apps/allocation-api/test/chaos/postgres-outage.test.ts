@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { type DedicatedPostgres, startDedicatedPostgres } from '@pool/test-kit/dedicated-postgres.ts'
+import { missingProcFiles, shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { timed, until } from '@pool/test-kit/poll.ts'
 import { proofSize } from '@pool/test-kit/proof-size.ts'
 import { startTcpProxy, type TcpProxy } from '@pool/test-kit/tcp-proxy.ts'
@@ -173,7 +174,7 @@ describe('a dedicated Postgres', () => {
     await expectNothingLost(running)
   }
 
-  test.skipIf(!existsSync('/proc/self/stat'))(
+  test.skipIf(shouldSkip(missingProcFiles))(
     'frozen (SIGSTOP) under load: /healthz fails, callers get 503 within the timeout, nothing is lost',
     async () => {
       api = await startApi(databaseUrl, env)

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
-import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
+import { missingProcFiles, shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { until } from '@pool/test-kit/poll.ts'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { copyDeploymentModule, type DeploymentModule } from '../support/deployment-module.ts'
@@ -126,8 +126,7 @@ describe.skipIf(shouldSkip(missing))('the deployment module of the tests', () =>
     expect(await held.ended, held.output()).toBe(0)
   })
 
-  // Linux shows there whether a process is stopped.
-  test.skipIf(!existsSync('/proc/self/status'))(
+  test.skipIf(shouldSkip(missingProcFiles))(
     'ignores an interrupt while frozen, and leaves no process behind after SIGKILL',
     async () => {
       const { folder, apply } = await deployment('frozen.pool.test')

@@ -8,6 +8,7 @@ import { freePort } from '@pool/dev-server/ports'
 import { startNode } from '@pool/dev-server/process'
 import { createCa } from '@pool/test-ceph/test-ca'
 import { type DedicatedPostgres, startDedicatedPostgres } from '@pool/test-kit/dedicated-postgres.ts'
+import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { MISSING_PGBOUNCER, pgbouncerVersion, startPgbouncer } from '@pool/test-kit/pgbouncer.ts'
 import { startTcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -164,8 +165,8 @@ describe('a start that the operator must help', () => {
     }
   })
 
-  test.skipIf(!pgbouncerVersion)(
-    `a pooler without prepared statements: exit code 1 and one line (${pgbouncerVersion ? '' : MISSING_PGBOUNCER})`,
+  test.skipIf(shouldSkip(pgbouncerVersion ? undefined : MISSING_PGBOUNCER))(
+    'a pooler without prepared statements: exit code 1 and one line',
     async () => {
       const pgbouncer = await startPgbouncer(database.url, 8, { preparedStatements: false })
       try {
@@ -181,7 +182,7 @@ describe('a start that the operator must help', () => {
   )
 })
 
-test.skipIf(!pgbouncerVersion)(
+test.skipIf(shouldSkip(pgbouncerVersion ? undefined : MISSING_PGBOUNCER))(
   'target_session_attrs works behind a pooler, which does not report the state of its server',
   async () => {
     const database = await createTestDatabase({ schema: false, connections: 1 })
