@@ -62,6 +62,13 @@ test.each([
   await expect.poll(logged).toMatchObject([{ requestId: id, method, status: answer.status, level: 'info' }])
 })
 
+test.each([
+  [404, 'POST', '/nope'],
+  [405, 'PUT', `${poolPath}/reserve`],
+])('the limit of a body applies where one is read: %i to %s %s', async (status, method, path) => {
+  expect((await call(method, path, 'x'.repeat(70_000))).status).toBe(status)
+})
+
 test('the log has the route pattern, not the path', async () => {
   await call('GET', `${poolPath}/check?sub=marked-label`)
   await call('GET', `${poolPath}/allocations/marked-label`)
