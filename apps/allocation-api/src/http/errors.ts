@@ -133,7 +133,7 @@ const toBody = (
   }
 }
 
-/** The response to a request that does not reach the routes. */
+/** The response to a request that does not reach the routes; also sets its outcome. */
 export const createErrorResponse = (context: RequestContext, error: ErrorOutcome): Response => {
   context.outcome = error.kind
   return Response.json(toBody(error, context), { status: STATUS_BY_CODE[error.kind], headers: toHeaders(error) })
