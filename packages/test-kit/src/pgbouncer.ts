@@ -16,7 +16,10 @@ export const pgbouncerVersion = ((): { major: number; minor: number } | null => 
   return { major: Number(major), minor: Number(minor) }
 })()
 
-export const MISSING_PGBOUNCER = 'PgBouncer is not installed, its tests are skipped: apt-get install pgbouncer'
+/** See `shouldSkip`. */
+export const missingPgbouncer = program
+  ? undefined
+  : 'PgBouncer is not installed, its tests are skipped: apt-get install pgbouncer'
 
 export interface Pgbouncer {
   /** Connects to the database through PgBouncer. */
@@ -33,7 +36,7 @@ export const startPgbouncer = async (
   serverConnections = 8,
   { preparedStatements = true, settings: moreSettings = '' } = {},
 ): Promise<Pgbouncer> => {
-  if (!program) throw new Error(MISSING_PGBOUNCER)
+  if (!program) throw new Error(missingPgbouncer)
   const { hostname, port, username, password, pathname } = new URL(target)
   const name = pathname.slice(1)
   const folder = await mkdtemp(join(tmpdir(), 'pool-pgbouncer-'))

@@ -9,7 +9,7 @@ import { startNode } from '@pool/dev-server/process'
 import { createCa } from '@pool/test-ceph/test-ca'
 import { type DedicatedPostgres, startDedicatedPostgres } from '@pool/test-kit/dedicated-postgres.ts'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
-import { MISSING_PGBOUNCER, pgbouncerVersion, startPgbouncer } from '@pool/test-kit/pgbouncer.ts'
+import { missingPgbouncer, startPgbouncer } from '@pool/test-kit/pgbouncer.ts'
 import { startTcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { toEntry } from '../support/api.ts'
@@ -165,7 +165,7 @@ describe('a start that the operator must help', () => {
     }
   })
 
-  test.skipIf(shouldSkip(pgbouncerVersion ? undefined : MISSING_PGBOUNCER))(
+  test.skipIf(shouldSkip(missingPgbouncer))(
     'a pooler without prepared statements: exit code 1 and one line',
     async () => {
       const pgbouncer = await startPgbouncer(database.url, 8, { preparedStatements: false })
@@ -182,7 +182,7 @@ describe('a start that the operator must help', () => {
   )
 })
 
-test.skipIf(shouldSkip(pgbouncerVersion ? undefined : MISSING_PGBOUNCER))(
+test.skipIf(shouldSkip(missingPgbouncer))(
   'target_session_attrs works behind a pooler, which does not report the state of its server',
   async () => {
     const database = await createTestDatabase({ schema: false, connections: 1 })

@@ -3,7 +3,7 @@ import { findProgram } from '@pool/dev-server/server-process'
 import { type DedicatedPostgres, startDedicatedPostgres } from '@pool/test-kit/dedicated-postgres.ts'
 import { missingPowerdns, startPowerdns } from '@pool/test-kit/dns/powerdns.ts'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
-import { MISSING_PGBOUNCER, pgbouncerVersion, startPgbouncer } from '@pool/test-kit/pgbouncer.ts'
+import { missingPgbouncer, startPgbouncer } from '@pool/test-kit/pgbouncer.ts'
 import { until } from '@pool/test-kit/poll.ts'
 import { startReplicatedPostgres } from '@pool/test-kit/replicated-postgres.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -26,7 +26,7 @@ const expectNoProblem = async (env: Env): Promise<void> => {
   expect(await findProblems(env)).toMatchObject({ code: 0, bad: [] })
 }
 
-describe.skipIf(shouldSkip(pgbouncerVersion ? undefined : MISSING_PGBOUNCER))('PgBouncer', () => {
+describe.skipIf(shouldSkip(missingPgbouncer))('PgBouncer', () => {
   const settings = (role: string): string => `
     alter role ${role} set client_connection_check_interval = '2s';
     alter role ${role} set lock_timeout = '5s';

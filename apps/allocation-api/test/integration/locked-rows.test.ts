@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
-import { MISSING_PGBOUNCER, pgbouncerVersion, startPgbouncer } from '@pool/test-kit/pgbouncer.ts'
+import { missingPgbouncer, startPgbouncer } from '@pool/test-kit/pgbouncer.ts'
 import { until } from '@pool/test-kit/poll.ts'
 import { startTcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -254,7 +254,7 @@ describe('sessions', () => {
     }
   })
 
-  test.skipIf(shouldSkip(pgbouncerVersion ? undefined : MISSING_PGBOUNCER))(
+  test.skipIf(shouldSkip(missingPgbouncer))(
     'behind a pooler, which carries no settings, the start says what to execute, and then finds it executed',
     async () => {
       const startBehindPooler = async () => {

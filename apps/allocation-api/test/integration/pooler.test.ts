@@ -1,7 +1,7 @@
 import { createDatabaseClient } from '@pool/database/client'
 import { withTimeout } from '@pool/database/with-timeout'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
-import { MISSING_PGBOUNCER, pgbouncerVersion, startPgbouncer } from '@pool/test-kit/pgbouncer.ts'
+import { missingPgbouncer, pgbouncerVersion, startPgbouncer } from '@pool/test-kit/pgbouncer.ts'
 import { describe, expect, test } from 'vitest'
 import { activeNames, expectConsistentTables, expectDnsToMatch } from '../support/consistency.ts'
 import { createTestDatabase } from '../support/database.ts'
@@ -14,7 +14,7 @@ const carriesPrepared = pgbouncerVersion && (pgbouncerVersion.major > 1 || pgbou
 
 /** On a busy machine, each commit waits until its records are published. */
 const poolerEnv = { PDM_DATABASE_POOL_SIZE: '10', PDM_DNS_COMMIT_WAIT: '1m' }
-const isSkipped = shouldSkip(pgbouncerVersion ? undefined : MISSING_PGBOUNCER)
+const isSkipped = shouldSkip(missingPgbouncer)
 
 const ways = [
   { how: 'without prepared statements', query: '?prepare=false' },

@@ -1,10 +1,10 @@
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
-import { MISSING_PGBOUNCER, pgbouncerVersion, startPgbouncer } from '@pool/test-kit/pgbouncer.ts'
+import { missingPgbouncer, startPgbouncer } from '@pool/test-kit/pgbouncer.ts'
 import { until } from '@pool/test-kit/poll.ts'
 import { expect, test } from 'vitest'
 import { createTestDatabase, startTestReplica } from './support/database.ts'
 
-const isSkipped = shouldSkip(pgbouncerVersion ? undefined : MISSING_PGBOUNCER)
+const isSkipped = shouldSkip(missingPgbouncer)
 const REPLICAS = 2
 
 test.skipIf(isSkipped)(
