@@ -12,7 +12,7 @@ export interface NodeExchange {
   readonly outgoing?: (ServerResponse & { requestId: string | null }) | undefined
 }
 
-/** What the handlers know of a request besides its content, and what they report of it. */
+/** What the handlers can read of a request apart from its content, and what they report of it. */
 export class RequestContext implements NodeExchange {
   readonly request: Request
   readonly incoming: IncomingMessage | undefined

@@ -213,7 +213,7 @@ test('a name released in a zone that never existed: once its pool is unlisted, n
   const after = await startWith('pool.test')
   await own.advance(11 * MINUTE_MS)
   const readMetrics = async () => (await createContractCall(after.url)('GET', '/metrics')).text
-  // A sync that is in progress meanwhile stores its outcome once more. The next refresh of the pools deletes that too.
+  // A sync that is in progress meanwhile can store its outcome once more. The next refresh of the pools deletes that too.
   await until('nothing of the pool is tracked or reported', async () => {
     const rows =
       await own.sql`select zone from dns_zones where zone = 'never.test' union all select zone from dns_names`
