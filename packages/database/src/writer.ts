@@ -12,8 +12,8 @@ export interface Guard {
    */
   readonly limitLockWait: Fragment
   /**
-   * A value that is always true; an error after the deadline. `written` is an expression of type bigint that reads every
-   * data-modifying part of the statement, because the server evaluates it after these have their locks.
+   * A value that is always true; an error after the deadline. `written` is an expression that is not null and reads every
+   * part of the statement that can wait for a lock, because the server evaluates it after these have their locks.
    */
   readonly assertInTime: (written: Fragment) => Fragment
 }

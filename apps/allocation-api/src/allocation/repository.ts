@@ -1,7 +1,7 @@
 import type { Allocation, DnsState, ReservedAllocation } from '@pool/contract'
-import type { Fragment } from '@pool/database/client'
+import type { Fragment, Sql } from '@pool/database/client'
 import { timeSql } from '@pool/database/time-sql'
-import type { Execute, Writer } from '@pool/database/writer'
+import type { Execute, Guard, Writer } from '@pool/database/writer'
 import type { RecordSet } from '../dns/domain/rrset.ts'
 import { type DuplicateRequest, duplicateRequest, type IdempotencyClaim } from '../idempotency/idempotency.ts'
 import type { SealedToken } from '../idempotency/sealed-token.ts'
@@ -211,9 +211,9 @@ export type AllocationRepository = ReturnType<typeof createAllocationRepository>
  * desired records in dns_names, and stores the result under the Idempotency-Key. No transaction can be left
  * half done. A write with a claim returns `duplicate-request`, or no rows, if the key is not free.
  *
- * The locks, in their order: idempotency_keys, pool_allocations, dns_names, idempotency_results; rows in name order. The
- * last part of each statement compares the time with the deadline; it counts the rows of all parts that write, so it
- * follows all locks.
+ * The locks, in their order: idempotency_keys, pool_allocations, dns_names, idempotency_results; rows in name order. Each
+ * statement compares the time with the deadline after its last lock. In most of them the last part does, which counts the
+ * rows of all parts that write.
  *
  * If the time is up, a statement rejects with a `TimeoutError`; it can then only be committing or have no effect.
  */
@@ -336,6 +336,32 @@ export const createAllocationRepository = (
     returning 1`
 
   /**
+   * Reserves a name that has no row, to which no rule about an earlier holder applies. Null if it has one: then `reserveRows`
+   * decides. The server takes half of the instructions of that statement.
+   */
+  const reserveUnknownName = async (
+    lane: Sql,
+    guard: Guard,
+    { command, tokenHash, caller }: ReserveRequest,
+  ): Promise<Granted | null> => {
+    const { poolDomain, subdomain, createdBy } = command
+    // Nothing but the insert waits for a lock. The history entry takes none that another transaction can hold.
+    const insertedInTime = sql`inserted where ${guard.assertInTime(sql`reserved_at`)}`
+    const [row] = await lane<Pick<ReservationRow, 'reservedAt' | 'expiresAt'>[]>`
+      with inserted as (
+          insert into pool_allocations as a
+            (pool_domain, subdomain, state, reserved_at, expires_at, token_hash, created_by)
+          select ${poolDomain}, ${subdomain}, 'reserved', ${now}, ${now} + ${ttl}, ${tokenHash}, ${createdBy}
+          where ${guard.limitLockWait}
+          on conflict (pool_domain, subdomain) do nothing
+          returning a.pool_domain, a.subdomain, a.reserved_at, a.expires_at, a.created_by
+        ),
+        history as (${insertHistory(insertedInTime, sql`'reserved', 'none', 'reserved'`, caller)})
+      select reserved_at as "reservedAt", expires_at as "expiresAt" from inserted`
+    return row ? toGranted({ ...command, ...row }) : null
+  }
+
+  /**
    * Reserves the requested names in one statement. If several requests want the same name, the first one gets it. The
    * result is the decisions in the order of the requests, or none if the key of the claim is not free.
    *
@@ -357,6 +383,11 @@ export const createAllocationRepository = (
       former: FormerHolder | null,
     ): Execute<ReserveDecision[]> =>
     async (lane, guard) => {
+      const [request] = requests
+      if (request && requests.length === 1 && claim === null && former === null) {
+        const granted = await reserveUnknownName(lane, guard, request)
+        if (granted) return [granted]
+      }
       const firsts = findFirsts(requests.map(({ command }) => command))
       const rows = await lane<{ result: ReserveResult & { readonly position: number } }[]>`
         with claim as (${claimKey(guard, claim)}),

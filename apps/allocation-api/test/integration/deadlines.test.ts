@@ -106,6 +106,9 @@ describe('a write that gets its lock after its deadline has no effect', () => {
   }
 
   const lockName: Case['lock'] = (tx, name) => tx`select from pool_allocations where subdomain = ${name} for update`
+  const insertName: Case['lock'] = (tx, name) => tx`
+    insert into pool_allocations (pool_domain, subdomain, state, reserved_at, expires_at, token_hash, created_by)
+    values (${poolDomain}, ${name}, 'reserved', now(), now() + interval '1 hour', ${tokenHash}, 'other')`
   const lockRecords: Case['lock'] = (tx, name) => tx`select from dns_names where subdomain = ${name} for update`
   const lockKey: Case['lock'] = (tx, name) =>
     tx`select from idempotency_keys where key_hash = ${claimFor(name).keyHash} for update`
@@ -162,10 +165,15 @@ describe('a write that gets its lock after its deadline has no effect', () => {
       write: 'reserve',
       row: 'pool_allocations, inserted by another transaction',
       setUp: async () => {},
-      lock: (tx, name) => tx`
-        insert into pool_allocations (pool_domain, subdomain, state, reserved_at, expires_at, token_hash, created_by)
-        values (${poolDomain}, ${name}, 'reserved', now(), now() + interval '1 hour', ${tokenHash}, 'other')`,
+      lock: insertName,
       execute: name => late().reserve(toRequest(name)),
+    },
+    {
+      write: 'reserve of two names',
+      row: 'pool_allocations, inserted by another transaction',
+      setUp: async () => {},
+      lock: insertName,
+      execute: name => late().reserveMany([toRequest(`a-${name}`), toRequest(name)], performance.now() + 5_000),
     },
     {
       write: 'reserve of two names, one of them free',

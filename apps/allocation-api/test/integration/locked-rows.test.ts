@@ -118,6 +118,28 @@ describe('a row that stays locked', () => {
     expect(await listEvents('briefly')).toEqual(['reserved', 'committed', 'released', 'reserved'])
   })
 
+  test('names that another transaction inserts delay no request for another name, and are free after its rollback', async () => {
+    // Of the four connections of the fast lane, three would wait if their statements did not limit that.
+    const names = ['inserted-1', 'inserted-2', 'inserted-3']
+    const held = await holdLock(
+      database.sql,
+      tx => tx`
+        insert into pool_allocations (pool_domain, subdomain, state, reserved_at, expires_at, token_hash, created_by)
+        select ${pool}, name, 'reserved', now(), now() + interval '1 hour', sha256(''), 'other'
+        from jsonb_array_elements_text(${database.sql.json(names)}) as name`,
+    )
+    const reserves: Promise<ApiResponse>[] = []
+    for (const inserted of names) {
+      // Each is alone in its batch.
+      reserves.push(reserve(patient, inserted))
+      await untilSessionsWait(database.sql, reserves.length)
+    }
+    const { waiting } = await expectOthersServed('beside-inserted', () => reserves)
+    await held.release()
+    expect(countStatuses(await Promise.all(waiting))).toEqual({ 201: 3 })
+    for (const inserted of names) expect(await listEvents(inserted)).toEqual(['reserved'])
+  })
+
   test('a release that got 503 does not take place when the lock goes; a repetition does', async () => {
     expect((await commit(api, 'active', await reserveToken(api, 'active'))).status).toBe(200)
     const held = await lockRow(database.sql, name('active'))

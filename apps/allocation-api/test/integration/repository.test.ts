@@ -327,6 +327,51 @@ describe.skipIf(!process.env.PDM_TEST_DSN)('the repository', () => {
       expect(await written()).toEqual(['pool.test free reserved none reserved by-1 in-cluster 192.0.2.1 req-1'])
     })
 
+    test.each([
+      ['no row', null, 'granted'],
+      ['a reservation', { state: 'reserved', expires_at: '2100-01-01' }, 'conflict'],
+      ['an expired reservation', { state: 'reserved', expires_at: '2020-01-02', renewal_count: 2 }, 'granted'],
+      [
+        'an expired reservation in a cool-off',
+        { state: 'reserved', expires_at: '2020-01-02', cool_off_until: '2100-01-01' },
+        'cooling-off',
+      ],
+      [
+        'an active allocation',
+        { state: 'active', sovereign_fqdn: 'x', load_balancer_ip: '192.0.2.1', committed_at: '2020-01-02' },
+        'conflict',
+      ],
+      ['a cool-off', { state: 'released', cool_off_until: '2100-01-01' }, 'cooling-off'],
+      ['a cool-off that has ended', { state: 'released', cool_off_until: '2020-01-02' }, 'granted'],
+      ['a lineage', { state: 'released', lineage_id: foreign }, 'conflict'],
+    ])('a name with %s: alone, a request gets and writes what it does in a batch', async (_, row, kind) => {
+      const names = ['alone', 'beside']
+      for (const subdomain of row ? names : []) {
+        const columns = {
+          ...name,
+          reserved_at: '2020-01-01',
+          token_hash: Buffer.alloc(32),
+          created_by: 'former',
+          ...row,
+        }
+        const { poolDomain, ...others } = columns
+        await database.sql`insert into pool_allocations ${database.sql({ pool_domain: poolDomain, ...others, subdomain })}`
+      }
+      const written = await historySince()
+      const [alone] = await store.reserveMany([createRequest('alone')])
+      const [beside] = await store.reserveMany([createRequest('beside'), createRequest('other', {}, 2)])
+      expect([alone?.kind, beside?.kind]).toEqual([kind, kind])
+      const lines = (await written()).filter(line => !line.startsWith('pool.test other'))
+      const linesOf = (subdomain: string) => lines.filter(line => line.split(' ')[1] === subdomain)
+      expect(linesOf('alone')).toEqual(linesOf('beside').map(line => line.replace('beside', 'alone')))
+      expect(linesOf('alone').length).toBe(kind !== 'granted' ? 0 : row?.state === 'reserved' ? 2 : 1)
+      const rows = await database.sql`
+        select to_jsonb(a) - array['subdomain', 'token_hash', 'reserved_at', 'expires_at'] as row, expires_at - reserved_at as ttl
+        from pool_allocations a where subdomain in ${database.sql(names)} order by subdomain`
+      expect(rows).toHaveLength(2)
+      expect(rows[0]).toEqual(rows[1])
+    })
+
     test('a batch of 100, and an empty batch', async () => {
       const requests = Array.from({ length: 100 }, (_, i) => createRequest(`n${(i * 37) % 100}`, {}, i))
       const decisions = await store.reserveMany(requests)
@@ -393,23 +438,29 @@ describe.skipIf(!process.env.PDM_TEST_DSN)('the repository', () => {
       expect(await readStored()).toEqual(stored)
     })
 
-    test('a reservation that was inserted and expired while the statement waited is replaced; its owner is unknown', async () => {
-      const written = await historySince()
-      const held = await holdLock(
-        database.sql,
-        tx => tx`
+    test.each([
+      ['alone, with its owner', [], 'x'],
+      ['in a batch, without its owner', ['other'], ''],
+    ])(
+      'a reservation that was inserted and expired while the statement waited is replaced: %s',
+      async (_, others, owner) => {
+        const held = await holdLock(
+          database.sql,
+          tx => tx`
           insert into pool_allocations (pool_domain, subdomain, state, reserved_at, expires_at, token_hash, created_by)
           values ('pool.test', 'acme', 'reserved', now() - interval '2 s', now() - interval '1 s', sha256(gen_random_uuid()::text::bytea), 'x')`,
-      )
-      const waiting = store.reserveMany([createRequest('acme', {}, 2)])
-      await untilSessionsWait(database.sql, 1, '%insert into pool_allocations%')
-      await held.commit()
-      expect((await waiting).map(({ kind }) => kind)).toEqual(['granted'])
-      expect(await written()).toEqual([
-        'pool.test acme expired reserved none  operator 192.0.2.2 req-2',
-        'pool.test acme reserved none reserved by-2 operator 192.0.2.2 req-2',
-      ])
-    })
+        )
+        const written = await historySince()
+        const waiting = store.reserveMany(['acme', ...others].map(subdomain => createRequest(subdomain, {}, 2)))
+        await untilSessionsWait(database.sql, 1, '%insert into pool_allocations%')
+        await held.commit()
+        expect((await waiting)[0]?.kind).toBe('granted')
+        expect((await written()).filter(line => line.startsWith('pool.test acme'))).toEqual([
+          `pool.test acme expired reserved none ${owner} operator 192.0.2.2 req-2`,
+          'pool.test acme reserved none reserved by-2 operator 192.0.2.2 req-2',
+        ])
+      },
+    )
 
     test('findStates does not wait for locks', async () => {
       await reserved()
