@@ -16,6 +16,8 @@ export interface BenchOptions {
   readonly json: boolean
   /** How long each target is under load in one round. */
   readonly seconds: number
+  /** How long each target is under each load before the first round, so that V8 has compiled what the load executes. */
+  readonly warmUpSeconds: number
   readonly rounds: number
   /** Names in the database of `list`, `search`, `indexes` and `samples`. */
   readonly rows: number
@@ -35,6 +37,7 @@ export interface BenchOptions {
 
 const numbers = {
   seconds: { fallback: 0.8, pattern: /^\d{1,4}(?:\.\d{1,3})?$/, min: 0.05, rule: 'a number of seconds from 0.05' },
+  'warm-up': { fallback: 3, pattern: /^\d{1,4}(?:\.\d{1,3})?$/, min: 0, rule: 'a number of seconds' },
   rounds: { fallback: 5, pattern: /^\d{1,4}$/, min: 1, rule: 'a whole number from 1' },
   rows: { fallback: 1_000_000, pattern: /^\d{1,9}$/, min: 1, rule: 'a whole number from 1' },
   // The witness lists at most 1000 leases in a page, and one page shows that all of them are copied.
@@ -95,6 +98,7 @@ export const parseBenchOptions = (args: readonly string[], known: KnownSections)
     sections: available.filter(section => named.size === 0 || named.has(section)),
     json: line.flags.has('json'),
     seconds: readNumber(line, 'seconds', numbers.seconds),
+    warmUpSeconds: readNumber(line, 'warm-up', numbers['warm-up']),
     rounds: readNumber(line, 'rounds', numbers.rounds),
     rows: readNumber(line, 'rows', numbers.rows),
     slots: readNumber(line, 'slots', numbers.slots),
@@ -112,6 +116,7 @@ Sections: ${known.all.join(', ')}. Default: all of them.
 The first part of a name selects every section that starts with it: "lease" selects "lease-get", "lease-put" and so on.
 
   --seconds N    how long each target is under load in one round (${numbers.seconds.fallback})
+  --warm-up N    how many seconds each target is under each load before the first round (${numbers['warm-up'].fallback})
   --rounds N     number of rounds; medians are reported (${numbers.rounds.fallback})
   --rows N       names in the database of "list", "search", "indexes" and "samples" (${numbers.rows.fallback})
   --slots N      slots of the loads on many slots of "lease-…" (${numbers.slots.fallback})

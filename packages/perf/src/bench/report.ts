@@ -87,10 +87,10 @@ export const sectionText = (
 
 export const headText = (
   machine: Machine,
-  { seconds, rounds, cores }: Pick<BenchOptions, 'seconds' | 'rounds' | 'cores'>,
+  { seconds, warmUpSeconds, rounds, cores }: Pick<BenchOptions, 'seconds' | 'warmUpSeconds' | 'rounds' | 'cores'>,
 ): string =>
   fenced(
-    `${machineText(machine)}\nmethod    ${rounds} interleaved rounds of ${seconds} s for each target, after a warm-up${cores < 1 ? `\ncores     slowed down: a cgroup quota of ${cores} of each for everything` : ''}`,
+    `${machineText(machine)}\nmethod    ${rounds} interleaved rounds of ${seconds} s for each target, after a warm-up of ${warmUpSeconds} s under each load${cores < 1 ? `\ncores     slowed down: a cgroup quota of ${cores} of each for everything` : ''}`,
   )
 
 export const toBenchJson = (report: BenchReport): string =>

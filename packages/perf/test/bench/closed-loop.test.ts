@@ -60,21 +60,29 @@ describe('a comparison', () => {
     },
   })
 
-  it('interleaves the targets in alternating order, after an unreported warm-up', async () => {
-    const order: string[] = []
-    const targets = [createTarget('a', order), createTarget('b', order)]
-    const comparisons = await compare(targets, { name: 'x', users: [1, 2], rounds: 2, seconds: 0.01 })
-    expect(order.splice(0, 8)).toEqual([...Array(4).fill('a16'), ...Array(4).fill('b16')])
-    expect(order).toEqual(['a1', 'b1', 'b1', 'a1', 'a2', 'b2', 'b2', 'a2'])
-    expect(comparisons.map(({ runs }) => runs.map(rounds => rounds.length))).toEqual([
-      [2, 2],
-      [2, 2],
-    ])
-  })
+  it.each([
+    [0, '', ''],
+    [0.01, 'a1 b1', 'a2 b2'],
+    // In runs of a round's length.
+    [0.025, 'a1 a1 a1 b1 b1 b1', 'a2 a2 a2 b2 b2 b2'],
+  ])(
+    'interleaves the targets in alternating order, after an unreported warm-up of %f s',
+    async (warmUpSeconds, one, two) => {
+      const order: string[] = []
+      const targets = [createTarget('a', order), createTarget('b', order)]
+      const plan = { name: 'x', users: [1, 2], rounds: 2, seconds: 0.01, warmUpSeconds }
+      const comparisons = await compare(targets, plan)
+      expect(order.join(' ')).toBe(`${one} a1 b1 b1 a1 ${two} a2 b2 b2 a2`.trim().replaceAll('  ', ' '))
+      expect(comparisons.map(({ runs }) => runs.map(rounds => rounds.length))).toEqual([
+        [2, 2],
+        [2, 2],
+      ])
+    },
+  )
 
   it('names each problem, its target and its load', async () => {
     const targets = [createTarget('a', []), createTarget('b', [], 'status 500')]
-    const [comparison] = await compare(targets, { name: 'x', users: [1], rounds: 1, seconds: 0.01 })
+    const [comparison] = await compare(targets, { name: 'x', users: [1], rounds: 1, seconds: 0.01, warmUpSeconds: 0 })
     const errors = comparison ? listErrors(['a', 'b'], '1 virtual users', comparison) : []
     expect(errors).toEqual([expect.stringMatching(/^b, 1 virtual users: \d+ × status 500$/)])
   })

@@ -12,7 +12,7 @@ const root = fileURLToPath(new URL('../../../..', import.meta.url))
 const bench = (args: readonly string[], interruptAt?: RegExp) => runCommand(main, args, interruptAt)
 
 /** The smallest load that produces figures. */
-const SHORT = ['--seconds=0.05', '--rounds=1', '--rows=2000', '--slots=16', '--json']
+const SHORT = ['--seconds=0.05', '--warm-up=0.05', '--rounds=1', '--rows=2000', '--slots=16', '--json']
 /** At full size every section runs, otherwise one of each kind: starting the processes takes most of the time. */
 const isFull = proofScale() >= 1
 

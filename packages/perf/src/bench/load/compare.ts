@@ -27,11 +27,9 @@ export interface Plan {
   readonly users: readonly number[]
   readonly rounds: number
   readonly seconds: number
+  /** How long each target is under each load before its first round. */
+  readonly warmUpSeconds: number
 }
-
-/** Enough for V8 to optimize every code path before the first round: after one run it still compiles for a second. */
-const WARM_UP_USERS = 16
-const WARM_UP_RUNS = 4
 
 /** One run of a target under load. */
 export const runOnce = async (target: Target, count: number, seconds: number): Promise<Run> => {
@@ -53,12 +51,14 @@ export const runOnce = async (target: Target, count: number, seconds: number): P
  * runs in reverse order, so that the after-effects of one target do not always affect the same target.
  */
 export const compare = async (targets: readonly Target[], plan: Plan): Promise<Comparison[]> => {
-  progress(`${plan.name}: warming up`)
-  for (const target of targets) {
-    for (let run = 0; run < WARM_UP_RUNS; run += 1) await runOnce(target, WARM_UP_USERS, plan.seconds)
-  }
   const comparisons: Comparison[] = []
   for (const users of plan.users) {
+    progress(`${plan.name}: ${users} virtual users, warming up`)
+    // In runs as long as a round, because a target prepares itself for one.
+    const warmUpRuns = Math.ceil(plan.warmUpSeconds / plan.seconds)
+    for (const target of targets) {
+      for (let run = 0; run < warmUpRuns; run += 1) await runOnce(target, users, plan.seconds)
+    }
     const runs: Run[][] = targets.map(() => [])
     for (let round = 1; round <= plan.rounds; round += 1) {
       progress(`${plan.name}: ${users} virtual users, round ${round} of ${plan.rounds}`)

@@ -35,7 +35,7 @@ export const indexesSection: Section = {
   title: 'what the indexes of the search cost a reserve and a commit',
   needs: 'postgres',
   async run({ environment, options }): Promise<SectionResult> {
-    const { rows, rounds, seconds } = options
+    const { rows, rounds, seconds, warmUpSeconds } = options
     progress(`indexes: inserting ${rows} names`)
     const withUrl = await (async () => {
       await using database = await environment.createSchema()
@@ -70,7 +70,13 @@ export const indexesSection: Section = {
     for (const { name, targets } of loads) {
       results.push({
         name,
-        comparisons: await compare(targets, { name: `indexes, ${name}`, users: VIRTUAL_USERS, rounds, seconds }),
+        comparisons: await compare(targets, {
+          name: `indexes, ${name}`,
+          users: VIRTUAL_USERS,
+          rounds,
+          seconds,
+          warmUpSeconds,
+        }),
       })
     }
     const sizeTable: Table = {

@@ -94,7 +94,7 @@ export const leasePostgresSection: Section = {
   name: 'lease-postgres',
   title: 'the witness on Postgres, and etcd',
   needs: 'postgres',
-  async run({ environment, options: { rounds, seconds, slots } }) {
+  async run({ environment, options: { rounds, seconds, warmUpSeconds, slots } }) {
     if (missingEtcd !== undefined) return { notes: [missingEtcd], tables: [], figures: {}, errors: [] }
     await using stack = new AsyncDisposableStack()
     const witness = stack.use(await environment.startPostgresWitness(await environment.createDatabase()))
@@ -108,7 +108,7 @@ export const leasePostgresSection: Section = {
     for (const { name, users, createTarget, slots: count } of toLoads(slots)) {
       const targets: Target[] = []
       for (const store of stores) targets.push(await createTarget(store))
-      const plan = { name: `lease-postgres, ${name}`, slots: count, users: [users], rounds, seconds }
+      const plan = { name: `lease-postgres, ${name}`, slots: count, users: [users], rounds, seconds, warmUpSeconds }
       const result = await measureLoads(targets, plan)
       measured.push(result)
       results.push(...result.loads.map(load => [name, load] as const))

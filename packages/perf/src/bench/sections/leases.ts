@@ -95,11 +95,18 @@ const acquiredClient = async ({ worker, service }: Workers[number], name: string
 
 const measure = (
   section: string,
-  { options: { rounds, seconds } }: SectionContext,
+  { options: { rounds, seconds, warmUpSeconds } }: SectionContext,
   slots: number,
   targets: readonly Target[],
 ): Promise<LoadResults> =>
-  measureLoads(targets, { name: `${section}, ${slots} slots`, slots, users: VIRTUAL_USERS, rounds, seconds })
+  measureLoads(targets, {
+    name: `${section}, ${slots} slots`,
+    slots,
+    users: VIRTUAL_USERS,
+    rounds,
+    seconds,
+    warmUpSeconds,
+  })
 
 /** The throughput of the witness relative to the KV-only worker. */
 export const toLeaseGoal = ({ slots, users, targets }: Load, atLeast: number): Goal => {
