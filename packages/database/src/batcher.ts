@@ -9,6 +9,8 @@ export interface BatcherOptions<Request, Result> {
   readonly execute: (batch: readonly Request[], deadline: number) => Promise<readonly Result[]>
   /** Statements in flight, not counting slow ones. */
   readonly maxInFlight: number
+  /** The limit behind a statement that several requests share, for larger batches; by default `maxInFlight`. */
+  readonly maxSharedInFlight?: number
   readonly maxBatchSize: number
   /**
    * Milliseconds after which a statement no longer counts as in flight. It probably waits for a row lock, which must not
@@ -32,7 +34,7 @@ interface PendingRequest<Request, Result> {
 }
 
 /**
- * Group commit: the requests that arrive in one turn of the event loop, or while `maxInFlight` statements are in flight, share
+ * Group commit: the requests that arrive in one turn of the event loop, or while the limit of statements is in flight, share
  * the next statement. A request waits for no other turn: below that limit, its statement is executed at the end of its own.
  * Without the turn, the first of the requests that follow the end of a statement would go alone, and most statements would
  * have one request. A client that is alone does not even wait for the turn: if no statement is in flight and the last one had
@@ -41,6 +43,7 @@ interface PendingRequest<Request, Result> {
 export const createBatcher = <Request, Result>({
   execute,
   maxInFlight,
+  maxSharedInFlight = maxInFlight,
   maxBatchSize,
   slowMs,
   timeoutMs,
@@ -50,6 +53,7 @@ export const createBatcher = <Request, Result>({
   let isScheduled = false
   /** Whether several requests shared the last statement. Before the first one, that is not known. */
   let areShared = true
+  const isFull = () => inFlight >= (areShared ? maxSharedInFlight : maxInFlight)
 
   /** Whether the caller still waits; then it gets its result now. */
   const endWait = (item: PendingRequest<Request, Result>): boolean => {
@@ -88,7 +92,7 @@ export const createBatcher = <Request, Result>({
   }
 
   const flush = (): void => {
-    while (inFlight < maxInFlight && queue.size > 0) {
+    while (!isFull() && queue.size > 0) {
       inFlight += 1
       const release = () => {
         inFlight -= 1
@@ -100,7 +104,7 @@ export const createBatcher = <Request, Result>({
   }
 
   const schedule = (): void => {
-    if (isScheduled || inFlight >= maxInFlight) return
+    if (isScheduled || isFull()) return
     if (inFlight === 0 && !areShared) {
       flush()
       return

@@ -89,6 +89,8 @@ const COUNT_WAIT_MS = 2_000
  * higher limit makes the batches smaller and their total cost higher.
  */
 const MAX_IN_FLIGHT = 2
+/** Of reserves and of commits that several requests share: larger batches save flushes as well. */
+const MAX_SHARED_WRITES_IN_FLIGHT = 1
 /** Such a batch takes a few milliseconds, which is how long the requests behind it wait. */
 const MAX_BATCH_SIZE = 100
 /** A statement that takes longer waits for a locked row or a dead connection and must not block the other requests. */
@@ -105,9 +107,10 @@ export const createAllocationService = (options: AllocationOptions) => {
     slowMs: SLOW_MS,
     timeoutMs: options.statementTimeoutMs,
   }
+  const writeBatching = { ...batching, maxSharedInFlight: MAX_SHARED_WRITES_IN_FLIGHT }
   const findStateInBatch = createBatcher({ ...batching, execute: reader.findStates })
-  const reserveInBatch = createBatcher({ ...batching, execute: repository.reserveMany })
-  const commitInBatch = createBatcher({ ...batching, execute: repository.commitMany })
+  const reserveInBatch = createBatcher({ ...writeBatching, execute: repository.reserveMany })
+  const commitInBatch = createBatcher({ ...writeBatching, execute: repository.commitMany })
   const count = throttledCache(options.countByState, {
     now: options.now,
     wait: () => sleep(COUNT_WAIT_MS, undefined, { ref: false }),
