@@ -113,6 +113,15 @@ describe('migrate', () => {
     expect(await listApplied()).toHaveLength(3)
   })
 
+  // The first one commits while the others look for tables without a version.
+  test('replicas that start on an empty database concurrently all migrate it, in 60 rounds', async () => {
+    const replicas = Array.from({ length: 8 }, connect)
+    for (let round = 0; round < 60; round += 1) {
+      await Promise.all(replicas.map(replica => migrate(replica, all)))
+      await sql.unsafe('drop table test_migrations, things, others')
+    }
+  })
+
   test('replicas of two builds migrate concurrently', async () => {
     const builds = [1, 2, 3, 3, 2, 1, 3, 3].map(build => schemaOf(...all.migrations.slice(0, build)))
     await Promise.all(builds.map(build => migrate(connect(), build)))

@@ -40,11 +40,13 @@ const isMisfit = (error: unknown): error is postgres.PostgresError =>
 
 const rejectUnversioned = async (sql: Sql, { versionTable, migrations }: Schema): Promise<void> => {
   const created = migrations.flatMap(({ script }) => Array.from(script.matchAll(/^create table (\w+)/gm), m => m[1]))
-  // `to_regclass` sees a version table that another replica has just created with the tables.
+  // All of it in one snapshot: another replica can create the version table and the first tables meanwhile. `to_regclass` uses a
+  // cache of the session, which can be older than the snapshot.
   const tables = await sql.unsafe<{ name: string }[]>(`
     select relname as name from pg_class
-    where to_regclass('${versionTable}') is null and relnamespace = current_schema()::regnamespace
-      and relname in (${created.map(table => `'${table}'`).join()})
+    where relnamespace = current_schema()::regnamespace and relname in (${created.map(table => `'${table}'`).join()})
+      and not exists (
+        select from pg_class where relnamespace = current_schema()::regnamespace and relname = '${versionTable}')
     order by 1 limit 3`)
   const found = `the database has tables without a version (${tables.map(({ name }) => name).join(', ')}, but no ${versionTable})`
   const advice = 'they are from a build without versions or of another program; use an empty database'
