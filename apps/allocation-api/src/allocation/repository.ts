@@ -363,7 +363,8 @@ export const createAllocationRepository = (
 
   /**
    * Reserves the requested names in one statement. If several requests want the same name, the first one gets it. The
-   * result is the decisions in the order of the requests, or none if the key of the claim is not free.
+   * result is the decisions in the order of the requests, or none if the key of the claim is not free. A request that is alone,
+   * without a claim and a former holder, tries `reserveUnknownName` first.
    *
    *   claim     claims the Idempotency-Key, if any
    *   input     the first request for each name, with its position
