@@ -121,7 +121,7 @@ const toSection = ({ name, title, needs, users, createTarget }: ComparableSectio
   title,
   needs,
   async run({ environment, options }): Promise<SectionResult> {
-    const { against, rounds, seconds, warmUpSeconds } = options
+    const { against } = options
     await using stack = new AsyncDisposableStack()
     // At the same time: the witness copies a renewed lease to KV a while after its last copy, and a side whose leases
     // were acquired earlier would make its copies in other rounds than the other side does.
@@ -130,7 +130,7 @@ const toSection = ({ name, title, needs, users, createTarget }: ComparableSectio
       createTarget({ name: 'other', checkout: against, environment, options, stack }),
     ])
     const floor = createFloorTarget(stack.use(await environment.startHonoFloor()))
-    const comparisons = await compare([...targets, floor], { name, users, rounds, seconds, warmUpSeconds })
+    const comparisons = await compare([...targets, floor], { name, users, timing: options })
     const loads = comparisons.map(toComparedLoad)
     const names = [...NAMES, FLOOR]
     const costs = summarizeCosts(names, comparisons)

@@ -11,14 +11,18 @@ export interface Peer {
   readonly headers: string
 }
 
-export interface BenchOptions {
-  readonly sections: readonly string[]
-  readonly json: boolean
+/** How often and how long the targets are under load. */
+export interface Timing {
+  readonly rounds: number
   /** How long each target is under load in one round. */
   readonly seconds: number
   /** How long each target is under each load before the first round, so that V8 has compiled what the load executes. */
   readonly warmUpSeconds: number
-  readonly rounds: number
+}
+
+export interface BenchOptions extends Timing {
+  readonly sections: readonly string[]
+  readonly json: boolean
   /** Names in the database of `list`, `search`, `indexes` and `samples`. */
   readonly rows: number
   /** Slots of the loads on many slots. */

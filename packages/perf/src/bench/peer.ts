@@ -34,7 +34,7 @@ const toSection = <Item>(
   title,
   needs: 'postgres',
   async run({ environment, options }): Promise<SectionResult> {
-    const { peer, processes, rounds, seconds, warmUpSeconds } = options
+    const { peer, processes } = options
     if (!peer) throw new Error('a peer is missing')
     await using stack = new AsyncDisposableStack()
     const url = await environment.createDatabase()
@@ -46,7 +46,7 @@ const toSection = <Item>(
       createFloorTarget(stack.use(await environment.startHonoFloor())),
     ]
     const names = [...NAMES, FLOOR]
-    const comparisons = await compare(targets, { name, users: USERS, rounds, seconds, warmUpSeconds })
+    const comparisons = await compare(targets, { name, users: USERS, timing: options })
     const costs = summarizeCosts(names, comparisons)
     return {
       notes: [NOTE, COST_NOTE, ...notCountedNote(costs)],

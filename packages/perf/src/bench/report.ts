@@ -2,7 +2,7 @@ import { type Machine, machineText } from '../shared/machine.ts'
 import type { Spread } from '../shared/stats.ts'
 import { left, spreadText, type Table, tableText, toFigure } from '../shared/table.ts'
 import type { Environment } from './environment/environment.ts'
-import type { BenchOptions } from './options.ts'
+import type { BenchOptions, Timing } from './options.ts'
 
 export interface SectionContext {
   readonly environment: Environment
@@ -87,7 +87,7 @@ export const sectionText = (
 
 export const headText = (
   machine: Machine,
-  { seconds, warmUpSeconds, rounds, cores }: Pick<BenchOptions, 'seconds' | 'warmUpSeconds' | 'rounds' | 'cores'>,
+  { seconds, warmUpSeconds, rounds, cores }: Timing & Pick<BenchOptions, 'cores'>,
 ): string =>
   fenced(
     `${machineText(machine)}\nmethod    ${rounds} interleaved rounds of ${seconds} s for each target, after a warm-up of ${warmUpSeconds} s under each load${cores < 1 ? `\ncores     slowed down: a cgroup quota of ${cores} of each for everything` : ''}`,

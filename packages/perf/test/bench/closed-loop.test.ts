@@ -70,7 +70,7 @@ describe('a comparison', () => {
     async (warmUpSeconds, one, two) => {
       const order: string[] = []
       const targets = [createTarget('a', order), createTarget('b', order)]
-      const plan = { name: 'x', users: [1, 2], rounds: 2, seconds: 0.01, warmUpSeconds }
+      const plan = { name: 'x', users: [1, 2], timing: { rounds: 2, seconds: 0.01, warmUpSeconds } }
       const comparisons = await compare(targets, plan)
       expect(order.join(' ')).toBe(`${one} a1 b1 b1 a1 ${two} a2 b2 b2 a2`.trim().replaceAll('  ', ' '))
       expect(comparisons.map(({ runs }) => runs.map(rounds => rounds.length))).toEqual([
@@ -82,7 +82,11 @@ describe('a comparison', () => {
 
   it('names each problem, its target and its load', async () => {
     const targets = [createTarget('a', []), createTarget('b', [], 'status 500')]
-    const [comparison] = await compare(targets, { name: 'x', users: [1], rounds: 1, seconds: 0.01, warmUpSeconds: 0 })
+    const [comparison] = await compare(targets, {
+      name: 'x',
+      users: [1],
+      timing: { rounds: 1, seconds: 0.01, warmUpSeconds: 0 },
+    })
     const errors = comparison ? listErrors(['a', 'b'], '1 virtual users', comparison) : []
     expect(errors).toEqual([expect.stringMatching(/^b, 1 virtual users: \d+ × status 500$/)])
   })

@@ -1,6 +1,7 @@
 import { progress } from '../../shared/cli.ts'
 import { type Spread, toRatios, toSpread } from '../../shared/stats.ts'
 import { left, right, spreadText, type Table, toFigure } from '../../shared/table.ts'
+import type { Timing } from '../options.ts'
 import { type Measurement, runClosedLoop } from './closed-loop.ts'
 import { type Cost, startCost } from './cost.ts'
 import type { Target } from './target.ts'
@@ -25,10 +26,7 @@ export interface Plan {
   /** Lease slots under load; absent: the load is not on slots. */
   readonly slots?: number
   readonly users: readonly number[]
-  readonly rounds: number
-  readonly seconds: number
-  /** How long each target is under each load before its first round. */
-  readonly warmUpSeconds: number
+  readonly timing: Timing
 }
 
 /** One run of a target under load. */
@@ -50,21 +48,25 @@ export const runOnce = async (target: Target, count: number, seconds: number): P
  * Interleaves the targets round by round, so that changes of the machine over time affect all of them. Every other round
  * runs in reverse order, so that the after-effects of one target do not always affect the same target.
  */
-export const compare = async (targets: readonly Target[], plan: Plan): Promise<Comparison[]> => {
+export const compare = async (
+  targets: readonly Target[],
+  { name, users: loads, timing }: Plan,
+): Promise<Comparison[]> => {
+  const { rounds, seconds, warmUpSeconds } = timing
   const comparisons: Comparison[] = []
-  for (const users of plan.users) {
-    progress(`${plan.name}: ${users} virtual users, warming up`)
+  for (const users of loads) {
+    progress(`${name}: ${users} virtual users, warming up`)
     // In runs as long as a round, because a target prepares itself for one.
-    const warmUpRuns = Math.ceil(plan.warmUpSeconds / plan.seconds)
+    const warmUpRuns = Math.ceil(warmUpSeconds / seconds)
     for (const target of targets) {
-      for (let run = 0; run < warmUpRuns; run += 1) await runOnce(target, users, plan.seconds)
+      for (let run = 0; run < warmUpRuns; run += 1) await runOnce(target, users, seconds)
     }
     const runs: Run[][] = targets.map(() => [])
-    for (let round = 1; round <= plan.rounds; round += 1) {
-      progress(`${plan.name}: ${users} virtual users, round ${round} of ${plan.rounds}`)
+    for (let round = 1; round <= rounds; round += 1) {
+      progress(`${name}: ${users} virtual users, round ${round} of ${rounds}`)
       const order = [...targets.entries()]
       for (const [index, target] of round % 2 === 1 ? order : order.reverse()) {
-        runs[index]?.push(await runOnce(target, users, plan.seconds))
+        runs[index]?.push(await runOnce(target, users, seconds))
       }
     }
     comparisons.push({ users, runs })

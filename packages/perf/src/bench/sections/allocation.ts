@@ -148,7 +148,7 @@ const measure = async <Item>(
 ): Promise<Measured> => {
   const { environment, options } = context
   const { name, createWorkload, toOperation } = subject
-  const { rounds, seconds, warmUpSeconds } = options
+  const { seconds } = options
   const timed = await (async () => {
     await using stack = new AsyncDisposableStack()
     const createSide = async () => {
@@ -183,7 +183,7 @@ const measure = async <Item>(
     }
     targets.push(createFloorTarget(stack.use(await environment.startHonoFloor())))
     const names = targets.map(target => target.name)
-    return { names, ...(await measureLoads(targets, { name, users: VIRTUAL_USERS, rounds, seconds, warmUpSeconds })) }
+    return { names, ...(await measureLoads(targets, { name, users: VIRTUAL_USERS, timing: options })) }
   })()
   const { counts, table } = await countPerRequest(context, subject)
   const costs = summarizeCosts(timed.names, timed.comparisons)

@@ -35,7 +35,7 @@ export const indexesSection: Section = {
   title: 'what the indexes of the search cost a reserve and a commit',
   needs: 'postgres',
   async run({ environment, options }): Promise<SectionResult> {
-    const { rows, rounds, seconds, warmUpSeconds } = options
+    const { rows, seconds } = options
     progress(`indexes: inserting ${rows} names`)
     const withUrl = await (async () => {
       await using database = await environment.createSchema()
@@ -73,9 +73,7 @@ export const indexesSection: Section = {
         comparisons: await compare(targets, {
           name: `indexes, ${name}`,
           users: VIRTUAL_USERS,
-          rounds,
-          seconds,
-          warmUpSeconds,
+          timing: options,
         }),
       })
     }

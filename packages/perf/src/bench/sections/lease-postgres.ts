@@ -94,7 +94,7 @@ export const leasePostgresSection: Section = {
   name: 'lease-postgres',
   title: 'the witness on Postgres, and etcd',
   needs: 'postgres',
-  async run({ environment, options: { rounds, seconds, warmUpSeconds, slots } }) {
+  async run({ environment, options }) {
     if (missingEtcd !== undefined) return { notes: [missingEtcd], tables: [], figures: {}, errors: [] }
     await using stack = new AsyncDisposableStack()
     const witness = stack.use(await environment.startPostgresWitness(await environment.createDatabase()))
@@ -105,10 +105,10 @@ export const leasePostgresSection: Section = {
     ]
     const results: (readonly [name: string, load: Load])[] = []
     const measured: LoadResults[] = []
-    for (const { name, users, createTarget, slots: count } of toLoads(slots)) {
+    for (const { name, users, createTarget, slots: count } of toLoads(options.slots)) {
       const targets: Target[] = []
       for (const store of stores) targets.push(await createTarget(store))
-      const plan = { name: `lease-postgres, ${name}`, slots: count, users: [users], rounds, seconds, warmUpSeconds }
+      const plan = { name: `lease-postgres, ${name}`, slots: count, users: [users], timing: options }
       const result = await measureLoads(targets, plan)
       measured.push(result)
       results.push(...result.loads.map(load => [name, load] as const))

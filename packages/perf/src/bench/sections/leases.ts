@@ -95,7 +95,7 @@ const acquiredClient = async ({ worker, service }: Workers[number], name: string
 
 const measure = (
   section: string,
-  { options: { rounds, seconds, warmUpSeconds } }: SectionContext,
+  { options }: SectionContext,
   slots: number,
   targets: readonly Target[],
 ): Promise<LoadResults> =>
@@ -103,9 +103,7 @@ const measure = (
     name: `${section}, ${slots} slots`,
     slots,
     users: VIRTUAL_USERS,
-    rounds,
-    seconds,
-    warmUpSeconds,
+    timing: options,
   })
 
 /** The throughput of the witness relative to the KV-only worker. */

@@ -157,7 +157,7 @@ export const searchSection: Section = {
   title: 'GET names, the search of operators',
   needs: 'postgres',
   async run({ environment, options }): Promise<SectionResult> {
-    const { rows, rounds, seconds, warmUpSeconds } = options
+    const { rows } = options
     await using database = await environment.createSchema()
     progress(`search: inserting ${rows} names`)
     await insertNames(database.sql, rows)
@@ -211,7 +211,7 @@ export const searchSection: Section = {
     ]
     const results: { readonly name: string; readonly comparison: Comparison }[] = []
     for (const { name, kinds, users } of loads) {
-      const plan = { name: `search, ${name}`, users: [users], rounds, seconds, warmUpSeconds }
+      const plan = { name: `search, ${name}`, users: [users], timing: options }
       for (const comparison of await compare(createTargets(kinds), plan)) results.push({ name, comparison })
     }
 
