@@ -4,7 +4,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 import { longProofs } from './packages/test-kit/src/proof-size.ts'
 
 /** Starts one embedded Postgres for all projects of the run, unless PDM_TEST_DSN names another server. */
-const withPostgres = './packages/dev-server/src/vitest-postgres.ts'
+const withPostgres = './packages/dev/src/vitest-postgres.ts'
 
 /**
  * The files of a project share worker processes and their modules: a process per file costs 0.3 s of CPU time. A test
@@ -13,6 +13,11 @@ const withPostgres = './packages/dev-server/src/vitest-postgres.ts'
  */
 const shared = {
   isolate: false,
+  // The everyday test run leaves out the long proofs.
+  exclude: [
+    '**/node_modules/**',
+    ...(process.env.SKIP_LONG_PROOFS ? longProofs.map(name => `**/${name}.test.ts`) : []),
+  ],
   expect: { poll: { interval: 20, timeout: 60_000 } },
   testTimeout: 180_000,
   hookTimeout: 180_000,
@@ -26,13 +31,13 @@ const slowFiles = [
   'leases/failover',
   'chaos/locked-rows-under-load',
   'chaos/upgrade',
-  'openapi-tests/test/schemathesis',
-  'service-build/test/image',
-  'openapi-tests/test/clients',
+  'tests/openapi/schemathesis',
+  'dev/test/build/image',
+  'tests/openapi/clients',
   'controller-election',
   'deployments/two-tenants',
   'terraform/locks',
-  'chart-tests/test/api-server',
+  'tests/chart/api-server',
   'deployments/lifetimes-e2e',
   'contract/pools',
   'chaos/update-under-load',
@@ -58,14 +63,14 @@ const slowFiles = [
   'chaos/races',
   'chaos/provider-outage',
   'deployments/secrets',
-  'dev-server/test/start',
+  'dev/test/start',
   'process/races',
-  'chart-tests/test/process',
-  'test-ceph/test/gateway',
+  'tests/chart/process',
+  'test/ceph/gateway',
   'chaos/model',
   'chaos/restore-drill',
   'process/local-run',
-  'infra-tests/test/bucket-gateway',
+  'tests/infra/bucket-gateway',
   'deployments/gateway-e2e',
   'chaos/random-kills',
   'integration/waiting-for-database',
@@ -79,12 +84,12 @@ const slowFiles = [
   'chaos/slow-readers',
   'credentials/check',
   'terraform/plan',
-  'dev-server/test/quickstart-e2e',
+  'dev/test/quickstart-e2e',
   'chaos/cool-off',
   'providers/rfc2136-bind',
-  'infra-tests/test/try-script',
-  'infra-tests/test/tokens',
-  'infra-tests/test/apply',
+  'tests/infra/try-script',
+  'tests/infra/tokens',
+  'tests/infra/apply',
   'terraform/apply',
   'integration/drift',
   'integration/dns-local',
@@ -113,12 +118,6 @@ class SlowFilesFirst extends BaseSequencer {
   }
 }
 
-/** The long proofs, relative to the folder of an app or package, if this is the everyday test run. */
-const longProofsIn = (folder: string): string[] => {
-  if (!process.env.SKIP_LONG_PROOFS) return []
-  return longProofs.map(name => `**/${name.startsWith(`${folder}/`) ? name.slice(folder.length + 1) : name}.test.ts`)
-}
-
 /** The accepted bearer tokens of the worker under test. */
 const witnessTokens = ['token-of-region-a-0123456789abcdef', 'token-of-region-b-0123456789abcdef']
 
@@ -133,19 +132,16 @@ export default defineConfig({
         test: {
           ...shared,
           name: 'allocation-api-unit',
-          root: './apps/allocation-api',
-          include: ['src/**/*.test.ts'],
-          globalSetup: `../../${withPostgres}`,
+          include: ['apps/allocation-api/src/**/*.test.ts'],
+          globalSetup: withPostgres,
         },
       },
       {
         test: {
           ...shared,
           name: 'allocation-api',
-          root: './apps/allocation-api',
-          include: ['test/**/*.test.ts'],
-          exclude: longProofsIn('allocation-api'),
-          globalSetup: [`../../${withPostgres}`, './test/support/template-database.ts'],
+          include: ['apps/allocation-api/test/**/*.test.ts'],
+          globalSetup: [withPostgres, './apps/allocation-api/test/support/template-database.ts'],
         },
       },
       {
@@ -172,7 +168,6 @@ export default defineConfig({
           name: 'lease-witness-postgres',
           root: './apps/lease-witness',
           include: ['src/{node,postgres}/**/*.test.ts', 'test/http/**/*.test.ts', 'test/postgres/**/*.test.ts'],
-          exclude: longProofsIn('lease-witness'),
           setupFiles: './test/postgres/support/host.ts',
           globalSetup: `../../${withPostgres}`,
         },
@@ -182,156 +177,33 @@ export default defineConfig({
         test: {
           ...shared,
           name: 'lease-witness-process',
-          root: './apps/lease-witness',
-          include: ['local/**/*.test.ts', 'test/process/**/*.test.ts'],
+          include: ['apps/lease-witness/{local,test/process}/**/*.test.ts'],
+        },
+      },
+      { test: { ...shared, name: 'console', include: ['apps/console/{src,test}/**/*.test.ts'] } },
+      {
+        test: {
+          ...shared,
+          name: 'packages',
+          include: ['packages/{contract,client,cli,runtime,test-kit,testing}/{src,openapi,test}/**/*.test.ts'],
+          globalSetup: withPostgres,
         },
       },
       {
         test: {
           ...shared,
-          name: 'contract',
-          root: './packages/contract',
-          include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
+          name: 'dev',
+          include: ['packages/dev/test/**/*.test.ts'],
+          globalSetup: './packages/dev/test/fixtures/template-cluster.ts',
         },
       },
+      { test: { ...shared, name: 'perf', include: ['packages/perf/{src,test}/**/*.test.ts'] } },
       {
         test: {
           ...shared,
-          name: 'client',
-          root: './packages/client',
-          include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
-          exclude: longProofsIn('client'),
-          globalSetup: `../../${withPostgres}`,
-        },
-      },
-      {
-        test: {
-          ...shared,
-          name: 'cli',
-          root: './packages/cli',
-          include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
-          exclude: longProofsIn('cli'),
-        },
-      },
-      {
-        test: {
-          ...shared,
-          name: 'operator-console',
-          root: './apps/console',
-          include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
-          exclude: longProofsIn('console'),
-        },
-      },
-      { test: { ...shared, name: 'openapi', root: './packages/openapi', include: ['test/**/*.test.ts'] } },
-      {
-        test: {
-          ...shared,
-          name: 'openapi-tests',
-          root: './packages/openapi-tests',
-          include: ['test/**/*.test.ts'],
-          exclude: longProofsIn('openapi-tests'),
-        },
-      },
-      {
-        test: {
-          ...shared,
-          name: 'infra-tests',
-          root: './packages/infra-tests',
-          include: ['test/**/*.test.ts'],
-          exclude: longProofsIn('infra-tests'),
-        },
-      },
-      {
-        test: {
-          ...shared,
-          name: 'chart-tests',
-          root: './packages/chart-tests',
-          include: ['test/**/*.test.ts'],
-          exclude: longProofsIn('chart-tests'),
-          globalSetup: `../../${withPostgres}`,
-        },
-      },
-      {
-        test: {
-          ...shared,
-          name: 'test-ceph',
-          root: './packages/test-ceph',
-          include: ['test/**/*.test.ts'],
-          exclude: longProofsIn('test-ceph'),
-        },
-      },
-      {
-        test: {
-          ...shared,
-          name: 'architecture-rules',
-          root: './packages/architecture-rules',
-          include: ['test/**/*.test.ts'],
-        },
-      },
-      {
-        test: {
-          ...shared,
-          name: 'database',
-          root: './packages/database',
-          include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
-          globalSetup: `../../${withPostgres}`,
-        },
-      },
-      {
-        test: {
-          ...shared,
-          name: 'service-build',
-          root: './packages/service-build',
-          include: ['test/**/*.test.ts'],
-          exclude: longProofsIn('service-build'),
-        },
-      },
-      { test: { ...shared, name: 'node-service', root: './packages/node-service', include: ['src/**/*.test.ts'] } },
-      { test: { ...shared, name: 'docs-tests', root: './packages/docs-tests', include: ['test/**/*.test.ts'] } },
-      {
-        test: {
-          ...shared,
-          name: 'examples-tests',
-          root: './packages/examples-tests',
-          include: ['test/**/*.test.ts'],
-          exclude: longProofsIn('examples-tests'),
-        },
-      },
-      {
-        test: {
-          ...shared,
-          name: 'example-ci',
-          root: './examples/ci',
-          include: ['test/**/*.test.ts'],
-          exclude: longProofsIn('ci'),
-        },
-      },
-      {
-        test: {
-          ...shared,
-          name: 'testing',
-          root: './packages/testing',
-          include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
-          exclude: longProofsIn('testing'),
-        },
-      },
-      { test: { ...shared, name: 'test-kit', root: './packages/test-kit', include: ['src/**/*.test.ts'] } },
-      {
-        test: {
-          ...shared,
-          name: 'perf',
-          root: './packages/perf',
-          include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
-          exclude: longProofsIn('perf'),
-        },
-      },
-      {
-        test: {
-          ...shared,
-          name: 'dev-server',
-          root: './packages/dev-server',
-          include: ['test/**/*.test.ts'],
-          globalSetup: './test/fixtures/template-cluster.ts',
+          name: 'tests',
+          include: ['tests/**/*.test.ts', 'examples/ci/test/**/*.test.ts'],
+          globalSetup: withPostgres,
         },
       },
     ],

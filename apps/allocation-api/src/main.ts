@@ -1,12 +1,12 @@
-import { SchemaVersionError } from '@pool/database/migrations'
-import { ConfigIssuesError } from '@pool/node-service/env'
+import { SchemaVersionError } from '@pool/runtime/database/migrations'
+import { ConfigIssuesError } from '@pool/runtime/service/env'
 import {
   EXIT_FAILURE,
   EXIT_INVALID_CONFIG,
   exitWith,
   exitWithConfigIssues,
   runService,
-} from '@pool/node-service/run-service'
+} from '@pool/runtime/service/run-service'
 import { describeError } from './observability/domain/redact.ts'
 import { createLog, createStdout } from './observability/log.ts'
 import { startService } from './service.ts'

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { toFileVariable } from '@pool/node-service/env'
+import { toFileVariable } from '@pool/runtime/service/env'
 import { afterAll, expect, test } from 'vitest'
 import { SECRET_VARIABLES } from './config/variables.ts'
 import { readServiceConfig } from './service-config.ts'

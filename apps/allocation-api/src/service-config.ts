@@ -1,5 +1,5 @@
-import type { ConfigIssue, Env } from '@pool/node-service/env'
-import { readEnvironment } from '@pool/node-service/read-environment'
+import type { ConfigIssue, Env } from '@pool/runtime/service/env'
+import { readEnvironment } from '@pool/runtime/service/read-environment'
 import { type Config, readConfig } from './config/config.ts'
 import { knownVariables, SECRET_VARIABLES } from './config/variables.ts'
 import { readCaFile } from './credentials/ca-file.ts'

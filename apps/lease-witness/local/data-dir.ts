@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { acquireLock } from '@pool/dev-server/lock'
+import { acquireLock } from '@pool/dev/lock'
 
 /** The locked directory of the Durable Objects and the KV namespace: two processes on it would be two authorities. */
 export interface LockedDataDir extends Disposable {

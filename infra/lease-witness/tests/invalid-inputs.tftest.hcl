@@ -1,4 +1,4 @@
-# Invalid inputs. packages/infra-tests checks the error messages.
+# Invalid inputs. tests/infra checks the error messages.
 mock_provider "cloudflare" {}
 
 variables {

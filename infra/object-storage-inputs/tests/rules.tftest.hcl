@@ -1,4 +1,4 @@
-# Valid and invalid inputs. packages/infra-tests checks the error messages.
+# Valid and invalid inputs. tests/infra checks the error messages.
 
 variables {
   object_storage_region     = "fsn1"

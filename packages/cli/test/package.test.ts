@@ -13,7 +13,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const folder = mkdtempSync(join(tmpdir(), 'poolctl-package-'))
 
 beforeAll(() => {
-  execFileSync(process.execPath, ['../service-build/src/main.ts', 'cli'], { cwd: root })
+  execFileSync(process.execPath, ['../dev/src/build/main.ts', 'cli'], { cwd: root })
   const [packed] = JSON.parse(
     execFileSync('npm', ['pack', '--json', '--silent', '--pack-destination', folder], { cwd: root, encoding: 'utf8' }),
   )

@@ -12,7 +12,7 @@ const { positionals: filters } = parseArgs({ allowPositionals: true })
 process.env.PROOF_SCALE ||= '1'
 const scale = proofScale()
 
-const files = globSync('{apps,packages}/*/{src,test,local}/**/*.test.ts', { exclude: ['**/node_modules/**'] })
+const files = globSync('{apps,packages,tests}/**/*.test.ts', { exclude: ['**/node_modules/**'] })
   .filter(file => readFileSync(file, 'utf8').includes('proofSize(') && !file.endsWith('proof-size.test.ts'))
   .filter(file => filters.length === 0 || filters.some(filter => file.includes(filter)))
   .sort()

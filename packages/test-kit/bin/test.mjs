@@ -1,5 +1,5 @@
 import { spawn, spawnSync } from 'node:child_process'
-import { existsSync, readFileSync, statfsSync } from 'node:fs'
+import { readFileSync, statfsSync } from 'node:fs'
 import { constants, setPriority } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { longProofs, MIN_LONG_PROOF_SCALE, proofScale } from '../src/proof-size.ts'
@@ -7,7 +7,6 @@ import { runVitest } from './vitest.mjs'
 
 // `pnpm test` runs all tests, with the linter and the type checker beside them. The services run from new bundles.
 // `pnpm test <path or name> …` runs the matching test files only. The arguments are vitest's: `-t <title>` selects tests.
-// `pnpm test infra` runs all of packages/infra-tests: vitest compares names with the path inside a package.
 
 /** Runs a script of package.json at low priority, so that it does not delay tests that measure time. */
 const runCheck = script =>
@@ -53,19 +52,13 @@ const keepFilesInMemory = () => {
 /** A service starts from its bundle in a third of the CPU time that it needs from its sources, and tests start 150 of them. */
 const buildServices = () => {
   for (const app of ['allocation-api', 'lease-witness']) {
-    const entry = fileURLToPath(new URL('../../service-build/src/main.ts', import.meta.url))
+    const entry = fileURLToPath(new URL('../../dev/src/build/main.ts', import.meta.url))
     const { status } = spawnSync(process.execPath, [entry, app], { stdio: ['ignore', 'ignore', 'inherit'] })
     if (status !== 0) throw new Error(`The build of ${app} failed. Its output is above.`)
   }
 }
 
-/** The path of the package whose tests are those of the folder `argument`; else the argument. */
-const toFilter = argument => {
-  const path = `packages/${argument}-tests/`
-  return existsSync(new URL(`../../../${path}`, import.meta.url)) ? path : argument
-}
-
-const args = process.argv.slice(2).map(toFilter)
+const args = process.argv.slice(2)
 const isWhole = args.length === 0
 process.stdout.write(`PROOF_SCALE ${proofScale()}\n`)
 const isDaily = isWhole && proofScale() < MIN_LONG_PROOF_SCALE

@@ -1,8 +1,8 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createDatabaseClient, type Sql } from '@pool/database/client'
-import { type Postgres, startPostgres } from '@pool/dev-server/postgres'
+import { type Postgres, startPostgres } from '@pool/dev/postgres'
+import { createDatabaseClient, type Sql } from '@pool/runtime/database/client'
 import { freezeFamily } from './processes.ts'
 
 export interface DedicatedPostgres {

@@ -1,4 +1,4 @@
-import type { Sql } from '@pool/database/client'
+import type { Sql } from '@pool/runtime/database/client'
 
 /**
  * The schema as sorted text from the catalog. Unlike the output of pg_dump, it is the same on every supported version of

@@ -4,9 +4,9 @@ import { chmod, chown, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { createDatabaseClient } from '@pool/database/client'
-import { freePort } from '@pool/dev-server/ports'
-import { startServerAndWait } from '@pool/dev-server/server-process'
+import { freePort } from '@pool/dev/ports'
+import { startServerAndWait } from '@pool/dev/server-process'
+import { createDatabaseClient } from '@pool/runtime/database/client'
 
 const ROOT = '/usr/lib/postgresql'
 

@@ -3,8 +3,8 @@ import { chmodSync, chownSync, writeFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { freePort, isListening } from '@pool/dev-server/ports'
-import { findProgram } from '@pool/dev-server/server-process'
+import { freePort, isListening } from '@pool/dev/ports'
+import { findProgram } from '@pool/dev/server-process'
 import { until } from './poll.ts'
 
 const program = findProgram('pgbouncer')

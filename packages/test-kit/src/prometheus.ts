@@ -2,8 +2,8 @@ import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { freePort } from '@pool/dev-server/ports'
-import { findProgram, startServerAndWait } from '@pool/dev-server/server-process'
+import { freePort } from '@pool/dev/ports'
+import { findProgram, startServerAndWait } from '@pool/dev/server-process'
 import { z } from 'zod'
 
 const server = findProgram('prometheus')

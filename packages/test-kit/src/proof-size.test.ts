@@ -38,7 +38,7 @@ describe('proofScale', () => {
 
 test('each long proof is one test file', () => {
   const root = fileURLToPath(new URL('../../../', import.meta.url))
-  const files = globSync('{apps,packages,examples}/**/*.test.ts', { cwd: root, exclude: ['**/node_modules/**'] })
-  const counts = longProofs.map(name => [name, files.filter(file => file.endsWith(`/${name}.test.ts`)).length])
+  const files = globSync('{apps,packages,tests,examples}/**/*.test.ts', { cwd: root, exclude: ['**/node_modules/**'] })
+  const counts = longProofs.map(name => [name, files.filter(file => `/${file}`.endsWith(`/${name}.test.ts`)).length])
   expect(counts).toEqual(longProofs.map(name => [name, 1]))
 })

@@ -3,9 +3,9 @@ import { appendFile, chown, cp, mkdir, mkdtemp, rm, stat, writeFile } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createDatabaseClient, type Sql } from '@pool/database/client'
-import { freePort } from '@pool/dev-server/ports'
-import { type Postgres, startPostgres } from '@pool/dev-server/postgres'
+import { freePort } from '@pool/dev/ports'
+import { type Postgres, startPostgres } from '@pool/dev/postgres'
+import { createDatabaseClient, type Sql } from '@pool/runtime/database/client'
 import { until } from './poll.ts'
 import { freezeFamily } from './processes.ts'
 

@@ -1,6 +1,6 @@
 import type { NameDetails } from '@pool/contract'
-import type { Sql } from '@pool/database/client'
-import { withTimeout } from '@pool/database/with-timeout'
+import type { Sql } from '@pool/runtime/database/client'
+import { withTimeout } from '@pool/runtime/database/with-timeout'
 import type { RecordSet } from '../dns/domain/rrset.ts'
 import { toFqdn } from '../naming/naming.ts'
 import type { PoolName } from './domain/types.ts'

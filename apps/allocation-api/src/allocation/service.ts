@@ -8,7 +8,7 @@ import {
   isLoadBalancerAddress,
   subdomain as subdomainSchema,
 } from '@pool/contract'
-import { createBatcher } from '@pool/database/batcher'
+import { createBatcher } from '@pool/runtime/database/batcher'
 import { createRecords, type RecordTemplate } from '../dns/domain/rrset.ts'
 import { type Idempotency, isDuplicate } from '../idempotency/idempotency.ts'
 import { throttledCache } from '../lib/cached-query.ts'

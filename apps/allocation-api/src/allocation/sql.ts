@@ -1,5 +1,5 @@
-import type { Fragment, Sql } from '@pool/database/client'
-import { timeSql } from '@pool/database/time-sql'
+import type { Fragment, Sql } from '@pool/runtime/database/client'
+import { timeSql } from '@pool/runtime/database/time-sql'
 import { newVersionColumns } from '../reconciler/domain/new-version.ts'
 import type { Caller, PoolName } from './domain/types.ts'
 

@@ -1,6 +1,6 @@
 import { isDnsLabel, isHostName } from '@pool/contract'
-import { parseConnectionString } from '@pool/database/connection-string'
-import { type ConfigIssue, type Env, EnvReader } from '@pool/node-service/env'
+import { parseConnectionString } from '@pool/runtime/database/connection-string'
+import { type ConfigIssue, type Env, EnvReader } from '@pool/runtime/service/env'
 import { normalizeOrigin } from '../http/domain/cross-origin.ts'
 import { type CredentialSettings, readCredentials } from './credentials.ts'
 import { type DomainProofSettings, readDomainProof } from './domain-proof.ts'

@@ -1,5 +1,5 @@
 import { isDnsLabel } from '@pool/contract'
-import type { EnvReader } from '@pool/node-service/env'
+import type { EnvReader } from '@pool/runtime/service/env'
 
 export interface CredentialSettings {
   /** Maximum checks per minute and caller; also the size of a burst. */

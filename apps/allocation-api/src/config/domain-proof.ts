@@ -1,4 +1,4 @@
-import type { EnvReader } from '@pool/node-service/env'
+import type { EnvReader } from '@pool/runtime/service/env'
 import { isIpv4, isIpv6 } from './ip-address.ts'
 
 export interface DomainProofSettings {

@@ -1,5 +1,5 @@
 import { isDnsLabel, isHostName, objectStorageRegions } from '@pool/contract'
-import type { EnvReader } from '@pool/node-service/env'
+import type { EnvReader } from '@pool/runtime/service/env'
 import { toBucketName } from '../naming/naming.ts'
 
 export interface ObjectStorageSettings {

@@ -1,4 +1,4 @@
-import { EnvReader } from '@pool/node-service/env'
+import { EnvReader } from '@pool/runtime/service/env'
 import { expect, test } from 'vitest'
 import { findEnvSecrets, isDenied, readTerraform, toTerraformEnv } from './terraform.ts'
 

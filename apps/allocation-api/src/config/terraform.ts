@@ -1,4 +1,4 @@
-import type { Env, EnvReader } from '@pool/node-service/env'
+import type { Env, EnvReader } from '@pool/runtime/service/env'
 import { isJsonObject } from '../lib/json.ts'
 
 /** A Terraform backend and its arguments, as in a `terraform` block. */

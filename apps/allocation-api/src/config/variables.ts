@@ -1,5 +1,5 @@
-import { toFileVariable } from '@pool/node-service/env'
-import type { KnownVariables } from '@pool/node-service/unknown-variables'
+import { toFileVariable } from '@pool/runtime/service/env'
+import type { KnownVariables } from '@pool/runtime/service/unknown-variables'
 
 /** The variables whose values are secrets. Each of them can be read from a file, which `<VARIABLE>_FILE` names. */
 export const SECRET_VARIABLES = [

@@ -1,5 +1,5 @@
-import type { ConfigIssue, Env } from '@pool/node-service/env'
-import { findUnknownVariables } from '@pool/node-service/unknown-variables'
+import type { ConfigIssue, Env } from '@pool/runtime/service/env'
+import { findUnknownVariables } from '@pool/runtime/service/unknown-variables'
 import type { Config } from './config.ts'
 import { knownVariables } from './variables.ts'
 

@@ -1,4 +1,4 @@
-import type { EnvReader } from '@pool/node-service/env'
+import type { EnvReader } from '@pool/runtime/service/env'
 
 /** The lease witness that operators see. */
 export interface WitnessSettings {

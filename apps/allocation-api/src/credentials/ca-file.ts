@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import type { ConfigIssue } from '@pool/node-service/env'
+import type { ConfigIssue } from '@pool/runtime/service/env'
 
 const certificatePattern = /-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g
 

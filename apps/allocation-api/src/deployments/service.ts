@@ -1,6 +1,6 @@
 import type { Deployment, DeploymentStatus, DomainCheck } from '@pool/contract'
-import type { Sql } from '@pool/database/client'
-import type { Writer } from '@pool/database/writer'
+import type { Sql } from '@pool/runtime/database/client'
+import type { Writer } from '@pool/runtime/database/writer'
 import type { Caller, Rejection } from '../allocation/domain/types.ts'
 import {
   type DuplicateRequest,

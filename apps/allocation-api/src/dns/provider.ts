@@ -1,5 +1,5 @@
-import type { Sql } from '@pool/database/client'
-import type { EnvReader } from '@pool/node-service/env'
+import type { Sql } from '@pool/runtime/database/client'
+import type { EnvReader } from '@pool/runtime/service/env'
 import type { ApplyResult, ReadResult, Unavailable, WantedRecords, ZoneCheck, ZonePart } from './domain/result.ts'
 import type { RecordChange } from './domain/rrset.ts'
 

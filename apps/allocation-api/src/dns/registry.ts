@@ -1,4 +1,4 @@
-import { type ConfigIssue, type Env, EnvReader } from '@pool/node-service/env'
+import { type ConfigIssue, type Env, EnvReader } from '@pool/runtime/service/env'
 import type { ReadProvider, StartProvider } from './provider.ts'
 import { readCloudflareProvider } from './providers/cloudflare/index.ts'
 import { readDynadotProvider } from './providers/dynadot/index.ts'

@@ -1,6 +1,6 @@
-import type { Sql } from '@pool/database/client'
-import { timeSql } from '@pool/database/time-sql'
-import type { Guard } from '@pool/database/writer'
+import type { Sql } from '@pool/runtime/database/client'
+import { timeSql } from '@pool/runtime/database/time-sql'
+import type { Guard } from '@pool/runtime/database/writer'
 import type { IdempotencyClaim } from './idempotency.ts'
 import type { SealedToken } from './sealed-token.ts'
 

@@ -1,7 +1,7 @@
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
-import type { Sql } from '@pool/database/client'
-import { timeSql } from '@pool/database/time-sql'
-import { withTimeout } from '@pool/database/with-timeout'
+import type { Sql } from '@pool/runtime/database/client'
+import { timeSql } from '@pool/runtime/database/time-sql'
+import { withTimeout } from '@pool/runtime/database/with-timeout'
 import { type LiveSession, MAX_SESSION_AGE_MS, SESSION_ID_BYTES, SESSION_IDLE_MS } from './domain/session.ts'
 
 const hashId = (id: string): Buffer => createHash('sha256').update(id).digest()

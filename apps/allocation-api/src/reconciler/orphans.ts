@@ -1,5 +1,5 @@
-import type { Fragment, Sql } from '@pool/database/client'
-import { withTimeout } from '@pool/database/with-timeout'
+import type { Fragment, Sql } from '@pool/runtime/database/client'
+import { withTimeout } from '@pool/runtime/database/with-timeout'
 import type { Caller } from '../allocation/domain/types.ts'
 import type { Unavailable } from '../dns/domain/result.ts'
 import { canBeGranted, type Pools } from '../naming/naming.ts'

@@ -1,5 +1,5 @@
-import type { Sql } from '@pool/database/client'
-import { withTimeout } from '@pool/database/with-timeout'
+import type { Sql } from '@pool/runtime/database/client'
+import { withTimeout } from '@pool/runtime/database/with-timeout'
 import type { Caller } from '../allocation/domain/types.ts'
 import type { Unavailable } from '../dns/domain/result.ts'
 import type { RecordSet } from '../dns/domain/rrset.ts'

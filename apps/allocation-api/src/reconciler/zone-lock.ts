@@ -1,6 +1,6 @@
-import { createDatabaseClient, type Fragment, type Sql } from '@pool/database/client'
-import type { Sessions } from '@pool/database/sessions'
-import { withTimeout } from '@pool/database/with-timeout'
+import { createDatabaseClient, type Fragment, type Sql } from '@pool/runtime/database/client'
+import type { Sessions } from '@pool/runtime/database/sessions'
+import { withTimeout } from '@pool/runtime/database/with-timeout'
 import pLimit from 'p-limit'
 
 /** Milliseconds, the same for every lock. */

@@ -1,5 +1,5 @@
 import type { ExportLine } from '@pool/contract'
-import type { Sql } from '@pool/database/client'
+import type { Sql } from '@pool/runtime/database/client'
 import { TRANSFERRED_TABLES, type TransferredTable } from './tables.ts'
 
 /** Enough to amortize the round trip, and little memory for a slow client. */

@@ -1,5 +1,5 @@
 import { type ExportLine, exportLine, type SkippedName } from '@pool/contract'
-import type { Sql } from '@pool/database/client'
+import type { Sql } from '@pool/runtime/database/client'
 import postgres from 'postgres'
 import * as z from 'zod'
 import type { Caller } from '../allocation/domain/types.ts'

@@ -1,5 +1,5 @@
-import type { Sql } from '@pool/database/client'
-import { timeSql } from '@pool/database/time-sql'
+import type { Sql } from '@pool/runtime/database/client'
+import { timeSql } from '@pool/runtime/database/time-sql'
 import type { Caller } from '../allocation/domain/types.ts'
 import { allocationSql } from '../allocation/sql.ts'
 import type { RecordSet } from '../dns/domain/rrset.ts'

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createDatabaseClient, type Sql } from '@pool/database/client'
+import { createDatabaseClient, type Sql } from '@pool/runtime/database/client'
 import { proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { Caller } from '../../src/allocation/domain/types.ts'

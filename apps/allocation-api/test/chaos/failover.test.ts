@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createDatabaseClient } from '@pool/database/client'
-import { startNode } from '@pool/dev-server/process'
+import { startNode } from '@pool/dev/process'
+import { createDatabaseClient } from '@pool/runtime/database/client'
 import { until } from '@pool/test-kit/poll.ts'
 import { proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
 import { type ReplicatedPostgres, startReplicatedPostgres } from '@pool/test-kit/replicated-postgres.ts'

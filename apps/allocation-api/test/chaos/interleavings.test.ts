@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { createDatabaseClient, type Sql } from '@pool/database/client'
+import { createDatabaseClient, type Sql } from '@pool/runtime/database/client'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { Caller } from '../../src/allocation/domain/types.ts'
 import { createRecords } from '../../src/dns/domain/rrset.ts'

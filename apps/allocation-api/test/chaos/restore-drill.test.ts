@@ -1,4 +1,4 @@
-import { createDatabaseClient } from '@pool/database/client'
+import { createDatabaseClient } from '@pool/runtime/database/client'
 import { missingPowerdns, type PowerdnsServer, startPowerdns } from '@pool/test-kit/dns/powerdns.ts'
 import { withoutZoneMarker } from '@pool/test-kit/dns/zone-marker.ts'
 import { missingMachinePostgres, startMachinePostgres } from '@pool/test-kit/machine-postgres.ts'

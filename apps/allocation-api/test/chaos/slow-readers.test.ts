@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url'
-import { startNode } from '@pool/dev-server/process'
+import { startNode } from '@pool/dev/process'
 import { HttpConnection } from '@pool/test-kit/http1.ts'
 import { readMemory } from '@pool/test-kit/processes.ts'
 import { proofScale, proofSize, reportProof } from '@pool/test-kit/proof-size.ts'

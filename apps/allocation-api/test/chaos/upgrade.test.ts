@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { migrate } from '@pool/database/migrations'
+import { migrate } from '@pool/runtime/database/migrations'
 import { until } from '@pool/test-kit/poll.ts'
 import { proofScale, proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
 import { expect, onTestFinished, test } from 'vitest'

@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { operations } from '@pool/contract'
-import { toFileVariable } from '@pool/node-service/env'
+import { toFileVariable } from '@pool/runtime/service/env'
 import { describe, expect, test } from 'vitest'
 import { readConfig } from '../../src/config/config.ts'
 import { SECRET_VARIABLES, VARIABLES } from '../../src/config/variables.ts'

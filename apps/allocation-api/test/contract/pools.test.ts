@@ -1,4 +1,4 @@
-import { startNode } from '@pool/dev-server/process'
+import { startNode } from '@pool/dev/process'
 import { deploymentRequest } from '@pool/test-kit/deployment-request.ts'
 import { startCloudflareDouble } from '@pool/test-kit/dns/cloudflare-double.ts'
 import { until } from '@pool/test-kit/poll.ts'

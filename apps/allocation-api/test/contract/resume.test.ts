@@ -1,4 +1,4 @@
-import { startNode } from '@pool/dev-server/process'
+import { startNode } from '@pool/dev/process'
 import { startCloudflareDouble } from '@pool/test-kit/dns/cloudflare-double.ts'
 import { withoutZoneMarker } from '@pool/test-kit/dns/zone-marker.ts'
 import { afterAll, describe, expect, test } from 'vitest'

@@ -4,7 +4,7 @@ import { createHttpsGet } from '../../src/credentials/https-client.ts'
 import { makeIdentities } from '../support/credentials/identities.ts'
 import { hang, overTls, toHttpResponse } from '../support/credentials/scenarios.ts'
 import { type ConnectionHandler, startScriptedServer } from '../support/credentials/scripted-server.ts'
-import '@pool/test-ceph/storage-names'
+import '@pool/test-kit/ceph/storage-names.ts'
 import { timed } from '@pool/test-kit/poll.ts'
 
 const identities = await makeIdentities()

@@ -1,5 +1,5 @@
-import { createDatabaseClient } from '@pool/database/client'
-import { findProgram } from '@pool/dev-server/server-process'
+import { findProgram } from '@pool/dev/server-process'
+import { createDatabaseClient } from '@pool/runtime/database/client'
 import { type DedicatedPostgres, startDedicatedPostgres } from '@pool/test-kit/dedicated-postgres.ts'
 import { missingPowerdns, startPowerdns } from '@pool/test-kit/dns/powerdns.ts'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { GCProfiler, type HeapSpaceStatistics } from 'node:v8'
-import { createDatabaseClient } from '@pool/database/client'
+import { createDatabaseClient } from '@pool/runtime/database/client'
 import { startTcpProxy, type TcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'

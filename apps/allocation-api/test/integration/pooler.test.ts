@@ -1,5 +1,5 @@
-import { createDatabaseClient } from '@pool/database/client'
-import { withTimeout } from '@pool/database/with-timeout'
+import { createDatabaseClient } from '@pool/runtime/database/client'
+import { withTimeout } from '@pool/runtime/database/with-timeout'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { missingPgbouncer, pgbouncerVersion, startPgbouncer } from '@pool/test-kit/pgbouncer.ts'
 import { describe, expect, test } from 'vitest'

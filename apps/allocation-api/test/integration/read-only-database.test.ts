@@ -1,5 +1,5 @@
-import { createDatabaseClient } from '@pool/database/client'
-import { NO_WRITABLE_SERVER } from '@pool/database/errors'
+import { createDatabaseClient } from '@pool/runtime/database/client'
+import { NO_WRITABLE_SERVER } from '@pool/runtime/database/errors'
 import { until } from '@pool/test-kit/poll.ts'
 import postgres from 'postgres'
 import { afterAll, beforeAll, expect, test } from 'vitest'

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { createDatabaseClient } from '@pool/database/client'
+import { createDatabaseClient } from '@pool/runtime/database/client'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Caller, PoolName, ReserveRequest } from '../../src/allocation/domain/types.ts'
 import { sweepExpired } from '../../src/allocation/expired-sweeper.ts'

@@ -1,6 +1,6 @@
 import { connect } from 'node:net'
-import { freePort } from '@pool/dev-server/ports'
-import { startNode } from '@pool/dev-server/process'
+import { freePort } from '@pool/dev/ports'
+import { startNode } from '@pool/dev/process'
 import { HttpConnection, HttpReadError } from '@pool/test-kit/http1.ts'
 import { until } from '@pool/test-kit/poll.ts'
 import { afterAll, describe, expect, test } from 'vitest'

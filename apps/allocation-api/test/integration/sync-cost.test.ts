@@ -1,4 +1,4 @@
-import { createDatabaseClient } from '@pool/database/client'
+import { createDatabaseClient } from '@pool/runtime/database/client'
 import { startTcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { describe, expect, test } from 'vitest'
 import { createReconcilerRepository } from '../../src/reconciler/repository.ts'

@@ -1,4 +1,4 @@
-import type { Exit } from '@pool/dev-server/process'
+import type { Exit } from '@pool/dev/process'
 import { startDedicatedPostgres } from '@pool/test-kit/dedicated-postgres.ts'
 import { timed, until } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'

@@ -1,4 +1,4 @@
-import { startNode } from '@pool/dev-server/process'
+import { startNode } from '@pool/dev/process'
 import { until } from '@pool/test-kit/poll.ts'
 import { startTcpProxy, type TcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'

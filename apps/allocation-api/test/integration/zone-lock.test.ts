@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createDatabaseClient } from '@pool/database/client'
-import { createSessions } from '@pool/database/sessions'
+import { createDatabaseClient } from '@pool/runtime/database/client'
+import { createSessions } from '@pool/runtime/database/sessions'
 import { until } from '@pool/test-kit/poll.ts'
 import { startTcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'

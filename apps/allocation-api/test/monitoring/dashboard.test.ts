@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { startNode } from '@pool/dev-server/process'
+import { startNode } from '@pool/dev/process'
 import { startDynadotDouble } from '@pool/test-kit/dns/dynadot-double.ts'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { until } from '@pool/test-kit/poll.ts'

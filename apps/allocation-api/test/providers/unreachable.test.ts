@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { freePort } from '@pool/dev-server/ports'
+import { freePort } from '@pool/dev/ports'
 import { expect, test } from 'vitest'
 import type { DnsProvider } from '../../src/dns/provider.ts'
 import { createCloudflareProvider } from '../../src/dns/providers/cloudflare/index.ts'

@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url'
-import { type NodeProcess, startNode } from '@pool/dev-server/process'
+import { type NodeProcess, startNode } from '@pool/dev/process'
 import * as z from 'zod'
 
 /**

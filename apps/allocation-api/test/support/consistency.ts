@@ -1,4 +1,4 @@
-import type { Sql } from '@pool/database/client'
+import type { Sql } from '@pool/runtime/database/client'
 import { until } from '@pool/test-kit/poll.ts'
 import { expect } from 'vitest'
 import { createDnsClient } from './dns.ts'

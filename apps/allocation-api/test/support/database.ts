@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import { createDatabaseClient, type Sql } from '@pool/database/client'
-import { createServerClock } from '@pool/database/server-clock'
-import { createWriter, type Writer } from '@pool/database/writer'
+import { createDatabaseClient, type Sql } from '@pool/runtime/database/client'
+import { createServerClock } from '@pool/runtime/database/server-clock'
+import { createWriter, type Writer } from '@pool/runtime/database/writer'
 import postgres from 'postgres'
 import { migrateDatabase } from '../../src/database/schema.ts'
 

@@ -1,4 +1,4 @@
-import { createDatabaseClient } from '@pool/database/client'
+import { createDatabaseClient } from '@pool/runtime/database/client'
 import { expect } from 'vitest'
 import { migrateDatabase } from '../../src/database/schema.ts'
 import { type DoctorIo, runDoctor } from '../../src/doctor/doctor.ts'

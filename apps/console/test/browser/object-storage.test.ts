@@ -1,5 +1,5 @@
-import { findProgram } from '@pool/dev-server/server-process'
-import { type Gateway, missingGateway, startGateway } from '@pool/test-ceph'
+import { findProgram } from '@pool/dev/server-process'
+import { type Gateway, missingGateway, startGateway } from '@pool/test-kit/ceph/gateway.ts'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -33,7 +33,7 @@ beforeAll(async () => {
     await startConsoleStack({
       OBJECT_STORAGE_DOMAIN: `storage.test:${gateway.port}`,
       OBJECT_STORAGE_CA_FILE: gateway.caFile,
-      NODE_OPTIONS: `--import=${import.meta.resolve('@pool/test-ceph/storage-names')}`,
+      NODE_OPTIONS: `--import=${import.meta.resolve('@pool/test-kit/ceph/storage-names.ts')}`,
     }),
   )
   const browser = await launchChromium()

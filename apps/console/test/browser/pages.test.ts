@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
-import { findProgram } from '@pool/dev-server/server-process'
+import { findProgram } from '@pool/dev/server-process'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type OpenOptions, openPage, signIn } from '../support/browser.ts'

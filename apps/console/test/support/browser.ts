@@ -1,4 +1,4 @@
-import { findProgram } from '@pool/dev-server/server-process'
+import { findProgram } from '@pool/dev/server-process'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
 
 const path = ['chromium', 'chromium-browser', 'google-chrome'].map(findProgram).find(found => found !== undefined)

@@ -1,4 +1,4 @@
-import { missingGateway } from '@pool/test-ceph'
+import { missingGateway } from '@pool/test-kit/ceph/gateway.ts'
 import type { Locator, Page } from 'playwright-core'
 import { openEmptyWizard } from './browser.ts'
 import { type FaultStack, storageKeys } from './fault-stack.ts'

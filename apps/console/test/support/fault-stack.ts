@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { AllocationClient } from '@pool/client'
 import { LeaseClient } from '@pool/client/leases'
-import { freePort } from '@pool/dev-server/ports'
-import { type NodeProcess, startNode } from '@pool/dev-server/process'
-import { missingGateway, startGateway } from '@pool/test-ceph'
+import { freePort } from '@pool/dev/ports'
+import { type NodeProcess, startNode } from '@pool/dev/process'
+import { missingGateway, startGateway } from '@pool/test-kit/ceph/gateway.ts'
 import { startDedicatedPostgres } from '@pool/test-kit/dedicated-postgres.ts'
 import { until } from '@pool/test-kit/poll.ts'
 import { startTcpProxy, type TcpProxy } from '@pool/test-kit/tcp-proxy.ts'
@@ -73,7 +73,7 @@ const startStorage = async (cleanup: AsyncDisposableStack): Promise<Readonly<Rec
   return {
     OBJECT_STORAGE_DOMAIN: `storage.test:${gateway.port}`,
     OBJECT_STORAGE_CA_FILE: gateway.caFile,
-    NODE_OPTIONS: `--import=${import.meta.resolve('@pool/test-ceph/storage-names')}`,
+    NODE_OPTIONS: `--import=${import.meta.resolve('@pool/test-kit/ceph/storage-names.ts')}`,
   }
 }
 

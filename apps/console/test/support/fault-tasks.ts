@@ -1,4 +1,4 @@
-import { findProgram } from '@pool/dev-server/server-process'
+import { findProgram } from '@pool/dev/server-process'
 import { until } from '@pool/test-kit/poll.ts'
 import type { Locator, Page } from 'playwright-core'
 import { expect } from 'vitest'

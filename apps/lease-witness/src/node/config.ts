@@ -1,7 +1,7 @@
-import { parseConnectionString } from '@pool/database/connection-string'
-import { type ConfigIssue, type Env, type EnvReader, toFileVariable } from '@pool/node-service/env'
-import { readEnvironment } from '@pool/node-service/read-environment'
-import type { KnownVariables } from '@pool/node-service/unknown-variables'
+import { parseConnectionString } from '@pool/runtime/database/connection-string'
+import { type ConfigIssue, type Env, type EnvReader, toFileVariable } from '@pool/runtime/service/env'
+import { readEnvironment } from '@pool/runtime/service/read-environment'
+import type { KnownVariables } from '@pool/runtime/service/unknown-variables'
 import { LOG_LEVELS } from '../log.ts'
 import { findSettingsIssues, type WitnessSettings } from '../settings.ts'
 

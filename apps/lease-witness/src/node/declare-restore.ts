@@ -1,8 +1,8 @@
-import { createDatabaseClient } from '@pool/database/client'
-import { isDatabaseUnavailable } from '@pool/database/errors'
-import { explainStartupError } from '@pool/database/startup-errors'
-import { readEnvironment } from '@pool/node-service/read-environment'
-import { EXIT_FAILURE, exitWith, exitWithConfigIssues } from '@pool/node-service/run-service'
+import { createDatabaseClient } from '@pool/runtime/database/client'
+import { isDatabaseUnavailable } from '@pool/runtime/database/errors'
+import { explainStartupError } from '@pool/runtime/database/startup-errors'
+import { readEnvironment } from '@pool/runtime/service/read-environment'
+import { EXIT_FAILURE, exitWith, exitWithConfigIssues } from '@pool/runtime/service/run-service'
 import { declareRestore } from '../postgres/epochs.ts'
 import { knownVariables, readDatabaseUrl, URL_VARIABLE } from './config.ts'
 

@@ -1,13 +1,13 @@
-import { SchemaVersionError } from '@pool/database/migrations'
-import { ConfigIssuesError } from '@pool/node-service/env'
+import { SchemaVersionError } from '@pool/runtime/database/migrations'
+import { ConfigIssuesError } from '@pool/runtime/service/env'
 import {
   EXIT_FAILURE,
   EXIT_INVALID_CONFIG,
   exitWith,
   exitWithConfigIssues,
   runService,
-} from '@pool/node-service/run-service'
-import { findUnknownVariables } from '@pool/node-service/unknown-variables'
+} from '@pool/runtime/service/run-service'
+import { findUnknownVariables } from '@pool/runtime/service/unknown-variables'
 import { log, setLogOutput } from '../log.ts'
 import { knownVariables, readConfig } from './config.ts'
 import { createLineWriter } from './line-writer.ts'

@@ -1,5 +1,5 @@
-import { DURABILITIES } from '@pool/database/durability'
-import { createMetricsRegistry } from '@pool/node-service/metrics-registry'
+import { DURABILITIES } from '@pool/runtime/database/durability'
+import { createMetricsRegistry } from '@pool/runtime/service/metrics-registry'
 import { Counter, Gauge, Histogram } from '@prometheus-io/client'
 import type { MetricsSource, ObservedRequest } from '../http/types.ts'
 

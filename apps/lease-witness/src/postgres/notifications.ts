@@ -1,4 +1,4 @@
-import type { Sql } from '@pool/database/client'
+import type { Sql } from '@pool/runtime/database/client'
 
 const CHANNEL = 'lease_changes'
 /** A payload must be shorter than 8,000 bytes (Postgres manual, NOTIFY). */

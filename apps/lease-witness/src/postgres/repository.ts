@@ -1,7 +1,7 @@
 import type { LeaseList, LeaseListQuery, LeaseTransition } from '@pool/contract/lease'
-import type { Sql } from '@pool/database/client'
-import { withTimeout } from '@pool/database/with-timeout'
-import type { Execute, Writer } from '@pool/database/writer'
+import type { Sql } from '@pool/runtime/database/client'
+import { withTimeout } from '@pool/runtime/database/with-timeout'
+import type { Execute, Writer } from '@pool/runtime/database/writer'
 import { type LeaseState, type LeaseWrite, type RejectionReason, toWireLease } from '../lease/lease.ts'
 import type { Epochs } from './epochs.ts'
 

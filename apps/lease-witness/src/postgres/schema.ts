@@ -1,5 +1,5 @@
-import { readMigrations } from '@pool/database/migration-files'
-import type { Schema } from '@pool/database/migrations'
+import { readMigrations } from '@pool/runtime/database/migration-files'
+import type { Schema } from '@pool/runtime/database/migrations'
 
 const MIGRATIONS_FOLDER = new URL('./migrations/', import.meta.url)
 

@@ -1,5 +1,5 @@
-import { createBatcher } from '@pool/database/batcher'
-import { isDatabaseUnavailable } from '@pool/database/errors'
+import { createBatcher } from '@pool/runtime/database/batcher'
+import { isDatabaseUnavailable } from '@pool/runtime/database/errors'
 import {
   advanceClock,
   type ClockReading,

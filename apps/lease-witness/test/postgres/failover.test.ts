@@ -1,4 +1,4 @@
-import { createDatabaseClient } from '@pool/database/client'
+import { createDatabaseClient } from '@pool/runtime/database/client'
 import { missingMachinePostgres, startMachinePostgres } from '@pool/test-kit/machine-postgres.ts'
 import { until } from '@pool/test-kit/poll.ts'
 import { type Replication, startReplicatedPostgres } from '@pool/test-kit/replicated-postgres.ts'

@@ -1,4 +1,4 @@
-import { migrate } from '@pool/database/migrations'
+import { migrate } from '@pool/runtime/database/migrations'
 import { dumpSchema } from '@pool/test-kit/dump-schema.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { readSchema } from '../../src/postgres/schema.ts'

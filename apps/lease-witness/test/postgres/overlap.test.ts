@@ -1,4 +1,4 @@
-import { createDatabaseClient } from '@pool/database/client'
+import { createDatabaseClient } from '@pool/runtime/database/client'
 import { missingMachinePostgres, startMachinePostgres } from '@pool/test-kit/machine-postgres.ts'
 import { until } from '@pool/test-kit/poll.ts'
 import { proofSize, reportProof } from '@pool/test-kit/proof-size.ts'

@@ -85,7 +85,7 @@ describe.runIf(hasProc).concurrent('shutdown', () => {
   test('SIGKILL of its parent process stops it too', async () => {
     using directory = temporaryDirectory()
     const code = `
-      import { startNode } from '@pool/dev-server/process'
+      import { startNode } from '@pool/dev/process'
       const env = { PORT: '0', BEARER_TOKENS_CSV: '${TOKEN}', DATA_DIR: ${JSON.stringify(directory.path)} }
       const witness = startNode({ entry: 'local/main.ts', env })
       await witness.ready

@@ -1,6 +1,6 @@
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { startNode } from '@pool/dev-server/process'
+import { startNode } from '@pool/dev/process'
 import { expect, test } from 'vitest'
 import { createClient } from './support/client.ts'
 import { startWitness, temporaryDirectory } from './support/witness.ts'

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
-import { createDatabaseClient } from '@pool/database/client'
-import { startNode } from '@pool/dev-server/process'
+import { startNode } from '@pool/dev/process'
+import { createDatabaseClient } from '@pool/runtime/database/client'
 
 /** Has access to every route of the operator listener. */
 export const OPERATOR_TOKEN = 'operator-token-of-the-tests-0123456789abcdef'

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { allocationApiDocument } from '@pool/openapi/allocation-api'
+import { allocationApiDocument } from '@pool/contract/openapi/allocation-api'
 import { type Exchange, TRUNCATED } from './connection.ts'
 import { type Client, drive } from './drive.ts'
 import { ALLOWED_ORIGIN, type ApiEnvironment } from './environment/api.ts'

@@ -1,4 +1,4 @@
-import { leaseWitnessDocument } from '@pool/openapi/lease-witness'
+import { leaseWitnessDocument } from '@pool/contract/openapi/lease-witness'
 import type { HttpResponse } from '@pool/test-kit/http1.ts'
 import type { Exchange } from './connection.ts'
 import { type Client, drive } from './drive.ts'

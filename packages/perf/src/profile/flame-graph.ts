@@ -14,7 +14,7 @@ const escapeXml = (text: string): string =>
 const toColor = (name: string): string => {
   if (/^\(/.test(name) && !name.startsWith('(anonymous) ')) return '#b8b8b8'
   if (/ node:/.test(name)) return '#8fb8de'
-  if (/ (?:allocation-api|lease-witness|database|contract|node-service)\//.test(name)) return '#f0a35e'
+  if (/ (?:allocation-api|lease-witness|runtime|contract)\//.test(name)) return '#f0a35e'
   return name === 'all' ? '#dddddd' : '#a8cf8e'
 }
 

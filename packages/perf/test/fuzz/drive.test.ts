@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import { allocationApiDocument } from '@pool/openapi/allocation-api'
+import { allocationApiDocument } from '@pool/contract/openapi/allocation-api'
 import { expect, test } from 'vitest'
 import { drive } from '../../src/fuzz/drive.ts'
 import type { FuzzWorkload } from '../../src/fuzz/generate/workload.ts'

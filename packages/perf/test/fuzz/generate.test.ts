@@ -1,5 +1,5 @@
-import { allocationApiDocument } from '@pool/openapi/allocation-api'
-import { leaseWitnessDocument } from '@pool/openapi/lease-witness'
+import { allocationApiDocument } from '@pool/contract/openapi/allocation-api'
+import { leaseWitnessDocument } from '@pool/contract/openapi/lease-witness'
 import { HttpResponse } from '@pool/test-kit/http1.ts'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'

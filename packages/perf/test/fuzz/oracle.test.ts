@@ -1,4 +1,4 @@
-import { allocationApiDocument } from '@pool/openapi/allocation-api'
+import { allocationApiDocument } from '@pool/contract/openapi/allocation-api'
 import { HttpResponse } from '@pool/test-kit/http1.ts'
 import { describe, expect, test } from 'vitest'
 import { type RequestOutcome, TRUNCATED } from '../../src/fuzz/connection.ts'

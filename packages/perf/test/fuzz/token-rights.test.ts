@@ -1,4 +1,4 @@
-import { leaseWitnessDocument } from '@pool/openapi/lease-witness'
+import { leaseWitnessDocument } from '@pool/contract/openapi/lease-witness'
 import { HttpResponse } from '@pool/test-kit/http1.ts'
 import fc from 'fast-check'
 import { createApp } from 'lease-witness/src/app.ts'

@@ -34,7 +34,7 @@ describe('a profile', () => {
   it.each([
     [frame('(garbage collector)'), '(garbage collector)'],
     [frame('', 'node:net', 4), '(anonymous) node:net:5'],
-    [frame('f', 'file:///a/packages/database/src/writer.ts?x=1', 0), 'f database/src/writer.ts:1'],
+    [frame('f', 'file:///a/packages/runtime/src/database/writer.ts?x=1', 0), 'f runtime/src/database/writer.ts:1'],
     [frame('f', '/a/node_modules/hono/dist/x.js', 1), 'f hono/dist/x.js:2'],
   ])('names %j without where it is installed', (callFrame, name) => {
     expect(toFrameName(callFrame)).toBe(name)

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { isIPv4, isIPv6 } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
-import { freePort } from '@pool/dev-server/ports'
+import { freePort } from '@pool/dev/ports'
 
 /** Kinds of call: the search for a zone's id, a list of records, a batch. */
 export type CallKind = 'zones' | 'list' | 'batch'

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { freePort } from '@pool/dev-server/ports'
+import { freePort } from '@pool/dev/ports'
 import {
   createErrorResponse,
   createGetDnsResponse,

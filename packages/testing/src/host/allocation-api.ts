@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
-import { startNode } from '@pool/dev-server/process'
+import { startNode } from '@pool/dev/process'
 import type { AllocationApiSpec } from '../protocol.ts'
 import { artifacts } from './artifacts.ts'
 import { startDatabase } from './database.ts'

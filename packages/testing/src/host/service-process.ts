@@ -1,4 +1,4 @@
-import { type LogLine, type NodeProcess, startNode } from '@pool/dev-server/process'
+import { type LogLine, type NodeProcess, startNode } from '@pool/dev/process'
 import type { ServiceSpec } from '../protocol.ts'
 import { artifacts } from './artifacts.ts'
 import type { Log } from './log.ts'

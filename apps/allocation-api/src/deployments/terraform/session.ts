@@ -1,7 +1,7 @@
 import { constants } from 'node:fs'
 import { access, type FileHandle, open, readFile, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import type { Env } from '@pool/node-service/env'
+import type { Env } from '@pool/runtime/service/env'
 import { type Backend, toTerraformEnv } from '../../config/terraform.ts'
 import { createLineSplitter } from '../../lib/line-splitter.ts'
 import type { StateLock } from '../domain/types.ts'

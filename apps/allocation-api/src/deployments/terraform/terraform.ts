@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Env } from '@pool/node-service/env'
+import type { Env } from '@pool/runtime/service/env'
 import { findEnvSecrets, type TerraformSettings, toTerraformEnv } from '../../config/terraform.ts'
 import { createKeyedMutex } from '../../lib/keyed-mutex.ts'
 import type { DeploymentLogLine, StateLock } from '../domain/types.ts'

@@ -15,12 +15,12 @@ const ASSET_TYPES: ReadonlyMap<string, string> = new Map(
 const require = createRequire(import.meta.url)
 const readAsset = (name: string) => readFile(require.resolve(`swagger-ui-dist/${name}`))
 
+const OPENAPI_FILE = new URL('../../../../../docs/reference/allocation-api.openapi.json', import.meta.url)
+
 let openApiText: Promise<string> | undefined
-/** Generated at the first request, because that takes longer than the rest of a start. */
+/** The generated document, without the white space that its file has for readers. */
 const readOpenApiText = (): Promise<string> => {
-  openApiText ??= import('@pool/openapi/allocation-api').then(({ allocationApiDocument }) =>
-    JSON.stringify(allocationApiDocument()),
-  )
+  openApiText ??= readFile(OPENAPI_FILE, 'utf8').then(text => JSON.stringify(JSON.parse(text)))
   return openApiText
 }
 

@@ -1,4 +1,4 @@
-import { createDatabaseClient } from '@pool/database/client'
+import { createDatabaseClient } from '@pool/runtime/database/client'
 import postgres from 'postgres'
 import type { RecordChange } from '../../../src/dns/domain/rrset.ts'
 import { createLocalProvider } from '../../../src/dns/providers/local/provider.ts'

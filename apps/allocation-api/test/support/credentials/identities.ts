@@ -1,12 +1,12 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createCa } from '@pool/test-ceph/test-ca'
+import { createCa } from '@pool/test-kit/ceph/test-ca.ts'
 
 const names = ['*.storage.test']
 
 /** NODE_OPTIONS of a process that resolves those names to this machine. */
-export const withStorageNames = `--import=${import.meta.resolve('@pool/test-ceph/storage-names')}`
+export const withStorageNames = `--import=${import.meta.resolve('@pool/test-kit/ceph/storage-names.ts')}`
 
 /** Valid and invalid server certificates, and the file of the trusted CA. */
 export const makeIdentities = async () => {

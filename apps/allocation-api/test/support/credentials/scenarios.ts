@@ -1,6 +1,6 @@
 import { connect } from 'node:net'
 import { createServer as createTlsServer, type TLSSocket } from 'node:tls'
-import type { KeyAndCertificate } from '@pool/test-ceph/test-ca'
+import type { KeyAndCertificate } from '@pool/test-kit/ceph/test-ca.ts'
 import type { ConnectionHandler } from './scripted-server.ts'
 
 /** Forwards the connection to the server at that port. */

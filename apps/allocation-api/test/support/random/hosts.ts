@@ -1,4 +1,4 @@
-import type { Sql } from '@pool/database/client'
+import type { Sql } from '@pool/runtime/database/client'
 import { startCloudflareDouble } from '@pool/test-kit/dns/cloudflare-double.ts'
 import type { DoubleRecord } from '@pool/test-kit/dns/dynadot-domain.ts'
 import { startDynadotDouble } from '@pool/test-kit/dns/dynadot-double.ts'

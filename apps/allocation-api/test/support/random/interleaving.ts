@@ -1,4 +1,4 @@
-import type { Sql } from '@pool/database/client'
+import type { Sql } from '@pool/runtime/database/client'
 import { createPrng, type Prng } from '@pool/test-kit/prng.ts'
 import type { Caller } from '../../../src/allocation/domain/types.ts'
 import { createRecords, type RecordSet, recordKey } from '../../../src/dns/domain/rrset.ts'

@@ -1,4 +1,4 @@
-import { createDatabaseClient, type Sql } from '@pool/database/client'
+import { createDatabaseClient, type Sql } from '@pool/runtime/database/client'
 import type { DnsProvider } from '../../../src/dns/provider.ts'
 import { createZoneLocks, type ZoneLocks } from '../../../src/reconciler/zone-lock.ts'
 import { createTestDatabase, type TestDatabase } from '../database.ts'

@@ -66,7 +66,7 @@ create function lease_clock() returns bigint language sql volatile as $$
   select floor(extract(epoch from clock_timestamp()) * 1000)::bigint
 $$;
 
--- The last step of a statement that must not take effect after its caller has timed out; see packages/database/src/writer.ts.
+-- The last step of a statement that must not take effect after its caller has timed out; see packages/runtime/src/database/writer.ts.
 create or replace function assert_in_time(server text, deadline_ms double precision, written bigint) returns boolean
 language plpgsql volatile as $$
 begin

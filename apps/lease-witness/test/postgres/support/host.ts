@@ -1,6 +1,6 @@
 import { Agent, type IncomingMessage, request as sendRequest } from 'node:http'
 import { Readable } from 'node:stream'
-import { listen } from '@pool/node-service/http-server'
+import { listen } from '@pool/runtime/service/http-server'
 import { vi } from 'vitest'
 import { createApp } from '../../../src/app.ts'
 import type { LeaseState } from '../../../src/lease/lease.ts'

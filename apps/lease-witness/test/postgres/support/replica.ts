@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { type NodeProcess, startNode } from '@pool/dev-server/process'
+import { type NodeProcess, startNode } from '@pool/dev/process'
 import { TOKEN } from '@pool/test-kit/lease-connection.ts'
 
 /** The file of a command of the witness on Postgres: its source, or with TEST_BUNDLES=1 what the last build made of it. */

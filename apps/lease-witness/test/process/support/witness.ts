@@ -1,7 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { type NodeProcess, startNode } from '@pool/dev-server/process'
+import { type NodeProcess, startNode } from '@pool/dev/process'
 import { TOKEN } from '@pool/test-kit/lease-connection.ts'
 
 const ENTRY = resolve(import.meta.dirname, '../../../local/main.ts')

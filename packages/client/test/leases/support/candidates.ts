@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { closeSync, constants, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { COMPILE_CACHE } from '@pool/dev-server/process'
+import { COMPILE_CACHE } from '@pool/dev/process'
 import type { ClockStep } from './clock-watch.ts'
 import type { TenureSummary } from './tenure-judge.ts'
 

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { startNode } from '@pool/dev-server/process'
+import { startNode } from '@pool/dev/process'
 import { findWorkerd } from '@pool/test-kit/processes.ts'
 import { startWitness as startTestWitness } from '@pool/testing'
 

@@ -1,4 +1,4 @@
-import type { Sql } from '@pool/database/client'
+import type { Sql } from '@pool/runtime/database/client'
 
 export const POOL = 'pool.test'
 

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Sql } from '@pool/database/client'
+import type { Sql } from '@pool/runtime/database/client'
 
 /** What a server did for a service, from the start of the service to its end. */
 export interface ServerCounts {

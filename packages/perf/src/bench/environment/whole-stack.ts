@@ -2,10 +2,10 @@ import { spawn } from 'node:child_process'
 import { chmodSync, mkdtempSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { freePort } from '@pool/dev-server/ports'
+import { freePort } from '@pool/dev/ports'
 import { readProcessTree } from '@pool/test-kit/processes.ts'
 
-const entry = fileURLToPath(new URL('../../../../dev-server/src/start.ts', import.meta.url))
+const entry = fileURLToPath(new URL('../../../../dev/src/start.ts', import.meta.url))
 /** Printed once every service is ready. */
 const READY = 'Ctrl-C shuts everything down'
 
@@ -41,7 +41,7 @@ const outsidePath = (path = ''): string =>
 
 /** The process that stops the stack in order. Undefined: the command has not started it yet. */
 const findStartProcess = (root: number): number | undefined =>
-  readProcessTree(root).findLast(({ command }) => command.includes('dev-server/src/start.ts'))?.pid
+  readProcessTree(root).findLast(({ command }) => command.includes('dev/src/start.ts'))?.pid
 
 /** Starts the stack on free ports. */
 export const startWholeStack = async (

@@ -1,5 +1,5 @@
-import { freePort } from '@pool/dev-server/ports'
-import { findProgram, startServerAndWait } from '@pool/dev-server/server-process'
+import { freePort } from '@pool/dev/ports'
+import { findProgram, startServerAndWait } from '@pool/dev/server-process'
 import type { HttpResponse } from '@pool/test-kit/http1.ts'
 import { type BenchRequest, expectStatus, type ResponseError } from '../load/target.ts'
 import type { SlotClient } from './lease-client.ts'

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { SAMPLE_RETENTION_MINUTES } from '@pool/contract'
-import type { Sql } from '@pool/database/client'
+import type { Sql } from '@pool/runtime/database/client'
 import { createAllocationReader } from 'allocation-api/src/allocation/reader.ts'
 import { DELETE_BATCH_SIZE } from 'allocation-api/src/lib/delete-in-batches.ts'
 import { SAMPLE_INTERVAL_S } from 'allocation-api/src/operator/domain/series.ts'

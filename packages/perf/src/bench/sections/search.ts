@@ -1,5 +1,5 @@
 import { encodeCursor, type NamesQuery } from '@pool/contract'
-import type { Sql } from '@pool/database/client'
+import type { Sql } from '@pool/runtime/database/client'
 import { createPrng } from '@pool/test-kit/prng.ts'
 import {
   chooseNameOrder,

@@ -31,7 +31,7 @@ const PARTS = [
   { name: 'witness, workerd', pattern: /workerd/ },
   { name: 'witness, Node', pattern: /lease-witness\/local\/main\.ts/ },
   { name: 'Postgres, all processes', pattern: /postgres/ },
-  { name: 'the start command', pattern: /dev-server\/src\/start\.ts/ },
+  { name: 'the start command', pattern: /dev\/src\/start\.ts/ },
 ]
 
 const groupByPart = (processes: readonly ProcessInfo[]) => {

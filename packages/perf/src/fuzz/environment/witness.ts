@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { startNode } from '@pool/dev-server/process'
+import { startNode } from '@pool/dev/process'
 import { createWitnessTokens, type TokenRights } from '../witness-tokens.ts'
 import type { RunningService } from './api.ts'
 import { openLogFile } from './log-file.ts'

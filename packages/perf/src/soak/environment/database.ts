@@ -1,4 +1,4 @@
-import type { Sql } from '@pool/database/client'
+import type { Sql } from '@pool/runtime/database/client'
 import type { ReplayRow, TableRow } from '../checks/history.ts'
 
 export interface Snapshot {

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { freePort } from '@pool/dev-server/ports'
+import { freePort } from '@pool/dev/ports'
 import { startTcpProxy, type TcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import type { InvariantChecker } from '../invariants.ts'
 import type { LogSecretScanner } from './log-secrets.ts'

@@ -1,4 +1,4 @@
-import type { Sql } from '@pool/database/client'
+import type { Sql } from '@pool/runtime/database/client'
 import type { BusySession, SessionSample } from '../checks/evidence.ts'
 
 const SAMPLE_INTERVAL_MS = 250

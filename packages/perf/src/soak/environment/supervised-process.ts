@@ -1,4 +1,4 @@
-import { type NodeProcess, startNode } from '@pool/dev-server/process'
+import { type NodeProcess, startNode } from '@pool/dev/process'
 
 export interface SupervisedProcessOptions {
   readonly entry: string

@@ -1,5 +1,5 @@
 import { Resolver } from 'node:dns/promises'
-import type { Sql } from '@pool/database/client'
+import type { Sql } from '@pool/runtime/database/client'
 import { missingPowerdns, startPowerdns, type ZoneEdit, type ZoneRecordSet } from '@pool/test-kit/dns/powerdns.ts'
 import { withoutZoneMarker } from '@pool/test-kit/dns/zone-marker.ts'
 import { until } from '@pool/test-kit/poll.ts'

@@ -1,4 +1,4 @@
-import type { Sql } from '@pool/database/client'
+import type { Sql } from '@pool/runtime/database/client'
 import type { HeldLocks } from '../checks/errors-attributable.ts'
 import type { SoakEnvironment } from '../environment/environment.ts'
 import { ZONE } from '../environment/zone.ts'

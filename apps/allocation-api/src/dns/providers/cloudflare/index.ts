@@ -1,4 +1,4 @@
-import type { EnvReader } from '@pool/node-service/env'
+import type { EnvReader } from '@pool/runtime/service/env'
 import type { ApplyResult, ReadResult, Unavailable, WantedRecords, ZoneCheck, ZonePart } from '../../domain/result.ts'
 import { createNameFilter } from '../../domain/rrset.ts'
 import { groupByOwner } from '../../group-changes.ts'

@@ -1,4 +1,4 @@
-import type { EnvReader } from '@pool/node-service/env'
+import type { EnvReader } from '@pool/runtime/service/env'
 import type { DnsProvider, ReadProvider } from '../../provider.ts'
 import { createDynadotApi } from './api.ts'
 import { parseRecordSets } from './record.ts'

@@ -1,4 +1,4 @@
-import type { EnvReader } from '@pool/node-service/env'
+import type { EnvReader } from '@pool/runtime/service/env'
 import type { ProviderContext, StartedProvider, StartProvider } from '../../provider.ts'
 import { createLocalProvider } from './provider.ts'
 import { startDnsServer } from './server.ts'

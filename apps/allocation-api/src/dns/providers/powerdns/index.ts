@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { EnvReader } from '@pool/node-service/env'
+import type { EnvReader } from '@pool/runtime/service/env'
 import pLimit from 'p-limit'
 import * as z from 'zod'
 import { chunkBySize } from '../../../lib/chunk.ts'

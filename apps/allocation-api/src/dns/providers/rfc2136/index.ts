@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto'
 import { isHostName } from '@pool/contract'
-import type { EnvReader } from '@pool/node-service/env'
+import type { EnvReader } from '@pool/runtime/service/env'
 import type { Unavailable, WantedRecords, ZoneCheck, ZonePart } from '../../domain/result.ts'
 import { createNameFilter, isAtOrBelow, recordKey, toOwnerName } from '../../domain/rrset.ts'
 import { toApplyResult } from '../../group-changes.ts'

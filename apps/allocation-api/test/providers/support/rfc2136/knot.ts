@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { findProgram } from '@pool/dev-server/server-process'
+import { findProgram } from '@pool/dev/server-process'
 import { addresses, findMissingPrograms, keyNames, type ServerKind, zoneText } from './server.ts'
 
 export const knot: ServerKind = {

@@ -1,5 +1,5 @@
 import { writeFile } from 'node:fs/promises'
-import { findProgram } from '@pool/dev-server/server-process'
+import { findProgram } from '@pool/dev/server-process'
 import { pdnsSchema, writePdnsFiles } from '@pool/test-kit/dns/pdns-files.ts'
 import { addresses, findMissingPrograms, keyNames, run, type ServerKind, zoneText } from './server.ts'
 

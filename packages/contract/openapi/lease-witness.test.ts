@@ -1,0 +1,61 @@
+import { expect, test } from 'vitest'
+import { leaseOperations } from '../src/lease-operations.ts'
+import { leaseErrorCodes } from '../src/lease-problem.ts'
+import { leaseWitnessDocument } from './lease-witness.ts'
+
+const text = JSON.stringify(leaseWitnessDocument(), null, 2)
+
+test('it is OpenAPI 3.1, and every reference resolves to a schema', () => {
+  const { openapi, components } = JSON.parse(text)
+  expect(openapi).toMatch(/^3\.1\.\d+$/)
+  const names = [...text.matchAll(/"\$ref": "#\/components\/schemas\/([^"]+)"/g)].map(([, name]) => name ?? '')
+  expect(names.length).toBeGreaterThan(10)
+  expect(names.filter(name => !(name in components.schemas))).toEqual([])
+})
+
+test('the responses name every error code, except method-not-allowed, which the description names', () => {
+  const named = leaseOperations.flatMap(({ responses }) =>
+    Object.values(responses).map(({ description }) => description),
+  )
+  const codes = new Set(named.join('\n').match(/(?<=`)[a-z-]+(?=`)/g))
+  expect(leaseErrorCodes.filter(code => !codes.has(code))).toEqual(['method-not-allowed'])
+  expect(JSON.stringify(leaseWitnessDocument())).toContain('`method-not-allowed`')
+})
+
+test.each([
+  ['readLease', [200, 304, 400, 401, 403, 404, 412, 413, 429, 500, 503]],
+  ['writeLease', [200, 400, 401, 403, 412, 413, 429, 500, 503]],
+  ['releaseLease', [204, 400, 401, 403, 412, 413, 429, 500, 503]],
+  ['readLeaseHistory', [200, 400, 401, 403, 404, 413, 429, 500, 503]],
+  ['listLeases', [200, 400, 401, 403, 413, 429, 500, 503]],
+  ['renewLeases', [200, 400, 401, 403, 413, 429, 500]],
+  ['getHealth', [200, 500, 503]],
+  ['getLeaseMethods', [204, 500]],
+])('%s has its statuses', (id, statuses) => {
+  const found = leaseOperations.find(one => one.id === id)
+  expect(Object.keys(found?.responses ?? {}).map(Number)).toEqual(statuses)
+})
+
+test('a lease has an entity tag, a 401 has WWW-Authenticate, and a 503 has Retry-After', () => {
+  const { paths } = JSON.parse(text)
+  const getHeaders = (method: string, status: number) =>
+    Object.keys(paths['/lease/{slot}'][method].responses[status].headers)
+  for (const [method, status] of [
+    ['get', 200],
+    ['get', 304],
+    ['put', 200],
+    ['put', 412],
+    ['delete', 412],
+  ] as const) {
+    expect(getHeaders(method, status), `${method} ${status}`).toContain('ETag')
+  }
+  for (const method of ['get', 'put', 'delete']) {
+    expect(getHeaders(method, 412)).toEqual(expect.arrayContaining(['Lease-Remaining-Ms', 'Lease-Conflict']))
+  }
+  expect(getHeaders('delete', 204)).toContain('ETag')
+  expect(getHeaders('get', 401)).toContain('WWW-Authenticate')
+  expect(getHeaders('put', 503)).toContain('Retry-After')
+  expect(getHeaders('options', 204)).toContain('Allow')
+  expect(paths['/lease/{slot}'].options.security).toEqual([])
+  expect(getHeaders('get', 404)).toContain('X-Request-Id')
+})

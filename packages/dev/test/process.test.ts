@@ -1,0 +1,104 @@
+import { spawn } from 'node:child_process'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { isAlive, pollUntil } from '../src/poll.ts'
+import { freePort } from '../src/ports.ts'
+import { COMPILE_CACHE, SERVICE_FLAGS, startNode } from '../src/process.ts'
+import { tempFolder } from './fixtures/temp-folder.ts'
+
+const entry = join(import.meta.dirname, 'fixtures/fake-api.ts')
+
+test('is ready after its ready line, and stops on request', async () => {
+  const port = await freePort()
+  const lines: string[] = []
+  const api = startNode({ entry, env: { PORT: String(port) }, onLine: line => lines.push(line) })
+  expect(await api.ready).toEqual({ msg: 'ready', port })
+  expect(await api.stop()).toEqual({ code: 0, signal: null })
+  expect(lines.at(-1)).toBe('{"msg":"drained"}')
+  expect(api.lastLines()).toEqual(lines)
+})
+
+test('keeps the last lines also if nothing reads them', async () => {
+  const api = startNode({ entry, env: { PORT: String(await freePort()) } })
+  await api.ready
+  await api.stop()
+  expect(api.lastLines().at(-1)).toBe('{"msg":"drained"}')
+  expect(api.lastLines().some(line => line.includes('"msg":"ready"'))).toBe(true)
+})
+
+test('its output goes to a log file', async () => {
+  const logFile = join(tempFolder(), 'api.log')
+  const port = await freePort()
+  const api = startNode({ entry, env: { PORT: String(port) }, readyFrom: 'ipc', logFile })
+  expect(await api.ready).toEqual({ msg: 'ready', port })
+  expect(await api.stop()).toEqual({ code: 0, signal: null })
+  expect(readFileSync(logFile, 'utf8').trim().split('\n').slice(1)).toEqual([
+    `{"msg":"ready","port":${port}}`,
+    '{"msg":"draining","reason":"SIGTERM"}',
+    '{"msg":"drained"}',
+  ])
+  expect(api.lastLines().at(-1)).toBe('{"msg":"drained"}')
+})
+
+test('an exit before it is ready is reported with the last lines of the log file', async () => {
+  const logFile = join(tempFolder(), 'api.log')
+  writeFileSync(logFile, 'earlier\n'.repeat(10_000))
+  const api = startNode({ entry, env: { END_WITH: '3' }, readyFrom: 'ipc', logFile })
+  await expect(api.ready).rejects.toThrow(/exit code 3.*\n(earlier\n){19}fixture exits as END_WITH requests/)
+})
+
+test.each([{}, { readyFrom: 'ipc', onLine: () => {} }] as const)('a log file with %o is rejected', options => {
+  expect(() => startNode({ entry, env: {}, logFile: '/dev/null', ...options })).toThrow("use readyFrom: 'ipc'")
+})
+
+test('gets only the given environment, PATH and the compile cache', async () => {
+  const isReady = (line: Readonly<Record<string, unknown>>) => line.msg === 'environment'
+  const api = startNode({ entry, env: { PORT: '0', QUIET: 'true' }, isReady })
+  const { env } = await api.ready
+  expect(Object.keys(Object(env)).filter(name => !name.startsWith('NODE_'))).toEqual(['PATH', 'PORT', 'QUIET'])
+  expect(Object(env).NODE_COMPILE_CACHE).toBe(COMPILE_CACHE)
+  expect(await api.kill()).toEqual({ code: null, signal: 'SIGKILL' })
+})
+
+test.each(['allocation-api', 'lease-witness'])('runs with the flags of the start script of %s', async app => {
+  const isReady = (line: Readonly<Record<string, unknown>>) => line.msg === 'environment'
+  const api = startNode({ entry, env: { PORT: '0' }, isReady })
+  const { execArgv } = await api.ready
+  await api.kill()
+  expect(execArgv).toEqual(SERVICE_FLAGS)
+  const { scripts } = JSON.parse(readFileSync(join(import.meta.dirname, '../../../apps', app, 'package.json'), 'utf8'))
+  // The module that rejects an older Node is for people who start a service by hand.
+  const requireNode = ['--import', '../../packages/runtime/require-node.mjs']
+  expect(scripts.start.split(' ').slice(0, -1)).toEqual(['node', ...requireNode, ...SERVICE_FLAGS])
+})
+
+test('is killed after the stop timeout', async () => {
+  const api = startNode({ entry, env: { PORT: '0', DRAIN_MS: '60000' } })
+  await api.ready
+  expect(await api.stop('SIGTERM', 100)).toEqual({ code: null, signal: 'SIGKILL' })
+})
+
+test('an exit before it is ready is reported with the last lines', async () => {
+  const api = startNode({ entry, env: { END_WITH: '3' } })
+  await expect(api.ready).rejects.toThrow(/exit code 3.*\nfixture exits as END_WITH requests/)
+  expect(await api.exited).toEqual({ code: 3, signal: null })
+})
+
+test('exits when its parent is killed', async () => {
+  const log = join(tempFolder(), 'log')
+  const parent = join(tempFolder(), 'parent.ts')
+  writeFileSync(
+    parent,
+    `import { appendFileSync } from 'node:fs'
+     import { startNode } from ${JSON.stringify(join(import.meta.dirname, '../src/process.ts'))}
+     const child = startNode({ entry: ${JSON.stringify(entry)}, env: { PORT: '0' } })
+     await child.ready
+     appendFileSync(${JSON.stringify(log)}, String(child.pid))
+     process.kill(process.pid, 'SIGKILL')`,
+  )
+  spawn(process.execPath, [parent], { stdio: 'ignore' })
+  expect(await pollUntil(() => existsSync(log), { intervalMs: 10, timeoutMs: 120_000 })).toBe(true)
+  const pid = Number(readFileSync(log, 'utf8'))
+  expect(await pollUntil(() => !isAlive(pid), { intervalMs: 10, timeoutMs: 120_000 })).toBe(true)
+})

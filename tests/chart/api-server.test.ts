@@ -1,0 +1,368 @@
+import { execFileSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { copyFile, mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { reportProof } from '@pool/test-kit/proof-size.ts'
+import { parseShellBlocks } from '@pool/test-kit/shell-blocks.ts'
+import { readConfig as readWitnessConfig } from 'lease-witness/src/node/config.ts'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type ApiServer, missingApiServer, startApiServer } from './support/api-server.ts'
+import {
+  chart,
+  type KubernetesObject,
+  kustomize,
+  parseObjects,
+  RELEASE,
+  readFile,
+  render,
+  root,
+  toValuesFile,
+  valueSets,
+} from './support/chart.ts'
+import { findPodSecurityFaults } from './support/checks.ts'
+import { findDeployments, listContainers, listMountedKeys } from './support/pod.ts'
+
+if (missingApiServer) process.stderr.write(`Skipped: ${missingApiServer}\n`)
+
+const git = (...args: string[]): string => execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim()
+
+/** The chart of the commit that added it. */
+const checkOutFirstChart = (folder: string): string => {
+  const commit = git('log', '--diff-filter=A', '--format=%H', '--', 'infra/chart/Chart.yaml').split('\n').at(-1) ?? ''
+  const archive = execFileSync('git', ['archive', commit, 'infra/chart'], { cwd: root })
+  execFileSync('tar', ['--extract', '--directory', folder], { input: archive })
+  return join(folder, 'infra/chart')
+}
+
+const page = join(root, 'docs/install/kubernetes.md')
+
+/** The file in the documentation that has an object of a kind. */
+const readExample = (kind: string): string => {
+  const example = Array.from(readFile(page).matchAll(/```yaml\n(.*?)```/gs), ([, block]) => block ?? '').find(block =>
+    block.includes(`kind: ${kind}\n`),
+  )
+  if (!example) throw new Error(`${page} has no ${kind}`)
+  return example
+}
+
+/** The namespace of the pods that are only tried. */
+const PODS = 'pods'
+
+const KINDS =
+  'deployments,services,serviceaccounts,poddisruptionbudgets,networkpolicies,persistentvolumeclaims,servicemonitors,prometheusrules'
+
+const toPod = ({ metadata, spec }: KubernetesObject) => ({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name: metadata.name, labels: spec.template.metadata.labels },
+  spec: spec.template.spec,
+})
+
+/** Changes of a pod that the pod security standard forbids. */
+const forbidden: readonly (readonly [string, (spec: KubernetesObject['spec']) => void])[] = [
+  ['the root user', spec => Object.assign(spec.securityContext, { runAsNonRoot: false, runAsUser: 0 })],
+  ['no seccomp profile', spec => delete spec.securityContext.seccompProfile],
+  ['a network of the host', spec => Object.assign(spec, { hostNetwork: true })],
+  ['processes of the host', spec => Object.assign(spec, { hostPID: true })],
+  ['a folder of the host', spec => spec.volumes.push({ name: 'host', hostPath: { path: '/' } })],
+  [
+    'privileges',
+    spec => Object.assign(spec.containers[0].securityContext, { privileged: true, allowPrivilegeEscalation: true }),
+  ],
+  ['more privileges', spec => delete spec.containers[0].securityContext.allowPrivilegeEscalation],
+  ['capabilities', spec => delete spec.containers[0].securityContext.capabilities],
+  ['capabilities of the init container', spec => delete spec.initContainers[0].securityContext.capabilities],
+  ['another capability', spec => Object.assign(spec.containers[0].securityContext.capabilities, { add: ['NET_RAW'] })],
+  ['a port of the host', spec => Object.assign(spec.containers[0].ports[0], { hostPort: 8_080 })],
+]
+
+describe.skipIf(missingApiServer !== undefined)('a Kubernetes API server', () => {
+  let server: ApiServer
+  let folder: string
+  /** Where the commands of the documentation run. */
+  let work: string
+  let token: string
+
+  const kubectl = async (args: readonly string[], input?: string): Promise<string> => {
+    const { code, stdout, stderr } = await server.kubectl(args, input)
+    expect(code, stderr).toBe(0)
+    return stdout
+  }
+  const listObjects = async () =>
+    (await kubectl(['get', KINDS, '--output', 'name'])).split('\n').filter(Boolean).toSorted()
+
+  /**
+   * Runs commands of the documentation, without those that need controllers and a kubelet: as an administrator, or with the
+   * token of a ServiceAccount.
+   */
+  const runCommands = async (isIncluded: (block: string) => boolean, account?: string): Promise<string> => {
+    const script = parseShellBlocks(readFile(page))
+      .map(({ code }) => code)
+      .filter(isIncluded)
+      .join('\n')
+      .split('\n')
+      .filter(line => !/ rollout | wait | port-forward | exec /.test(line))
+      .join('\n')
+    const { code, stdout, stderr } = await server.bash(script, work, account)
+    expect(code, `${script}\n${stderr}`).toBe(0)
+    return stdout
+  }
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'pool-chart-'))
+    work = join(folder, 'work')
+    await mkdir(work)
+    await symlink(join(root, 'infra'), join(work, 'infra'))
+    server = await startApiServer()
+    await writeFile(join(work, 'roles.yaml'), readExample('Role'))
+    await runCommands(block => /create namespace|create rolebinding/.test(block))
+    await kubectl(['create', 'namespace', 'pipelines'])
+    await kubectl(['create', 'serviceaccount', 'deployer', '--namespace', 'pipelines'])
+    token = (await kubectl(['create', 'token', 'deployer', '--namespace', 'pipelines'])).trim()
+  }, 180_000)
+
+  afterAll(async () => {
+    await server?.stop()
+    if (folder) await rm(folder, { recursive: true })
+  })
+
+  test('a strict dry run of everything in infra/kustomize', async () => {
+    const folders = ['allocation-api', 'lease-witness', 'lease-witness-postgres', 'monitoring', 'postgres']
+    for (const name of folders) {
+      const path = join(kustomize, name)
+      await kubectl(['apply', '--server-side', '--dry-run=server', '--validate=strict', '--kustomize', path])
+    }
+    const events = server
+      .readAudit()
+      .filter(({ requestURI }) => requestURI.includes('dryRun=All') && requestURI.includes('fieldValidation=Strict'))
+    const rendered = await Promise.all(folders.map(name => kubectl(['kustomize', join(kustomize, name)])))
+    const objects = rendered.flatMap(parseObjects)
+    const accepted = events.map(
+      ({ objectRef, responseStatus }) => `${objectRef?.resource} ${objectRef?.name} ${responseStatus.code}`,
+    )
+    expect(accepted).toHaveLength(objects.length)
+    expect(accepted.every(line => line.endsWith(' 201'))).toBe(true)
+    expect(await listObjects()).toEqual([])
+    reportProof(`dry run of infra/kustomize: ${accepted.join(', ')}`)
+
+    const [deployment] = objects.filter(({ kind }) => kind === 'Deployment')
+    const misspelt = { ...deployment, spec: { ...deployment?.spec, replica: 3 } }
+    const args = ['apply', '--server-side', '--dry-run=server', '--validate=strict', '--filename', '-']
+    const { code, stderr } = await server.kubectl(args, JSON.stringify(misspelt))
+    expect([code, stderr]).toEqual([1, expect.stringContaining('.spec.replica: field not declared in schema')])
+  })
+
+  test('the namespace accepts each pod, and rejects what our own check rejects', async () => {
+    const create = (pod: object) =>
+      server.kubectl(
+        ['create', '--namespace', PODS, '--dry-run=server', '--validate=strict', '--filename', '-'],
+        JSON.stringify(pod),
+      )
+    await kubectl(['create', 'namespace', PODS])
+    await kubectl(['label', 'namespace', PODS, 'pod-security.kubernetes.io/enforce=restricted'])
+    for (const name of ['api', 'witness']) {
+      await kubectl(['create', 'serviceaccount', `${RELEASE}-${name}`, '--namespace', PODS])
+    }
+    const pods = (await Promise.all(valueSets.map(set => render(set)))).flatMap(findDeployments).map(toPod)
+    expect(pods).toHaveLength(4)
+    for (const pod of pods) {
+      const { code, stderr } = await create(pod)
+      expect([code, findPodSecurityFaults(pod.spec)], stderr).toEqual([0, []])
+    }
+    for (const [mistake, mutate] of forbidden) {
+      const pod = structuredClone(pods[0])
+      mutate(pod?.spec)
+      const { code, stderr } = await create(pod ?? {})
+      expect([code, stderr], mistake).toEqual([1, expect.stringContaining('violates PodSecurity "restricted')])
+      expect(findPodSecurityFaults(pod?.spec), mistake).not.toEqual([])
+    }
+  })
+
+  test.each(valueSets)(
+    '%s: install, upgrade from the first chart, roll back and uninstall with the rights of the docs',
+    async set => {
+      const helm = async (...args: string[]) => {
+        const { code, stderr } = await server.helmAs(token, [...args, '--namespace', RELEASE])
+        expect(code, stderr).toBe(0)
+      }
+      const values = ['--values', toValuesFile(set)]
+      await helm('install', RELEASE, chart, ...values)
+      const installed = await listObjects()
+      expect(installed).toHaveLength((await render(set)).length)
+      await helm('uninstall', RELEASE)
+      expect(await listObjects()).toEqual([])
+
+      const first = checkOutFirstChart(folder)
+      const other = set === 'one-replica' ? 'deployments' : 'one-replica'
+      await helm('install', RELEASE, first, '--values', join(first, 'values', `${other}.yaml`))
+      const before = await listObjects()
+      expect(before).not.toEqual(installed)
+      await helm('upgrade', RELEASE, chart, ...values)
+      expect(await listObjects()).toEqual(installed)
+      await helm('rollback', RELEASE, '1')
+      expect(await listObjects()).toEqual(before)
+      await helm('uninstall', RELEASE)
+      expect(await listObjects()).toEqual([])
+
+      const requests = server
+        .readAudit()
+        .filter(({ user }) => user.username === 'system:serviceaccount:pipelines:deployer')
+      expect(requests.filter(({ responseStatus }) => responseStatus.code === 403)).toEqual([])
+      reportProof(`helm install with ${set}.yaml: ${installed.join(', ')}`)
+    },
+  )
+
+  test('an uninstallation keeps the volume of the states', async () => {
+    const values = [
+      ...['--values', toValuesFile('deployments'), '--set', 'api.replicas=1'],
+      ...['--set', 'api.deployments.volume.persistent=true', '--set-json', 'api.deployments.backend=null'],
+    ]
+    for (const args of [
+      ['install', RELEASE, chart, ...values],
+      ['uninstall', RELEASE],
+      ['install', RELEASE, chart, ...values],
+    ]) {
+      const { code, stderr } = await server.helmAs(token, [...args, '--namespace', RELEASE])
+      expect(code, stderr).toBe(0)
+      expect(await listObjects()).toContain('persistentvolumeclaim/pool-allocation-api')
+    }
+    await server.helmAs(token, ['uninstall', RELEASE, '--namespace', RELEASE])
+  })
+
+  test('the commands of the documentation create each Secret and ConfigMap, and install, upgrade, roll back and uninstall', async () => {
+    await copyFile(toValuesFile('three-replicas'), join(work, 'my-values.yaml'))
+    for (const name of ['powerdns-api-key.txt', 'powerdns-ca.crt']) await writeFile(join(work, name), 'x')
+    await runCommands(block => /apply --kustomize infra/.test(block))
+    // The operator of the databases creates them.
+    const uri = 'postgresql://lease_witness:x@lease-witness-postgres-rw.pool-allocation:5432/lease_witness'
+    for (const [name, value] of [
+      ['pool-allocation-postgres-app', 'password=x'],
+      ['pool-allocation-postgres-ca', 'ca.crt=x'],
+      ['lease-witness-postgres-app', `uri=${uri}`],
+      ['lease-witness-postgres-ca', 'ca.crt=x'],
+    ] as const)
+      await kubectl(['create', 'secret', 'generic', name, `--from-literal=${value}`])
+    const isSecret = (block: string) => /create (?:secret|configmap)/.test(block) && !/apply --kustomize/.test(block)
+    await runCommands(isSecret, token)
+    expect(await readdir(work)).toEqual(['client-token.txt', 'infra', 'my-values.yaml', 'roles.yaml'])
+    const { items } = JSON.parse(await kubectl(['get', 'secrets,configmaps', '--output', 'json']))
+    const created = items.flatMap(({ kind, metadata, data }: KubernetesObject) =>
+      Object.keys(data ?? {}).map(key => `${kind} ${metadata.name} ${key}`),
+    )
+    const objects = await render('three-replicas')
+    const files = findDeployments(objects).flatMap(({ spec: { template } }) =>
+      listContainers(template.spec).flatMap(container => [...listMountedKeys(template.spec, container).values()]),
+    )
+    const needed = files.map(
+      ({ kind, object, key }) => `${kind === 'secret' ? 'Secret' : 'ConfigMap'} ${object} ${key}`,
+    )
+    expect(created).toEqual(expect.arrayContaining(needed))
+
+    const [database, policies, metricsToken] = await Promise.all(
+      [
+        ['lease-witness-database', 'url'],
+        ['lease-witness-tokens', 'policies'],
+        ['lease-witness-metrics', 'token'],
+      ].map(async ([name, key]) => {
+        const { data } = JSON.parse(await kubectl(['get', 'secret', name ?? '', '--output', 'json']))
+        return Buffer.from(data[key ?? ''], 'base64').toString()
+      }),
+    )
+    const parsed = readWitnessConfig({ WITNESS_DATABASE_URL: database, TOKEN_POLICIES: policies })
+    expect(parsed).not.toHaveProperty('issues')
+    const hashes = [readFile(join(work, 'client-token.txt')), metricsToken ?? ''].map(
+      text => `sha256:${createHash('sha256').update(text).digest('hex')}`,
+    )
+    expect(JSON.parse(policies ?? '').map(({ token: hash }: { token: string }) => hash)).toEqual(hashes)
+
+    const output = await runCommands(block => /helm (?:install|upgrade|history|uninstall)/.test(block), token)
+    expect(output).toMatch(/Install complete.*Upgrade complete.*Rollback was a success.*uninstalled/s)
+    expect((await listObjects()).filter(name => !name.startsWith('persistentvolumeclaim/'))).toEqual([])
+
+    await runCommands(block => block.includes('delete --ignore-not-found secret'), token)
+    const left = await kubectl(['get', 'secrets,configmaps', '--output', 'jsonpath={.items[*].metadata.name}'])
+    expect(left.split(' ').filter(name => !/-postgres-(?:app|ca)$/.test(name))).toEqual([])
+  })
+
+  test('the commands of the documentation install and uninstall with Kustomize', async () => {
+    await mkdir(join(work, 'overlay'))
+    await writeFile(join(work, 'overlay/kustomization.yaml'), readExample('Kustomization'))
+    await runCommands(block => block.includes('apply --kustomize overlay'), token)
+    expect(await listObjects()).toEqual(expect.arrayContaining(['deployment.apps/pool-allocation-api']))
+    await runCommands(block => block.includes('delete --kustomize overlay'), token)
+    expect((await listObjects()).filter(name => !name.startsWith('persistentvolumeclaim/'))).toEqual([])
+
+    await runCommands(block => block.includes('--filename base.yaml'), token)
+    expect((await listObjects()).filter(name => !name.startsWith('persistentvolumeclaim/'))).toEqual([])
+  })
+
+  test('after kubectl scale, helm upgrade and rollback need --force-conflicts, unless no replica is left', async () => {
+    const upgrade = [
+      'upgrade',
+      '--install',
+      RELEASE,
+      chart,
+      '--values',
+      toValuesFile('one-replica'),
+      '--namespace',
+      RELEASE,
+    ]
+    const scale = (replicas: number) =>
+      kubectl(['scale', 'deployment/pool-allocation-api', `--replicas=${replicas}`, '--namespace', RELEASE])
+    const conflict = [1, expect.stringContaining('.spec.replicas')]
+    const helm = async (...args: string[]) => {
+      const { code, stderr } = await server.helmAs(token, args)
+      return [code, stderr]
+    }
+    expect((await helm(...upgrade))[0]).toBe(0)
+    await scale(2)
+    expect(await helm(...upgrade)).toEqual(conflict)
+    expect(await helm('rollback', RELEASE, '1', '--namespace', RELEASE)).toEqual(conflict)
+    expect((await helm(...upgrade, '--force-conflicts'))[0]).toBe(0)
+    await scale(0)
+    expect(await helm(...upgrade)).toEqual([0, ''])
+    await helm('uninstall', RELEASE, '--namespace', RELEASE)
+  })
+
+  test('the rights of the docs are those of the commands in the docs', async () => {
+    await kubectl(['create', 'serviceaccount', 'operator', '--namespace', 'pipelines'])
+    await kubectl([
+      ...['create', 'rolebinding', 'operator', '--role=pool-allocation-operator'],
+      '--serviceaccount=pipelines:operator',
+    ])
+    const listRights = (account: string) =>
+      kubectl(['auth', 'can-i', '--list', '--no-headers', `--as=system:serviceaccount:pipelines:${account}`])
+    const toRights = (text: string) =>
+      text.split('\n').flatMap(line => {
+        const [, resource, verbs] = /^(\S+) .*\[(.*)\]$/.exec(line) ?? []
+        return (verbs ?? '').split(' ').map(verb => `${verb} ${resource}`)
+      })
+    const installer = toRights(await listRights('deployer'))
+    expect(installer).toEqual(
+      expect.arrayContaining([
+        ...['get secrets', 'create secrets', 'update secrets', 'patch secrets', 'create configmaps'],
+        ...['list pods', 'watch pods', 'list replicasets.apps', 'watch replicasets.apps'],
+        ...['get pods/log', 'list events'],
+      ]),
+    )
+    expect(installer).not.toContain('create pods/exec')
+    const operator = toRights(await listRights('operator'))
+    const needed = [
+      ...['get deployments.apps', 'watch deployments.apps', 'patch deployments.apps', 'patch deployments.apps/scale'],
+      ...['get pods', 'list pods', 'get pods/log', 'list events', 'list replicasets.apps', 'get services'],
+      ...['create pods/exec', 'get pods/exec', 'create pods/portforward', 'get pods/portforward'],
+      ...['get clusters.postgresql.cnpg.io', 'delete pods'],
+    ]
+    expect(operator).toEqual(expect.arrayContaining(needed))
+    expect(operator.filter(right => right.endsWith(' secrets'))).toEqual([])
+  })
+
+  test('without the rights of the docs nothing is installed', async () => {
+    await kubectl(['create', 'serviceaccount', 'other', '--namespace', 'pipelines'])
+    const other = (await kubectl(['create', 'token', 'other', '--namespace', 'pipelines'])).trim()
+    const args = ['install', 'other', chart, '--namespace', RELEASE, '--values', toValuesFile('one-replica')]
+    const { code, stderr } = await server.helmAs(other, args)
+    expect([code, stderr]).toEqual([1, expect.stringContaining('forbidden')])
+  })
+})

@@ -1,0 +1,77 @@
+import type { KubernetesObject } from './chart.ts'
+
+// Fields of pod templates have the type of KubernetesObject: any shape.
+type PodSpec = KubernetesObject['spec']
+type Container = KubernetesObject['spec']
+
+export const findDeployments = (objects: readonly KubernetesObject[]): KubernetesObject[] =>
+  objects.filter(({ kind }) => kind === 'Deployment')
+
+export const listContainers = (spec: PodSpec): Container[] => [...(spec.initContainers ?? []), ...spec.containers]
+
+/** Where a file in a container comes from. */
+export interface MountedKey {
+  readonly kind: 'secret' | 'configMap'
+  readonly object: string
+  readonly key: string
+}
+
+/** The keys of Secrets and ConfigMaps that a container has as files, by their paths. */
+export const listMountedKeys = (spec: PodSpec, container: Container): Map<string, MountedKey> => {
+  const files = new Map<string, MountedKey>()
+  for (const { name, mountPath } of container.volumeMounts ?? []) {
+    const volume = (spec.volumes ?? []).find((candidate: { name: string }) => candidate.name === name)
+    for (const source of volume?.projected?.sources ?? []) {
+      const kind = source.secret ? 'secret' : 'configMap'
+      for (const { key, path } of source[kind].items)
+        files.set(`${mountPath}/${path}`, { kind, object: source[kind].name, key })
+    }
+  }
+  return files
+}
+
+/** The values of secrets that an operator has created, as `name/key`. */
+export type Secrets = Readonly<Record<string, string>>
+
+/**
+ * The environment of a container, in which each secret in a file is the value of its variable, as the services read it; and
+ * every reference that leads nowhere.
+ */
+export const resolveEnv = (
+  spec: PodSpec,
+  container: Container,
+  secrets: Secrets,
+): { readonly env: Record<string, string>; readonly faults: readonly string[] } => {
+  const env: Record<string, string> = {}
+  const faults: string[] = []
+  const files = listMountedKeys(spec, container)
+  const readSecret = (variable: string, name: string, key: string): void => {
+    const value = secrets[`${name}/${key}`]
+    if (value === undefined) faults.push(`${variable}: the Secret ${name} has no key ${key}`)
+    else {
+      env[variable] = value
+      const authority = /[?&]sslrootcert=([^&]+)/.exec(value)?.[1]
+      if (authority && authority !== 'system' && !files.has(authority))
+        faults.push(`${variable}: no volume has the file ${authority}`)
+    }
+  }
+  for (const { name, value, valueFrom } of container.env ?? []) {
+    if (env[name] !== undefined) faults.push(`${name} is set twice`)
+    if (valueFrom) readSecret(name, valueFrom.secretKeyRef.name, valueFrom.secretKeyRef.key)
+    else if (name.endsWith('_FILE') && value.startsWith('/run/secrets/')) {
+      const file = files.get(value)
+      if (file) readSecret(name.slice(0, -'_FILE'.length), file.object, file.key)
+      else faults.push(`${name}: no volume has the file ${value}`)
+    } else {
+      env[name] = value
+      if (value.startsWith('/etc/pool-allocation/') && !files.has(value)) {
+        faults.push(`${name}: no volume has the file ${value}`)
+      }
+    }
+  }
+  return { env, faults }
+}
+
+/** The number of a port that a probe, a Service or a policy names. */
+export const toPortNumber = (container: Container, port: string | number): number | undefined =>
+  typeof port === 'number' ? port : container.ports?.find(({ name }: { name: string }) => name === port)?.containerPort

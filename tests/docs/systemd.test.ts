@@ -1,0 +1,85 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
+import { describe, expect, onTestFinished, test } from 'vitest'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const folder = join(root, 'infra/systemd')
+const read = (file: string): string => readFileSync(join(folder, file), 'utf8')
+const services = ['allocation-api', 'lease-witness']
+const units = ['allocation-api.service', 'allocation-api.service.d/powerdns.conf', 'lease-witness.service']
+
+const missing =
+  spawnSync('systemd-analyze', ['--version']).error === undefined
+    ? undefined
+    : 'systemd-analyze (apt-get install systemd), which checks the units of infra/systemd'
+
+/** The values of a setting, in the order of the file. */
+const readSettings = (unit: string, name: string): string[] =>
+  Array.from(read(unit).matchAll(new RegExp(`^${name}=(.*)$`, 'gm')), ([, value]) => value ?? '')
+
+/** The variables of the services. Each can have the suffix _FILE, which names a file with the value. */
+const variables = Array.from(
+  readFileSync(join(root, '.env.example'), 'utf8').matchAll(/^([A-Z][A-Z0-9_]*)=/gm),
+  ([, name]) => name ?? '',
+)
+
+test.each(units)('%s sets variables that the services read', unit => {
+  const names = readSettings(unit, 'Environment').map(assignment => assignment.split('=')[0] ?? '')
+  expect(names).not.toEqual([])
+  expect(names.filter(name => ![...variables, 'HOME'].includes(name.replace(/_FILE$/, '')))).toEqual([])
+})
+
+test.each(units)('%s passes each credential to a variable, from the folder of its service', unit => {
+  const [service = ''] = unit.split('.')
+  const credentials = readSettings(unit, 'LoadCredential')
+  const passed = readSettings(unit, 'Environment').flatMap(assignment => /=%d\/(.*)$/.exec(assignment)?.[1] ?? [])
+  expect(credentials).toEqual(passed.map(id => `${id}:/etc/${service}/${id}`))
+})
+
+test('both services have the same restrictions', () => {
+  const [api, witness] = services.map(service => read(`${service}.service`).split('# MemoryDenyWriteExecute')[1])
+  expect(witness).toBe(api)
+})
+
+describe.skipIf(shouldSkip(missing))('systemd-analyze', () => {
+  test('verifies the template for several processes that docs/operate/scale.md makes of the unit', () => {
+    const copy = mkdtempSync(join(tmpdir(), 'units-'))
+    onTestFinished(() => rmSync(copy, { recursive: true }))
+    cpSync(folder, copy, { recursive: true })
+    const page = readFileSync(join(root, 'docs/operate/scale.md'), 'utf8')
+    const [block = ''] = /^sed [\s\S]*?service\.d$/m.exec(page) ?? []
+    execFileSync('bash', ['-ec', block.replaceAll('/etc/systemd/system', copy)])
+    const template = join(copy, 'allocation-api@.service')
+    writeFileSync(template, readFileSync(template, 'utf8').replace('/usr/local/bin/node', process.execPath))
+    const instance = join(copy, 'allocation-api@8091.service')
+    const { status, stderr } = spawnSync('systemd-analyze', ['verify', '--man=no', instance], { encoding: 'utf8' })
+    expect(stderr.split('\n').filter(line => line.includes('allocation-api'))).toEqual([])
+    expect(status, stderr).toBe(0)
+    expect(readFileSync(template, 'utf8')).toContain('\nEnvironment=PDM_PROCESS_PORT=%i\n')
+  })
+
+  test.each([...services, 'pool-allocation-backup'])('verifies %s.service', service => {
+    const copy = mkdtempSync(join(tmpdir(), 'units-'))
+    onTestFinished(() => rmSync(copy, { recursive: true }))
+    cpSync(folder, copy, { recursive: true })
+    // The command of a unit must exist on the machine that verifies it.
+    const unit = join(copy, `${service}.service`)
+    writeFileSync(unit, readFileSync(unit, 'utf8').replace('/usr/local/bin/node', process.execPath))
+    const { status, stderr } = spawnSync('systemd-analyze', ['verify', '--man=no', unit], { encoding: 'utf8' })
+    expect(stderr.split('\n').filter(line => line.includes(service))).toEqual([])
+    expect(status, stderr).toBe(0)
+  })
+
+  test.each(services)('rates the exposure of %s.service below 2.5 of 10', service => {
+    const output = execFileSync(
+      'systemd-analyze',
+      ['security', '--offline=true', '--threshold=25', '--no-pager', join(folder, `${service}.service`)],
+      { encoding: 'utf8' },
+    )
+    expect(output).toContain('Overall exposure level')
+  })
+})
