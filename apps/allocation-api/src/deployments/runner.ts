@@ -4,8 +4,14 @@ import type { StorageProvider } from './domain/run.ts'
 import type { AccessKeyPair, RunLease, RunState } from './domain/types.ts'
 import type { Provisioner } from './provisioner.ts'
 import type { Holder, ReservationClient } from './reservation.ts'
-import { DeploymentRun, type RunOutcome } from './run-deployment.ts'
-import { CancelledError, LeaseLostError, ReservationLostError, ShutdownError } from './run-errors.ts'
+import {
+  CancelledError,
+  DeploymentRun,
+  LeaseLostError,
+  ReservationLostError,
+  type RunOutcome,
+  ShutdownError,
+} from './run-deployment.ts'
 import type { RunRepository } from './run-repository.ts'
 
 export interface RunObserver {
