@@ -54,7 +54,7 @@ const step = async (
   const attempt = invoke(victim, tenant, call).then(async outcome => {
     if (['created', 'started', 'removed', 'cancelling', 'planned'].includes(outcome)) counts.accepted += 1
     // A run that waits is cancelled, or its process is killed.
-    while (victim.deployments.activeCount > 0) {
+    while (victim.deployments.activeCount() > 0) {
       if (victim.terraform.isWaiting && kill) {
         victim.kill()
         return null
