@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Sql } from '@pool/runtime/database/client'
 import { type DedicatedPostgres, startDedicatedPostgres } from '@pool/test-kit/dedicated-postgres.ts'
 import { createPrng } from '@pool/test-kit/prng.ts'
-import { proofScale, proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
+import { isProof, proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Api, startApi } from '../support/api.ts'
 import { expectConsistentTables } from '../support/consistency.ts'
@@ -12,7 +12,7 @@ import { check, commit, pool, release, renew, reserve, reserveToken } from '../s
 
 const LOCKED_S = proofSize(60, 3)
 /** Beside other tests fewer, which a busy machine can respond to in time. */
-const RATE = proofScale() < 1 ? 50 : 200
+const RATE = isProof ? 200 : 50
 /** Requests per second for the locked row, in addition. */
 const HOT_RATE = 20
 /** The p99 with the lock, as a multiple of that without it. */
@@ -124,7 +124,7 @@ describe('locked rows under load', () => {
       )
       expect([...hot.statuses.keys()]).toEqual([503])
       // Beside other tests the p99 varies by more than the factor. A request that waited for the row would have got a 503.
-      if (proofScale() >= 1) expect(after).toBeLessThanOrEqual(MAX_RATIO * Math.max(before, MIN_P99_MS))
+      if (isProof) expect(after).toBeLessThanOrEqual(MAX_RATIO * Math.max(before, MIN_P99_MS))
       expect(Math.max(...waiting)).toBeLessThanOrEqual(MAX_WAITING)
       expect(await sql`select event from allocation_history where subdomain = 'locked'`).toEqual([
         { event: 'reserved' },

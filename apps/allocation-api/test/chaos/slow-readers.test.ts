@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url'
 import { startNode } from '@pool/dev/process'
 import { HttpConnection } from '@pool/test-kit/http1.ts'
 import { readMemory } from '@pool/test-kit/processes.ts'
-import { proofScale, proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
+import { isProof, proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Api, startApi } from '../support/api.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -12,7 +12,7 @@ const ROWS = proofSize(100_000, 20_000)
 const SECONDS = proofSize(5, 2)
 const ROUNDS = proofSize(12)
 /** Beside other tests fewer, which a busy machine can respond to in time. */
-const CHECKS_PER_SECOND = proofScale() < 1 ? 50 : 200
+const CHECKS_PER_SECOND = isProof ? 200 : 50
 const CONNECTIONS = 20
 const readersFile = fileURLToPath(new URL('../support/slow-readers.ts', import.meta.url))
 
@@ -112,7 +112,7 @@ test(`${READERS} readers that read slowly or nothing hardly delay a check, and t
     `p99 of check with ${READERS} slow readers ${ratio.toFixed(2)} times that without, ms: ${texts.join(' against ')}; ${(peakBytes / 1e6).toFixed(0)} MB`,
   )
   // Below the full size, other tests run beside this one.
-  if (proofScale() < 1) return
+  if (!isProof) return
   expect(ratio).toBeLessThanOrEqual(1.2)
   expect(maxRejectionMs).toBeLessThan(1_000)
 }, 600_000)

@@ -1,4 +1,3 @@
-import { MIN_LONG_PROOF_SCALE, proofScale } from '@pool/test-kit/proof-size.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import * as z from 'zod'
 import { startWitness, type TestWitness } from '../src/index.ts'
@@ -6,7 +5,7 @@ import { startWitness, type TestWitness } from '../src/index.ts'
 const statuses = z.object({ leases: z.array(z.object({ waiters: z.int() })) })
 
 /** The test of the API covers the clock of a database and a service in Node, so an everyday run is without the second host. */
-const hosts = proofScale() < MIN_LONG_PROOF_SCALE ? (['workerd'] as const) : (['workerd', 'postgres'] as const)
+const hosts = ['workerd', 'postgres'] as const
 
 describe.each(hosts)('a witness on %s', on => {
   let witness: TestWitness

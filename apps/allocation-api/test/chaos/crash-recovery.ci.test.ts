@@ -17,7 +17,7 @@ import { commit, pool, release, reserveToken } from '../support/operations.ts'
 import { smallPoolEnv } from '../support/replicas.ts'
 
 /** The workers run concurrently, each on its own database. */
-const WORKERS = Math.min(2, proofSize(2))
+const WORKERS = Math.min(2, proofSize(2, 1))
 /** At least one kill at each crash point. */
 const KILLS_PER_WORKER = proofSize(25, 4)
 const COMMITS_PER_KILL = 3

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { Deployment } from '@pool/contract'
 import { deploymentRequest, storageSection } from '@pool/test-kit/deployment-request.ts'
 import { until } from '@pool/test-kit/poll.ts'
-import { MIN_LONG_PROOF_SCALE, proofScale } from '@pool/test-kit/proof-size.ts'
+import { isProof } from '@pool/test-kit/proof-size.ts'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { type Api, sendRequest, startApi } from '../support/api.ts'
 import { type Identities, makeIdentities, withStorageNames } from '../support/credentials/identities.ts'
@@ -273,7 +273,7 @@ describe.skipIf(isTerraformMissing)('the whole life of a name', () => {
     }
 
     // Every other stage every day; CI runs all.
-    test.each(proofScale() < MIN_LONG_PROOF_SCALE ? stages.filter((_, index) => index % 2 === 0) : stages)(
+    test.each(isProof ? stages : stages.filter((_, index) => index % 2 === 0))(
       '%s',
       async (stage, withCredentials, reach) => {
         const suffix = stages.findIndex(([name]) => name === stage)

@@ -1,4 +1,3 @@
-import { proofSize } from '@pool/test-kit/proof-size.ts'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
@@ -6,7 +5,7 @@ import { createModuleFixture, SECRET_MARK } from './support/module-fixture.ts'
 import { withTerraform } from './support/with-terraform.ts'
 
 /** Each has three random values; the region is one of three. */
-const SETS = proofSize(334, 34)
+const SETS = 34
 const folders = ['infra/first-boot-secret', 'infra/object-storage-inputs'] as const
 
 interface Inputs {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { Deployment } from '@pool/contract'
 import { deploymentRequest, storageSection } from '@pool/test-kit/deployment-request.ts'
 import { until } from '@pool/test-kit/poll.ts'
-import { MIN_LONG_PROOF_SCALE, proofScale, proofSize } from '@pool/test-kit/proof-size.ts'
+import { isProof, proofSize } from '@pool/test-kit/proof-size.ts'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { type Api, startApi } from '../support/api.ts'
 import { type Identities, makeIdentities, withStorageNames } from '../support/credentials/identities.ts'
@@ -285,8 +285,7 @@ describe.skipIf(isTerraformMissing)('a deployment from request to end', () => {
       readonly isFree: boolean
     }
     /** CI tests every stage with and without credentials; every day, those without whose end differs. */
-    const stagesWithout =
-      proofScale() >= MIN_LONG_PROOF_SCALE ? stages : stages.filter(([, [withThem, without]]) => withThem !== without)
+    const stagesWithout = isProof ? stages : stages.filter(([, [withThem, without]]) => withThem !== without)
     /** One or two of each stage: with credentials, and without. */
     const results = new Map<string, readonly StageResult[]>()
 

@@ -13,14 +13,14 @@ import { chooseClockStep, SteppedClock } from '@pool/test-kit/linearizability/wi
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { createPrng } from '@pool/test-kit/prng.ts'
 import { createProcessClock, missingProcessClock, type ProcessClock } from '@pool/test-kit/process-clock.ts'
-import { MIN_LONG_PROOF_SCALE, proofScale, proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
+import { proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Client, type ClientResponse, createClient, parseLease, writeLease } from './support/client.ts'
 import { HISTORY_SLOTS, recordHistory } from './support/record-history.ts'
 import { type RunningWitness, startRestartableWitness, temporaryDirectory } from './support/witness.ts'
 
 /** An everyday run is a smoke test: each operation takes several milliseconds, because objects restart all the time. */
-const OPERATIONS = proofScale() < MIN_LONG_PROOF_SCALE ? 1_000 : proofSize(100_000)
+const OPERATIONS = proofSize(100_000, 1_000)
 const HOUR = 3_600_000
 const MAX_STEP_INTERVAL_MS = 1_000
 /** The first steps, so that leases start again in every history. */

@@ -18,7 +18,7 @@ import { startWitness, temporaryDirectory } from './support/witness.ts'
 const OPERATIONS = proofSize(100_000, 10_000)
 /** On an idle machine, three violations in a hundred operations. */
 const UNSAFE_OPERATIONS = proofSize(8_000, 800)
-const MIN_LATE_RENEWALS = proofSize(20)
+const MIN_LATE_RENEWALS = proofSize(20, 2)
 /** Far more than a busy machine needs. */
 const LOAD_TIMEOUT_MS = 120_000 + 10 * OPERATIONS
 const MAX_SHOWN_VIOLATIONS = 5

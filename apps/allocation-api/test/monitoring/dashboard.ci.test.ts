@@ -5,7 +5,7 @@ import { startDynadotDouble } from '@pool/test-kit/dns/dynadot-double.ts'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { until } from '@pool/test-kit/poll.ts'
 import { missingPrometheus, type Prometheus, startPrometheus, type TimeSeries } from '@pool/test-kit/prometheus.ts'
-import { proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
+import { reportProof } from '@pool/test-kit/proof-size.ts'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import type { Api } from '../support/api.ts'
@@ -49,7 +49,7 @@ const OPTIONAL_METRICS = new Set([
 
 /** Milliseconds for which a fact may take on a busy machine. */
 const PATIENCE_MS = 100_000
-const ROUNDS = proofSize(300, 30)
+const ROUNDS = 30
 
 const startWitness = async () => {
   const database = await createTestDatabase({ schema: false, connections: 1 })

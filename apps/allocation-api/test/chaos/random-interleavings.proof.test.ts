@@ -1,7 +1,7 @@
 import { missingPowerdns, startPowerdns } from '@pool/test-kit/dns/powerdns.ts'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { timed } from '@pool/test-kit/poll.ts'
-import { MIN_LONG_PROOF_SCALE, proofScale, proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
+import { proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
 import { describe, expect, test } from 'vitest'
 import { bind } from '../providers/support/rfc2136/bind.ts'
 import { knot } from '../providers/support/rfc2136/knot.ts'
@@ -19,14 +19,7 @@ import { createWorker } from '../support/random/worker.ts'
 
 /** `17` or `1-500`: these seeds only. */
 const requestedSeeds = process.env.PDM_TEST_SEEDS
-const toCount = ({ daily, ci }: { daily: number; ci: number }): number => {
-  if (proofScale() >= 1) return proofSize(1_000)
-  return proofScale() < MIN_LONG_PROOF_SCALE ? daily : ci
-}
-/** A provider that loses one earlier write fails in every sixth interleaving. */
-const INTERLEAVINGS = toCount({ daily: 6, ci: 75 })
-/** A real server needs more time for each: 0.7 s for PowerDNS over its API. */
-const SERVER_INTERLEAVINGS = toCount({ daily: 3, ci: 30 })
+const INTERLEAVINGS = proofSize(1_000, 6)
 const timeout = 180_000 + 5_000 * INTERLEAVINGS
 const WORKERS = 6
 /** More failures in full would hide the first ones. */
@@ -70,13 +63,12 @@ describe('random interleavings with faults end with exactly the desired and the 
 
   test.skipIf(shouldSkip(missingPowerdns))('powerdns', async () => {
     await using server = await startPowerdns()
-    await runAll('powerdns', toSeeds(SERVER_INTERLEAVINGS), createPowerdnsHostStarter(server))
+    await runAll('powerdns', toSeeds(INTERLEAVINGS), createPowerdnsHostStarter(server))
   })
 
-  // Both servers have the same provider; every day, one of them is enough.
-  for (const kind of proofScale() < MIN_LONG_PROOF_SCALE ? [knot] : [knot, bind])
+  for (const kind of [knot, bind])
     test.skipIf(shouldSkip(kind.missingPrograms))(`rfc2136 with ${kind.name}`, async () => {
-      const seeds = toSeeds(SERVER_INTERLEAVINGS)
+      const seeds = toSeeds(INTERLEAVINGS)
       await using server = await startServer(kind, seeds.map(toZone))
       await runAll(kind.name, seeds, createRfc2136HostStarter(server))
     })

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { findWorkerd, hasProc, readRssMib, WITHOUT_PROC } from '@pool/test-kit/processes.ts'
-import { proofSize } from '@pool/test-kit/proof-size.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Client, createClient, parseLease, writeLease } from './support/client.ts'
 import { median, printTable, toFixed1 } from './support/print-table.ts'
@@ -9,7 +8,7 @@ import { type RunningWitness, startWitness, temporaryDirectory } from './support
 
 /** The witness's limit per slot. */
 const MAX_WAITERS = 2_000
-const ROUNDS = proofSize(5)
+const ROUNDS = 1
 const WAIT_SECONDS = 60
 /** Not a performance requirement: it only detects a forgotten waiter, which gets its response at the end of its wait. */
 const MAX_DELAY_MS = 50_000

@@ -12,7 +12,7 @@ import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 
 const LABELS = ['@', '*', 'console', 'api', 'gitea', 'harbor']
 /** Every day just large enough not to be returned as a whole. */
-const RECORD_SETS = proofScale() < 1 ? proofSize(180_000, 18_000) : proofSize(1_000_000)
+const RECORD_SETS = proofSize(1_000_000, 18_000)
 const NAMES = Math.floor(RECORD_SETS / LABELS.length)
 const ORPHANS = 3
 const ZONE = 'pool.test'

@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { hasProc } from '@pool/test-kit/processes.ts'
-import { proofScale } from '@pool/test-kit/proof-size.ts'
+import { isProof } from '@pool/test-kit/proof-size.ts'
 import { describe, expect, it } from 'vitest'
 import { Environment } from '../../src/bench/environment/environment.ts'
 import { missingEtcd } from '../../src/bench/sections/etcd.ts'
@@ -14,7 +14,7 @@ const bench = (args: readonly string[], interruptAt?: RegExp) => runCommand(main
 /** The smallest load that produces figures. */
 const SHORT = ['--seconds=0.05', '--warm-up=0.05', '--rounds=1', '--rows=2000', '--slots=16', '--json']
 /** At full size every section runs, otherwise one of each kind: starting the processes takes most of the time. */
-const isFull = proofScale() >= 1
+const isFull = isProof
 
 const spread = { median: expect.any(Number), min: expect.any(Number), max: expect.any(Number) }
 /** A busy machine may complete no operation in this short time. The ratio of rates is then null. */

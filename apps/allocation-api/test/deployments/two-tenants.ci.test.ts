@@ -1,5 +1,5 @@
 import { until } from '@pool/test-kit/poll.ts'
-import { MIN_LONG_PROOF_SCALE, proofScale, proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
+import { isProof, proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
 import { afterAll, describe, expect, test } from 'vitest'
 import { calls, decideCall, type Verdict } from '../../src/deployments/domain/lifecycle.ts'
 import { createDeploymentRepository } from '../../src/deployments/repository.ts'
@@ -129,12 +129,11 @@ const findSituation = (tenant: Tenant) =>
     coolOffMs: 0,
   }).findSituation(tenant.id)
 
-const isFull = proofScale() >= MIN_LONG_PROOF_SCALE
 /** Every state with every call. Every other pair has a bucket, and each pair is tested with and without one in CI. */
 const pairs = Object.entries(states).flatMap(([state, steps], row) =>
   calls.flatMap((call, column) =>
     [false, true]
-      .filter(hasStorage => isFull || hasStorage === ((row + column) % 2 === 0))
+      .filter(hasStorage => isProof || hasStorage === ((row + column) % 2 === 0))
       .map(hasStorage => [state, call, hasStorage, steps] as const),
   ),
 )
@@ -200,7 +199,7 @@ describe('a kill at each statement of the next call and of its run', () => {
   )
   // The second tenant can only create; its calls to the deployment are rejected.
   const relevant = cases.filter(([, call, caller]) => caller === 'first' || call === 'create')
-  const size = isFull ? proofSize(kills.length) : 1
+  const size = isProof ? proofSize(kills.length) : 1
   const chosen = relevant.flatMap((row, at) =>
     Array.from(
       { length: size },

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { documentFiles } from '@pool/contract/openapi/files'
 import { Program } from '@pool/test-kit/program.ts'
-import { proofScale, proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
+import { isProof, proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { isMissing } from './support/programs.ts'
 import { type Services, startServices } from './support/services.ts'
@@ -13,16 +13,13 @@ import { type Services, startServices } from './support/services.ts'
  * Requests for each operation that Schemathesis generates in the fuzzing phase, at most. The coverage phase, which tries every
  * rule of every field, has no such limit: it sends 1,700 requests.
  */
-const examples =
-  proofScale() < 1
-    ? { 'allocation-api': 4, 'lease-witness': 4 }
-    : { 'allocation-api': proofSize(420), 'lease-witness': proofSize(700) }
+const examples = { 'allocation-api': proofSize(420, 4), 'lease-witness': proofSize(700, 4) }
 /**
  * Runs of the stateful phase, each with a seed of its own, and the sequences of requests in each. Hypothesis ends a run when a
  * sequence that it repeats has another result, as it has after other sequences have changed the state of the service.
  */
-const statefulRuns = proofScale() < 1 ? 1 : proofSize(6)
-const SEQUENCES = proofScale() < 1 ? 15 : 50
+const statefulRuns = proofSize(6)
+const SEQUENCES = isProof ? 50 : 15
 const TIMEOUT_MS = 1_800_000
 /** The same requests in every run, so that a run fails only for a change. */
 const SEED = Number(process.env.SCHEMATHESIS_SEED ?? 1)
@@ -180,7 +177,7 @@ describe.skipIf(isSchemathesisMissing)('Schemathesis finds no failure', () => {
       operations,
     )
     expect(completedInSequence, 'operations that the stateful phase completed').not.toEqual([])
-    if (proofScale() < 1) return
+    if (!isProof) return
     const exceptions = Object.keys(incomplete[service])
     const expected = operations.filter(id => !exceptions.includes(id))
     expect(completed, 'operations that a valid request completed').toEqual(expected)

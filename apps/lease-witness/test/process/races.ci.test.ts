@@ -5,7 +5,7 @@ import { type RunningWorker, startReadThenWrite } from './support/read-then-writ
 import { type RunningWitness, startWitness, temporaryDirectory } from './support/witness.ts'
 
 /** A decision that awaits anything between its read and its write fails in more than a third of the rounds. */
-const ROUNDS = proofSize(500)
+const ROUNDS = proofSize(500, 50)
 describe('concurrent writers', () => {
   const cases = SLOT_STATES.flatMap(state => [2, 8, MAX_WRITERS].map(writers => ({ state, writers })))
   const directory = temporaryDirectory()
