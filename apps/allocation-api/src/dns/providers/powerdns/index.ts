@@ -57,7 +57,8 @@ const RECORD_SETS_PER_QUERY = 50
 const MAX_UNKNOWN_BYTES = 4_000_000
 const MAX_UNKNOWN_WAIT_MS = 2_000
 /**
- * One call for a large zone. The server composes the whole response before it sends any of it. A PATCH takes as long if the server rectifies the zone after it.
+ * One call for a large zone. The server composes the whole response before it sends any of it. A PATCH takes as long if the
+ * server rectifies the zone after it.
  */
 const MAX_CALL_MS = 120_000
 /** How often a short query asks whether a server that sends nothing is alive. */
