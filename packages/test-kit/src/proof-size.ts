@@ -42,7 +42,6 @@ export const longProofs = [
   'cli/test/deployments',
   'cli/test/package',
   'cli/test/leases',
-  'cli/test/screens',
   'cli/test/shells',
   'cli/test/terminal',
   'chaos/cool-off',
