@@ -22,8 +22,7 @@ describe.each(Object.keys(LOAD) as ShellName[])('the completion of %s', shell =>
     using home = createCliFolder()
     await runPoolctl(['contexts', 'set', 'prod', '--api', 'https://pool.example'], home)
     writeFileSync(join(home.folder, 'installation.ndjson'), '')
-    const { folder, env } = home
-    await using terminal = await openShell({ shell, folder, env, columns: 100 })
+    await using terminal = await openShell({ shell, folder: home.folder, env: home.env })
     for (const line of LOAD[shell]) await terminal.run(line)
     for (const [typed, completed] of [
       ['poolctl lea', 'poolctl leases'],

@@ -5,7 +5,6 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { parseShellBlocks } from '@pool/test-kit/shell-blocks.ts'
 import { describe, expect, test } from 'vitest'
-import { renderQuickstart } from '../src/quickstart.ts'
 import { freePorts, type Ports, startReal } from './fixtures/command.ts'
 import { tempFolder } from './fixtures/temp-folder.ts'
 
@@ -20,32 +19,12 @@ const missingTerraform =
 /** The commands that a user pastes: from the first to the last. */
 const extractCommands = (text: string): string => text.slice(text.indexOf('# 1.'), text.indexOf('\nCtrl-C'))
 
-test('README.md has the commands that start prints', () => {
-  const printed = renderQuickstart({
-    apiPort: 8080,
-    operatorPort: 8081,
-    dnsPort: 5300,
-    postgresPort: 0,
-    pool: 'pool.test',
-    dataDir: '',
-    apiLog: '',
-    postgresLog: '',
-    postgresPassword: '',
-    witnessPort: 8787,
-    witnessLog: '',
-    witnessTokenFile: '.data/witness-token',
-    witnessToken: 'printed',
-  })
-  const readme = readFileSync(join(root, 'README.md'), 'utf8')
-  expect(readme).toContain(extractCommands(printed))
-})
-
 const paste = async (commands: string): Promise<readonly string[]> => {
   const { stdout } = await promisify(execFile)('bash', ['-eu', '-c', commands])
   return stdout.trim().split('\n')
 }
 
-const documentation = globSync('docs/**/*.md', { cwd: root }).toSorted()
+const documentation = ['README.md', ...globSync('docs/**/*.md', { cwd: root }).toSorted()]
 
 const readCommands = (page: string): string =>
   parseShellBlocks(readFileSync(join(root, page), 'utf8'))
