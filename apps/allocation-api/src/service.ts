@@ -28,7 +28,7 @@ import { toPoolSizes } from './config/config.ts'
 import { findConfigWarnings } from './config/warnings.ts'
 import { createCredentialService, toRateLimitKey } from './credentials/service.ts'
 import { createRetention } from './database/retention.ts'
-import { readSchema } from './database/schema.ts'
+import { readSchema, toExportVersion } from './database/schema.ts'
 import { createBucketClaims } from './deployments/bucket-claims.ts'
 import { parseDeploymentChange, parseDeploymentSpec, type SpecRules } from './deployments/domain/spec.ts'
 import { createDomainProof } from './deployments/domain-proof.ts'
@@ -434,7 +434,7 @@ export const startService = async (config: ServiceConfig, log: Log, nodeVersion:
     credentials,
     transfer: createTransfer({
       connect: () => openPool('allocation-api transfer', 1, { maxStatementMs: COUNT_TIMEOUT_MS, expires: false }),
-      schemaVersion: schema.migrations.length,
+      schemaVersion: toExportVersion(schema),
       idleTimeoutMs: TRANSFER_IDLE_MS,
       pools,
       recordTemplate,
