@@ -56,6 +56,7 @@ import { SAMPLE_INTERVAL_S } from './operator/domain/series.ts'
 import { createSamples, type ReplicaSample } from './operator/samples.ts'
 import { createOperatorSessions } from './operator/sessions.ts'
 import { createWitness, noWitness } from './operator/witness.ts'
+import { FAILURE_CAUSES } from './reconciler/domain/status.ts'
 import { createReconciler } from './reconciler/reconciler.ts'
 import { createZoneLocks } from './reconciler/zone-lock.ts'
 import { createZoneWritesRepository } from './reconciler/zone-writes.ts'
@@ -407,6 +408,7 @@ export const startService = async (config: ServiceConfig, log: Log, nodeVersion:
       countDeployments: () => deployments.countByStatus(),
       activeDeployments: () => deployments.activeCount,
       zoneLag: reconciler.listZoneLag,
+      failureCauses: FAILURE_CAUSES,
       isCircuitOpen: reconciler.isCircuitOpen,
       drainingPools: () => pools().draining,
       durability: async () => ((await acceptsWrites()) ? writeCheck.durability() : null),

@@ -80,6 +80,7 @@ describe('biome.json', () => {
     'export const f = () => Date.now()',
     'export const f = () => new Date()',
     'export const f = () => Math.random()',
+    'export const f = sql => sql`select 1`',
   ])('the plugin reports: %s', text => {
     const folder = mkdtempSync(join(tmpdir(), 'purity-'))
     try {

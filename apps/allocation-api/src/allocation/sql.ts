@@ -1,6 +1,6 @@
 import type { Fragment, Sql } from '@pool/database/client'
 import { timeSql } from '@pool/database/time-sql'
-import { newVersionColumns } from '../reconciler/domain/new-version.ts'
+import { newVersionColumns } from '../reconciler/new-version.ts'
 import type { Caller, PoolName } from './domain/types.ts'
 
 /** The parts that the statements over pool_allocations (alias `a`) share. */

@@ -1,5 +1,4 @@
 import { Counter, Gauge, Histogram, type Registry } from '@prometheus-io/client'
-import { FAILURE_CAUSES } from '../reconciler/domain/status.ts'
 import { type DriftCheckResult, SYNC_OUTCOMES, type SyncOutcome } from './domain/observer.ts'
 import { type RequestLogEntry, toOperation } from './domain/request-log.ts'
 
@@ -29,6 +28,8 @@ export interface GaugeSources {
   /** Deployments that this process works on, or has in its queue. */
   activeDeployments(): number
   zoneLag(): Promise<readonly ZoneLag[]>
+  /** Every key of `failing` in a `ZoneLag`. */
+  readonly failureCauses: readonly string[]
   isCircuitOpen(): boolean
   /** The pools that have names or records but are no longer configured. */
   drainingPools(): readonly string[]
@@ -287,7 +288,7 @@ export const createMetrics = (registry: Registry, { version, nodeVersion, provid
     const setZone = ({ zone, failing: names, ...lag }: ZoneLag): void => {
       oldestPending.set({ zone }, lag.oldestPendingSeconds)
       pendingNames.set({ zone }, lag.pendingNames)
-      for (const cause of FAILURE_CAUSES) failing.set({ zone, cause }, names[cause] ?? 0)
+      for (const cause of sources.failureCauses) failing.set({ zone, cause }, names[cause] ?? 0)
       if (lag.stopCause) stopped.set({ zone, cause: lag.stopCause }, 1)
       if (lag.syncedAt !== null) lastSync.set({ zone }, lag.syncedAt)
       if (lag.driftCheckedAt !== null) lastDriftCheck.set({ zone }, lag.driftCheckedAt)

@@ -1,5 +1,5 @@
-import type { Caller } from '../allocation/domain/types.ts'
 import { createRecords, type RecordTemplate } from '../dns/domain/rrset.ts'
+import type { Caller } from '../naming/caller.ts'
 import { MAX_LISTED, type PlannedChange } from './diff-zone.ts'
 import { toTemplateChanges } from './domain/republish.ts'
 import type { ActiveRecords, ReconcilerRepository } from './repository.ts'

@@ -1,16 +1,16 @@
 import type { Sql } from '@pool/database/client'
 import { withTimeout } from '@pool/database/with-timeout'
-import type { Caller } from '../allocation/domain/types.ts'
 import type { Unavailable } from '../dns/domain/result.ts'
 import type { RecordSet } from '../dns/domain/rrset.ts'
+import type { Caller } from '../naming/caller.ts'
 import { canBeGranted } from '../naming/naming.ts'
 import { findOtherProvider, type MarkerContext, stopZone, writeMarker } from './check-markers.ts'
 import { MAX_LISTED } from './diff-zone.ts'
-import { newVersionColumns } from './domain/new-version.ts'
 import { OrphanCandidate } from './domain/orphan.ts'
 import { indexRecords, type PlanOptions, planName } from './domain/plan.ts'
 import { decideAction, type ResumeAction, type Trust, type ZoneDifference } from './domain/resume.ts'
 import { findStopCause, maxSerial, parseMarkers, type StopCause, toMarkerName } from './domain/zone-marker.ts'
+import { newVersionColumns } from './new-version.ts'
 import {
   adoptNames,
   endedReservations,
