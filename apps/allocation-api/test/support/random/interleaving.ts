@@ -76,9 +76,7 @@ class Interleaving {
         writesZones: true,
         sql,
         // Every provider call is made under a zone lock.
-        zoneLocks: {
-          withLock: (...args) => this.#inFlight.during('running', () => zoneLocks.withLock(...args)),
-        },
+        withLock: (...args) => this.#inFlight.during('running', () => zoneLocks.withLock(...args)),
         pools: () => createPools([zone, this.#model.zoneBelow]),
         recordTemplate: template,
         statementTimeoutMs: 20_000,
