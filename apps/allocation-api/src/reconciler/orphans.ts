@@ -28,6 +28,11 @@ export interface OrphanChange extends OrphanList {
   readonly changedCount: number
 }
 
+/** The change of the orphans of a zone, or its plan. */
+export interface OrphanChangeOutcome extends OrphanChange {
+  readonly kind: 'orphans'
+}
+
 /** Names per statement. */
 const BATCH_SIZE = 500
 
@@ -53,7 +58,7 @@ export const findOrphans = async (
 export const changeOrphans = async (
   zone: LockedZone,
   { action, caller, subdomains }: ChangeOrphansOptions,
-): Promise<({ readonly kind: 'orphans' } & OrphanChange) | Unavailable> => {
+): Promise<OrphanChangeOutcome | Unavailable> => {
   const wanted = subdomains && new Set(subdomains)
   const listing = new Listing<Orphan>()
   let changedCount = 0

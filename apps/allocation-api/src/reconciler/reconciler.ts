@@ -12,10 +12,16 @@ import { diffZone, type ZoneDiff, type ZoneDifferences } from './diff-zone.ts'
 import { MAX_BATCH_SIZE, NOTHING_SYNCED, type SyncResult } from './domain/outcome.ts'
 import { isDecided, toDnsState, toWithdrawalState } from './domain/status.ts'
 import { createDriftChecks } from './drift-checks.ts'
-import { type Busy, createZoneLocker, type ReconcilerParts, type ReconcilerSettings } from './locked-zone.ts'
+import {
+  type Busy,
+  createZoneLocker,
+  type LockedZone,
+  type ReconcilerParts,
+  type ReconcilerSettings,
+} from './locked-zone.ts'
 import { createMarkerChecks } from './marker-checks.ts'
 import { type ComparedName, compareName, type PlannedAction, planAction, type RecordAction } from './name-records.ts'
-import { type ChangeOrphansOptions, changeOrphans, type OrphanChange } from './orphans.ts'
+import { type ChangeOrphansOptions, changeOrphans, type OrphanChange, type OrphanChangeOutcome } from './orphans.ts'
 import { ProviderClient } from './provider-client.ts'
 import { createReconcilerRepository, type PendingCounts, type ZoneState } from './repository.ts'
 import { republishZone, type TemplateChanges, type TemplateDiff } from './republish-zone.ts'
@@ -72,33 +78,14 @@ export interface ResumeResult extends StoppedZoneChanges, PendingCounts {
   readonly kind: 'resumed'
 }
 
-export type PreviewOutcome = ZoneDiff | Unavailable | Busy | NameRejection
-export type RepairOutcome = RepairResult | Unavailable | Busy | NameRejection
-export type RepublishOutcome = TemplateDiff | RepublishResult | Busy | NameRejection
-export type OrphanOutcome =
-  | ({ readonly kind: 'orphans' } & OrphanChange)
-  | OrphanChangeResult
-  | Unavailable
-  | Busy
-  | NameRejection
+/** Why a zone could not be read. */
+type ZoneRejection = Unavailable | Busy | NameRejection
 
-export type ResumeOutcome =
-  | ResumePlan
-  | ResumeResult
-  | NotStopped
-  | { readonly kind: 'dns-writes-off' }
-  | Unavailable
-  | Busy
-  | NameRejection
+export type ResumeOutcome = ResumePlan | ResumeResult | NotStopped | { readonly kind: 'dns-writes-off' } | ZoneRejection
 
 export type FormerRecordsOutcome =
   | { readonly kind: 'listed'; readonly records: readonly FormerRecord[] }
   | NameRejection
-
-export type CompareNameOutcome = ComparedName | Unavailable | Busy | NameRejection
-export type PlanActionOutcome = PlannedAction | NameRejection
-
-const BUSY: Busy = { kind: 'busy' }
 
 /** The pause before the next sync for a caller, after one that had nothing to do: another replica publishes the name. */
 const NOTHING_SYNCED_PAUSE_MS = 100
@@ -106,19 +93,22 @@ const NOTHING_SYNCED_PAUSE_MS = 100
 /** What an operator does with a zone. */
 export interface ZoneOperations {
   /** What `repair` would change. */
-  preview(poolDomain: string): Promise<PreviewOutcome>
+  preview(poolDomain: string): Promise<ZoneDiff | ZoneRejection>
   /** Checks the zone for drift now, and waits a bounded time until drifted and failed names are applied. */
-  repair(poolDomain: string): Promise<RepairOutcome>
+  repair(poolDomain: string): Promise<RepairResult | ZoneRejection>
   /**
    * Brings the records of the active names to the current template, and waits a bounded time until they are applied.
    * Without a `caller`, only lists the changes.
    */
-  republish(poolDomain: string, caller: Caller | null): Promise<RepublishOutcome>
+  republish(poolDomain: string, caller: Caller | null): Promise<TemplateDiff | RepublishResult | Busy | NameRejection>
   /**
    * Adopts the orphans of the zone or has them removed, and waits a bounded time until this is applied. Without a
    * `caller`, only lists them.
    */
-  changeOrphans(poolDomain: string, change: ChangeOrphansOptions): Promise<OrphanOutcome>
+  changeOrphans(
+    poolDomain: string,
+    change: ChangeOrphansOptions,
+  ): Promise<OrphanChangeOutcome | OrphanChangeResult | ZoneRejection>
   /**
    * Starts the writes to a stopped zone again, and waits a bounded time until its names are applied. Without a `caller`,
    * only lists the differences.
@@ -131,9 +121,9 @@ export interface ZoneOperations {
 /** What operators see of the records of one name. */
 export interface NameInspection {
   /** The records of the name in the database and in the zone. */
-  compareName(poolDomain: string, subdomain: string): Promise<CompareNameOutcome>
+  compareName(poolDomain: string, subdomain: string): Promise<ComparedName | ZoneRejection>
   /** What an action would change in the zone. */
-  planAction(poolDomain: string, subdomain: string, action: RecordAction): Promise<PlanActionOutcome>
+  planAction(poolDomain: string, subdomain: string, action: RecordAction): Promise<PlannedAction | NameRejection>
 }
 
 export interface ZoneStates {
@@ -184,21 +174,26 @@ export const createReconciler = (options: ReconcilerOptions): Reconciler => {
 
   const reportError = (zone: string, error: unknown) => observer.onError('zone sync failed', error, { zone })
 
-  const toQueue = (zone: string): ZoneSyncQueue => {
+  /** Runs `work` on a zone of this service. */
+  const inZone = async <Result>(
+    poolDomain: string,
+    work: (zone: LockedZone) => Promise<Result>,
+  ): Promise<Result | Busy | NameRejection> =>
+    validatePool(poolDomain, pools()) ?? (await withZone(poolDomain, work)) ?? { kind: 'busy' }
+
+  const createQueue = (zone: string): ZoneSyncQueue => {
     const sync = () => withZone(zone, syncZone, lane => repository.findDue(zone, MAX_BATCH_SIZE, lane))
-    const queue =
-      queues.get(zone) ??
-      new ZoneSyncQueue({
-        sync: () => runInSpan(tracer, 'dns sync', { attributes: { 'pdm.zone': zone } }, sync),
-        onEnded: outcome => observer.onSync(zone, outcome),
-        onError: error => reportError(zone, error),
-      })
+    const queue = new ZoneSyncQueue({
+      sync: () => runInSpan(tracer, 'dns sync', { attributes: { 'pdm.zone': zone } }, sync),
+      onEnded: outcome => observer.onSync(zone, outcome),
+      onError: error => reportError(zone, error),
+    })
     queues.set(zone, queue)
     return queue
   }
 
   const requestSync = (zone: string): Promise<SyncResult> =>
-    isStopping || !writesZones ? Promise.resolve(NOTHING_SYNCED) : toQueue(zone).request()
+    isStopping || !writesZones ? Promise.resolve(NOTHING_SYNCED) : (queues.get(zone) ?? createQueue(zone)).request()
 
   /** Null: the sync has not ended at `deadline`. It continues. */
   const requestSyncUntil = (zone: string, deadline: number): Promise<SyncResult | null> =>
@@ -207,9 +202,9 @@ export const createReconciler = (options: ReconcilerOptions): Reconciler => {
   /** Waits until nothing is due in the zone, for `commitWaitMs` at most. Returns what is still not applied. */
   const settle = async (zone: string): Promise<PendingCounts> => {
     const deadline = performance.now() + commitWaitMs
-    let result: SyncResult | null
-    do result = await requestSyncUntil(zone, deadline)
-    while (result?.hasMore && performance.now() < deadline)
+    for (let hasMore = true; hasMore && performance.now() < deadline; ) {
+      hasMore = (await requestSyncUntil(zone, deadline))?.hasMore ?? false
+    }
     return repository.countPending(zone)
   }
 
@@ -237,10 +232,7 @@ export const createReconciler = (options: ReconcilerOptions): Reconciler => {
   return {
     waitUntilApplied,
 
-    async preview(poolDomain) {
-      const rejection = validatePool(poolDomain, pools())
-      return rejection ?? (await withZone(poolDomain, zone => diffZone(zone, 'dry-run'))) ?? BUSY
-    },
+    preview: poolDomain => inZone(poolDomain, zone => diffZone(zone, 'dry-run')),
 
     async repair(poolDomain) {
       const result = validatePool(poolDomain, pools()) ?? (await drift.check(poolDomain, true))
@@ -255,16 +247,14 @@ export const createReconciler = (options: ReconcilerOptions): Reconciler => {
     },
 
     async changeOrphans(poolDomain, change) {
-      const rejection = validatePool(poolDomain, pools())
-      const result = rejection ?? (await withZone(poolDomain, zone => changeOrphans(zone, change))) ?? BUSY
+      const result = await inZone(poolDomain, zone => changeOrphans(zone, change))
       if (result.kind !== 'orphans' || !change.caller) return result
       return { ...result, kind: 'changed', ...(await settle(poolDomain)) }
     },
 
     async resume(poolDomain, resume) {
-      const rejection = validatePool(poolDomain, pools())
-      if (!rejection && resume.caller && !writesZones) return { kind: 'dns-writes-off' }
-      const result = rejection ?? (await withZone(poolDomain, zone => resumeZone(zone, resume))) ?? BUSY
+      if (resume.caller && !writesZones) return validatePool(poolDomain, pools()) ?? { kind: 'dns-writes-off' }
+      const result = await inZone(poolDomain, zone => resumeZone(zone, resume))
       if (result.kind !== 'planned' || !resume.caller) return result
       return { ...result, kind: 'resumed', ...(await settle(poolDomain)) }
     },
@@ -274,10 +264,7 @@ export const createReconciler = (options: ReconcilerOptions): Reconciler => {
       return rejection ?? { kind: 'listed', records: await writes.listFormerRecords(poolDomain, offset, limit) }
     },
 
-    async compareName(poolDomain, subdomain) {
-      const rejection = validatePool(poolDomain, pools())
-      return rejection ?? (await withZone(poolDomain, zone => compareName(zone, subdomain))) ?? BUSY
-    },
+    compareName: (poolDomain, subdomain) => inZone(poolDomain, zone => compareName(zone, subdomain)),
 
     async planAction(poolDomain, subdomain, action) {
       return validatePool(poolDomain, pools()) ?? planAction(parts, withZone, poolDomain, subdomain, action)
