@@ -56,6 +56,7 @@ import { SAMPLE_INTERVAL_S } from './operator/domain/series.ts'
 import { createSamples, type ReplicaSample } from './operator/samples.ts'
 import { createOperatorSessions } from './operator/sessions.ts'
 import { createWitness, noWitness } from './operator/witness.ts'
+import { FAILURE_CAUSES } from './reconciler/domain/status.ts'
 import { createReconciler } from './reconciler/reconciler.ts'
 import { createZoneLocks } from './reconciler/zone-lock.ts'
 import { createZoneWritesRepository } from './reconciler/zone-writes.ts'
@@ -283,7 +284,7 @@ export const startService = async (config: ServiceConfig, log: Log, nodeVersion:
     providerKind: dnsProvider.kind,
     writesZones: config.dns.writesZones,
     sql,
-    zoneLocks,
+    withLock: zoneLocks.withLock,
     pools,
     recordTemplate,
     statementTimeoutMs: timeoutMs,
@@ -406,7 +407,8 @@ export const startService = async (config: ServiceConfig, log: Log, nodeVersion:
       countAllocations: allocations.count,
       countDeployments: () => deployments.countByStatus(),
       activeDeployments: deployments.activeCount,
-      zoneLag: reconciler.listZoneLag,
+      zoneStates: reconciler.listZoneStates,
+      failureCauses: FAILURE_CAUSES,
       isCircuitOpen: reconciler.isCircuitOpen,
       drainingPools: () => pools().draining,
       durability: async () => ((await acceptsWrites()) ? writeCheck.durability() : null),
@@ -499,12 +501,11 @@ export const startService = async (config: ServiceConfig, log: Log, nodeVersion:
     observer.onSweepEnded()
   }
   const syncDueZones = async () => {
-    reconciler.startMarkerChecks()
     await reconciler.syncDueZones()
     observer.onDatabaseReached()
   }
   const readSample = async (): Promise<ReplicaSample> => {
-    const zones = await reconciler.listZoneLag()
+    const zones = await reconciler.listZoneStates()
     return {
       ...metrics.totals(),
       eventLoopMs: performance.eventLoopUtilization().active,
@@ -560,6 +561,10 @@ export const startService = async (config: ServiceConfig, log: Log, nodeVersion:
     runPeriodically(syncDueZones, {
       intervalMs: SYNC_INTERVAL_MS,
       onError: error => observer.onError('search for due zones failed', error),
+    }),
+    runPeriodically(reconciler.checkMarkers, {
+      intervalMs: SYNC_INTERVAL_MS,
+      onError: error => observer.onError('zone sync failed', error),
     }),
   ]
   phase = 'ready'
