@@ -19,7 +19,7 @@ const root = new URL('../../../../', import.meta.url)
 const witnessEntry = fileURLToPath(new URL('apps/lease-witness/src/node/main.ts', root))
 const witnessToken = 'token-of-region-a-0123456789abcdef'
 const ruleFiles = ['alerts.yaml', 'recording-rules.yaml'].map(file =>
-  fileURLToPath(new URL(`infra/monitoring/${file}`, root)),
+  fileURLToPath(new URL(`infra/chart/files/${file}`, root)),
 )
 
 const panel = z.object({
