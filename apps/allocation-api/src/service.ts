@@ -160,30 +160,19 @@ export const startService = async (config: ServiceConfig, log: Log, nodeVersion:
   const clientAddress = createClientAddress(config.trustedProxies)
   const consoleFolder = config.consoleFolder ?? join(import.meta.dirname, 'console')
   const { inCluster, operator } = toListeners(config)
-  const isShared = config.processPort !== null
-  const listenOn = async (port: number, variable: string, app: App, reusePort = isShared): Promise<HttpServer> => {
-    const listening = { malformedRequestCode: 'invalid-format', address: config.listenAddress, reusePort }
+  const listenOn = async (port: number, variable: string, app: App): Promise<HttpServer> => {
+    const listening = { malformedRequestCode: 'invalid-format', address: config.listenAddress }
     return listen(app, port, listening).catch((error: NodeJS.ErrnoException) => {
       throw toListenError(error, { variable, port, addressVariable: 'PDM_LISTEN_ADDRESS' })
     })
   }
-  const openListeners = async (toApp: (options: AppOptions) => App) => {
-    const inClusterServer = await listenOn(config.port, 'PORT', toApp(inCluster))
-    const operatorServer =
-      config.operator && operator && (await listenOn(config.operator.port, 'PDM_OPERATOR_PORT', toApp(operator)))
-    const ports = { port: inClusterServer.port, operatorPort: operatorServer?.port ?? null }
-    log.info(ports, 'listening')
-    return { inClusterServer, operatorServer, ports }
-  }
   const toStartingApp = (options: AppOptions) =>
     createStartingApp({ managedDomains, clientAddress, metrics, observer, consoleFolder }, options)
-  const processServer =
-    config.processPort === null
-      ? null
-      : await listenOn(config.processPort, 'PDM_PROCESS_PORT', toStartingApp(inCluster), false)
-  if (processServer) log.info({ processPort: processServer.port }, 'listening')
-  // On a shared port, a process that starts would answer 503 to requests that another one can serve.
-  const early = isShared ? null : await openListeners(toStartingApp)
+  const inClusterServer = await listenOn(config.port, 'PORT', toStartingApp(inCluster))
+  const operatorServer =
+    config.operator && operator && (await listenOn(config.operator.port, 'PDM_OPERATOR_PORT', toStartingApp(operator)))
+  const ports = { port: inClusterServer.port, operatorPort: operatorServer?.port ?? null }
+  log.info(ports, 'listening')
   for (const { variable, detail } of findConfigWarnings(config.env, config)) observer.onConfigWarning(variable, detail)
 
   const sessions = createSessions(() => performance.now())
@@ -487,12 +476,8 @@ export const startService = async (config: ServiceConfig, log: Log, nodeVersion:
     isReadOnly: isDatabaseReadOnly,
     isNotWritten: error => error instanceof NotWrittenError,
   }
-  const { inClusterServer, operatorServer, ports } = early ?? (await openListeners(options => createApp(app, options)))
-  if (early) {
-    inClusterServer.serve(createApp(app, inCluster))
-    if (operator) operatorServer?.serve(createApp(app, operator))
-  }
-  processServer?.serve(createApp(app, inCluster))
+  inClusterServer.serve(createApp(app, inCluster))
+  if (operator) operatorServer?.serve(createApp(app, operator))
 
   const sweep = async (signal: AbortSignal) => {
     await allocations.sweep(signal)
@@ -570,7 +555,6 @@ export const startService = async (config: ServiceConfig, log: Log, nodeVersion:
   return {
     address: {
       ...ports,
-      ...(processServer ? { processPort: processServer.port } : {}),
       dns: { kind: dnsProvider.kind, ...info },
       managedDomains,
     },
@@ -585,7 +569,6 @@ export const startService = async (config: ServiceConfig, log: Log, nodeVersion:
         deployments.stop(),
         inClusterServer.close(REQUEST_GRACE_MS),
         operatorServer?.close(REQUEST_GRACE_MS),
-        processServer?.close(REQUEST_GRACE_MS),
       ])
       // A request that ended in the meantime may have started another run.
       await deployments.stop()

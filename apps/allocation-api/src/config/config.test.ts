@@ -17,7 +17,6 @@ const getIssues = (env: Record<string, string | undefined>) => {
 test('only the database URL has no default', () => {
   expect(parseValid()).toEqual({
     port: 8_080,
-    processPort: null,
     listenAddress: null,
     operator: null,
     operatorOnlyList: false,
@@ -102,9 +101,6 @@ describe('valid values', () => {
       ],
     ],
     ['PDM_TRUSTED_PROXIES', '0.0.0.0/0', c => c.trustedProxies, [{ address: '0.0.0.0', prefix: 0, family: 'ipv4' }]],
-    ['PDM_PROCESS_PORT', '', c => c.processPort, null],
-    ['PDM_PROCESS_PORT', '8091', c => c.processPort, 8_091],
-    ['PDM_PROCESS_PORT', '0', c => c.processPort, 0],
     ['PDM_LISTEN_ADDRESS', '', c => c.listenAddress, null],
     ['PDM_LISTEN_ADDRESS', ' 127.0.0.1 ', c => c.listenAddress, '127.0.0.1'],
     ['PDM_LISTEN_ADDRESS', '::1', c => c.listenAddress, '::1'],
@@ -343,14 +339,6 @@ describe('invalid values', () => {
     const issues = getIssues({ [variable]: value })
     expect(issues).toEqual([{ variable, detail: expect.stringMatching(/^\S/) }])
     expect(issues[0]?.detail).not.toMatch(/mark|\n/)
-  })
-
-  test('the port of the process must differ from the shared ones, unless it is 0', () => {
-    const shared = { PDM_OPERATOR_TOKENS: 'a', PORT: '8080', PDM_OPERATOR_PORT: '8081' }
-    for (const port of ['8080', '8081', '65536', 'x'])
-      expect(getIssues({ ...shared, PDM_PROCESS_PORT: port })).toMatchObject([{ variable: 'PDM_PROCESS_PORT' }])
-    expect(getIssues({ ...shared, PDM_PROCESS_PORT: '8082' })).toEqual([])
-    expect(getIssues({ PORT: '0', PDM_PROCESS_PORT: '0' })).toEqual([])
   })
 
   test('the operator port must differ from PORT, unless both are 0', () => {

@@ -20,11 +20,6 @@ export interface Config {
   readonly listenAddress: string | null
   /** Null: there is no operator listener. */
   readonly operator: { readonly port: number; readonly tokens: readonly string[] } | null
-  /**
-   * The port of this process alone, if it shares the others with more processes of this machine; null: it does not. The same
-   * API as on `port`.
-   */
-  readonly processPort: number | null
   /** If true, only the operator listener has the lists. */
   readonly operatorOnlyList: boolean
   readonly browsers: {
@@ -196,14 +191,6 @@ const readOperator = (env: EnvReader, port: number): Config['operator'] => {
   return { port: operatorPort, tokens }
 }
 
-const readProcessPort = (env: EnvReader, others: readonly (number | undefined)[]): number | null => {
-  if (env.text('PDM_PROCESS_PORT') === undefined) return null
-  const port = env.integer('PDM_PROCESS_PORT', 0, { min: 0, max: 65_535 })
-  if (port !== 0 && others.includes(port))
-    env.addIssue('PDM_PROCESS_PORT', 'must differ from PORT and PDM_OPERATOR_PORT')
-  return port
-}
-
 /** Parses the environment into the configuration, or returns every issue in it. */
 export const readConfig = (variables: Env): { config: Config } | { issues: readonly ConfigIssue[] } => {
   const env = new EnvReader(variables)
@@ -220,7 +207,6 @@ export const readConfig = (variables: Env): { config: Config } | { issues: reado
     port,
     listenAddress: readListenAddress(env),
     operator,
-    processPort: readProcessPort(env, [port, operator?.port]),
     operatorOnlyList: env.oneOf('PDM_OPERATOR_ONLY_LIST', ['true', 'false'], 'false') === 'true',
     browsers: {
       allowedOrigins: readAllowedOrigins(env),

@@ -17,7 +17,6 @@ export const VARIABLES: readonly string[] = [
   ...SECRET_VARIABLES,
   'PORT',
   'PDM_OPERATOR_PORT',
-  'PDM_PROCESS_PORT',
   'PDM_OPERATOR_ONLY_LIST',
   'PDM_CONSOLE_DIR',
   'PDM_WITNESS_URL',
