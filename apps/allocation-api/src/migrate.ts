@@ -6,9 +6,9 @@ import { explainStartupError } from '@pool/database/startup-errors'
 import { readEnvironment } from '@pool/node-service/read-environment'
 import { EXIT_FAILURE, EXIT_INVALID_CONFIG, exitWith, exitWithConfigIssues } from '@pool/node-service/run-service'
 import { readDatabaseUrl } from './config/config.ts'
-import { knownVariables } from './config/variables.ts'
 import { readSchema } from './database/schema.ts'
 import { describeError } from './observability/domain/redact.ts'
+import { knownVariables } from './service-config.ts'
 
 // Applies the pending migrations without a start of the service; with --check, lists them.
 

@@ -25,7 +25,6 @@ import { createAllocationReader } from './allocation/reader.ts'
 import { createAllocationRepository } from './allocation/repository.ts'
 import { createAllocationService } from './allocation/service.ts'
 import { toPoolSizes } from './config/config.ts'
-import { findConfigWarnings } from './config/warnings.ts'
 import { createCredentialService, toRateLimitKey } from './credentials/service.ts'
 import { createRetention } from './database/retention.ts'
 import { readSchema } from './database/schema.ts'
@@ -59,7 +58,7 @@ import { createWitness, noWitness } from './operator/witness.ts'
 import { createReconciler } from './reconciler/reconciler.ts'
 import { createZoneLocks } from './reconciler/zone-lock.ts'
 import { createZoneWritesRepository } from './reconciler/zone-writes.ts'
-import type { ServiceConfig } from './service-config.ts'
+import { findConfigWarnings, type ServiceConfig } from './service-config.ts'
 import { createTransfer } from './transfer/transfer.ts'
 
 export interface Service {
@@ -70,6 +69,12 @@ export interface Service {
 }
 
 const VERSION = '1.0.0'
+/** The console's build: beside the bundle of the service, or in the app of the console for the sources. */
+const CONSOLE_FOLDER = join(
+  import.meta.dirname,
+  import.meta.filename.endsWith('.ts') ? '../../console/dist' : 'console',
+)
+const IDEMPOTENCY_TTL_MS = 24 * 3_600_000
 const URL_VARIABLE = 'PDM_DATABASE_URL'
 /** Below the contract's 2 s, so that there is time for the response. */
 const HEALTH_CHECK_TIMEOUT_MS = 1_500
@@ -158,7 +163,7 @@ export const startService = async (config: ServiceConfig, log: Log, nodeVersion:
   const observer = createObserver(log, metrics, { now: () => performance.now(), isDatabaseUnavailable })
 
   const clientAddress = createClientAddress(config.trustedProxies)
-  const consoleFolder = config.consoleFolder ?? join(import.meta.dirname, 'console')
+  const consoleFolder = config.consoleFolder ?? CONSOLE_FOLDER
   const { inCluster, operator } = toListeners(config)
   const listenOn = async (port: number, variable: string, app: App): Promise<HttpServer> => {
     const listening = { malformedRequestCode: 'invalid-format', address: config.listenAddress }
@@ -294,7 +299,7 @@ export const startService = async (config: ServiceConfig, log: Log, nodeVersion:
     onOutcome: observer.onCredentialCheck,
   })
 
-  const idempotency = createIdempotency(readSql, { timeoutMs, keyTtlMs: config.idempotencyTtlMs })
+  const idempotency = createIdempotency(readSql, { timeoutMs, keyTtlMs: IDEMPOTENCY_TTL_MS })
   const { countByState } = createAllocationReader(countSql, { timeoutMs: COUNT_TIMEOUT_MS })
   const allocations = createAllocationService({
     repository,

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
-import { VARIABLES } from 'allocation-api/src/config/variables.ts'
+import { VARIABLES } from 'allocation-api/src/service-config.ts'
 import { knownVariables as knownWitnessVariables } from 'lease-witness/src/node/config.ts'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
@@ -58,7 +58,7 @@ describe.skipIf(shouldSkip(missingPrograms))('the chart', () => {
       ...['PDM_DEPLOYMENT_CONCURRENCY', 'PDM_TERRAFORM_MODULE', 'PDM_TERRAFORM_BACKEND', 'PDM_TERRAFORM_PASS_ENV'],
       // The image has one binary. Probes and clients use the address of the pod.
       ...['PDM_TERRAFORM_BINARY', 'PDM_LISTEN_ADDRESS', 'PDM_LOOPBACK_HOSTS_ONLY', 'DNSPROVIDER_DOMAIN'],
-      ...['DNSPROVIDER_LOCAL_HOST', 'DNSPROVIDER_LOCAL_PORT', 'DNSPROVIDER_LOCAL_ANY_DOMAIN'],
+      'DNSPROVIDER_LOCAL_PORT',
     ]
     // Those of OpenTelemetry are among the other variables: `api.env`.
     const variables = VARIABLES.filter(name => !name.startsWith('OTEL_'))

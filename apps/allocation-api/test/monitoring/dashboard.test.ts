@@ -119,7 +119,7 @@ test.skipIf(shouldSkip(missingPrometheus))(
     const fleet = await startReplicas(database.url, 2, {
       ...smallPoolEnv,
       DNSPROVIDER_KIND: 'dynadot',
-      DNSPROVIDER_DYNADOT_URL: double.url,
+      PDM_TEST_SETTINGS: JSON.stringify({ providerUrl: double.url }),
       DNSPROVIDER_DYNADOT_API_KEY: 'api-key-of-the-test',
       DNSPROVIDER_MANAGED_DOMAINS: pool,
       DNSPROVIDER_RECORD_NAMES: '@',
