@@ -11,9 +11,8 @@ import { type ApiServer, missingApiServer, startApiServer } from './support/api-
 import {
   chart,
   type KubernetesObject,
-  kustomize,
-  parseObjects,
   RELEASE,
+  readDatabaseExample,
   readFile,
   render,
   root,
@@ -127,29 +126,26 @@ describe.skipIf(missingApiServer !== undefined)('a Kubernetes API server', () =>
     if (folder) await rm(folder, { recursive: true })
   })
 
-  test('a strict dry run of everything in infra/kustomize', async () => {
-    const folders = ['allocation-api', 'lease-witness', 'lease-witness-postgres', 'monitoring', 'postgres']
-    for (const name of folders) {
-      const path = join(kustomize, name)
-      await kubectl(['apply', '--server-side', '--dry-run=server', '--validate=strict', '--kustomize', path])
-    }
-    const events = server
+  test('a strict dry run of what the chart renders and of the examples of databases', async () => {
+    const objects = [
+      ...(await render('three-replicas')),
+      ...readDatabaseExample('allocation-api'),
+      ...readDatabaseExample('lease-witness'),
+    ]
+    const dryRun = ['apply', '--server-side', '--dry-run=server', '--validate=strict', '--filename', '-']
+    await kubectl(dryRun, JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects }))
+    const accepted = server
       .readAudit()
       .filter(({ requestURI }) => requestURI.includes('dryRun=All') && requestURI.includes('fieldValidation=Strict'))
-    const rendered = await Promise.all(folders.map(name => kubectl(['kustomize', join(kustomize, name)])))
-    const objects = rendered.flatMap(parseObjects)
-    const accepted = events.map(
-      ({ objectRef, responseStatus }) => `${objectRef?.resource} ${objectRef?.name} ${responseStatus.code}`,
-    )
+      .map(({ objectRef, responseStatus }) => `${objectRef?.resource} ${objectRef?.name} ${responseStatus.code}`)
     expect(accepted).toHaveLength(objects.length)
     expect(accepted.every(line => line.endsWith(' 201'))).toBe(true)
     expect(await listObjects()).toEqual([])
-    reportProof(`dry run of infra/kustomize: ${accepted.join(', ')}`)
+    reportProof(`dry run: ${accepted.join(', ')}`)
 
     const [deployment] = objects.filter(({ kind }) => kind === 'Deployment')
     const misspelt = { ...deployment, spec: { ...deployment?.spec, replica: 3 } }
-    const args = ['apply', '--server-side', '--dry-run=server', '--validate=strict', '--filename', '-']
-    const { code, stderr } = await server.kubectl(args, JSON.stringify(misspelt))
+    const { code, stderr } = await server.kubectl(dryRun, JSON.stringify(misspelt))
     expect([code, stderr]).toEqual([1, expect.stringContaining('.spec.replica: field not declared in schema')])
   })
 
@@ -233,7 +229,7 @@ describe.skipIf(missingApiServer !== undefined)('a Kubernetes API server', () =>
   test('the commands of the documentation create each Secret and ConfigMap, and install, upgrade, roll back and uninstall', async () => {
     await copyFile(toValuesFile('three-replicas'), join(work, 'my-values.yaml'))
     for (const name of ['powerdns-api-key.txt', 'powerdns-ca.crt']) await writeFile(join(work, name), 'x')
-    await runCommands(block => /apply --kustomize infra/.test(block))
+    await runCommands(block => /apply --filename infra/.test(block))
     // The operator of the databases creates them.
     const uri = 'postgresql://lease_witness:x@lease-witness-postgres-rw.pool-allocation:5432/lease_witness'
     for (const [name, value] of [
@@ -243,7 +239,8 @@ describe.skipIf(missingApiServer !== undefined)('a Kubernetes API server', () =>
       ['lease-witness-postgres-ca', 'ca.crt=x'],
     ] as const)
       await kubectl(['create', 'secret', 'generic', name, `--from-literal=${value}`])
-    const isSecret = (block: string) => /create (?:secret|configmap)/.test(block) && !/apply --kustomize/.test(block)
+    const isSecret = (block: string) =>
+      /create (?:secret|configmap)/.test(block) && !/apply --filename infra/.test(block)
     await runCommands(isSecret, token)
     expect(await readdir(work)).toEqual(['client-token.txt', 'infra', 'my-values.yaml', 'roles.yaml'])
     const { items } = JSON.parse(await kubectl(['get', 'secrets,configmaps', '--output', 'json']))
@@ -285,15 +282,10 @@ describe.skipIf(missingApiServer !== undefined)('a Kubernetes API server', () =>
     expect(left.split(' ').filter(name => !/-postgres-(?:app|ca)$/.test(name))).toEqual([])
   })
 
-  test('the commands of the documentation install and uninstall with Kustomize', async () => {
-    await mkdir(join(work, 'overlay'))
-    await writeFile(join(work, 'overlay/kustomization.yaml'), readExample('Kustomization'))
-    await runCommands(block => block.includes('apply --kustomize overlay'), token)
-    expect(await listObjects()).toEqual(expect.arrayContaining(['deployment.apps/pool-allocation-api']))
-    await runCommands(block => block.includes('delete --kustomize overlay'), token)
-    expect((await listObjects()).filter(name => !name.startsWith('persistentvolumeclaim/'))).toEqual([])
-
-    await runCommands(block => block.includes('--filename base.yaml'), token)
+  test('the commands of the documentation install and uninstall without a release of Helm', async () => {
+    await runCommands(block => block.includes('apply --filename manifests.yaml'), token)
+    expect(await listObjects()).toHaveLength((await render('three-replicas')).length)
+    await runCommands(block => block.includes('delete --filename manifests.yaml'), token)
     expect((await listObjects()).filter(name => !name.startsWith('persistentvolumeclaim/'))).toEqual([])
   })
 

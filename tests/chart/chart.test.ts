@@ -1,32 +1,21 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join, relative } from 'node:path'
+import { join } from 'node:path'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
-import { VARIABLES } from 'allocation-api/src/config/variables.ts'
+import { VARIABLES } from 'allocation-api/src/service-config.ts'
 import { knownVariables as knownWitnessVariables } from 'lease-witness/src/node/config.ts'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import {
   chart,
   type KubernetesObject,
-  kustomize,
-  parseObjects,
   readFile,
   render,
-  renderKustomize,
   renderText,
   root,
-  toRuleFiles,
   toValuesFile,
   type ValueSet,
   valueSets,
 } from './support/chart.ts'
 import { missingPrograms, run } from './support/programs.ts'
-
-const HOW_TO_WRITE = 'run: pnpm --filter @pool/tests kustomize'
-
-const sort = (text: string) =>
-  parseObjects(text).toSorted((a, b) => `${a.kind} ${a.metadata.name}`.localeCompare(`${b.kind} ${b.metadata.name}`))
 
 const listRunbooks = (objects: readonly KubernetesObject[]): string[] =>
   objects
@@ -41,57 +30,6 @@ describe.skipIf(shouldSkip(missingPrograms))('the chart', () => {
       ...valueSets.flatMap(set => ['--values', toValuesFile(set)]),
     ])
     expect({ code, stderr }, stdout).toEqual({ code: 0, stderr: '' })
-  })
-
-  test('the copies of the rules and the files in infra/kustomize are up to date, and kubectl kustomize reads them', async () => {
-    for (const [path, text] of toRuleFiles()) expect(readFile(path), HOW_TO_WRITE).toBe(text)
-    for (const [path, text] of await renderKustomize()) {
-      expect(readFile(path), HOW_TO_WRITE).toBe(text)
-      const { stdout, stderr } = await run('kubectl', ['kustomize', `${path}/..`])
-      expect(sort(stdout), stderr).toEqual(sort(text))
-    }
-    for (const name of ['postgres', 'lease-witness-postgres']) {
-      const { stdout, stderr } = await run('kubectl', ['kustomize', join(kustomize, name)])
-      expect(
-        parseObjects(stdout).map(({ kind }) => kind),
-        stderr,
-      ).toEqual(['Cluster'])
-    }
-  })
-
-  test('kubectl kustomize reads the overlay of the documentation, which changes images, variables, network and runbooks', async () => {
-    const page = readFile(join(root, 'docs/install/kubernetes.md'))
-    const blocks = Array.from(page.matchAll(/```yaml\n(.*?)```/gs), ([, block]) => block ?? '')
-    const overlay = blocks.find(block => block.includes('kind: Kustomization')) ?? ''
-    const folder = await mkdtemp(join(tmpdir(), 'pool-overlay-'))
-    onTestFinished(() => rm(folder, { recursive: true }))
-    await writeFile(
-      join(folder, 'kustomization.yaml'),
-      overlay.replaceAll('../infra/kustomize', relative(folder, kustomize)),
-    )
-    const { stdout, stderr } = await run('kubectl', ['kustomize', folder])
-    expect(stderr).toBe('')
-    const objects = parseObjects(stdout)
-    const [api, witness] = objects.filter(({ kind }) => kind === 'Deployment')
-    const [container] = api?.spec.template.spec.containers ?? []
-    expect(api).toMatchObject({ metadata: { namespace: 'pool-allocation' } })
-    expect(container.image).toBe('registry.example/team/pool-allocation/allocation-api:1.0.0')
-    expect(container.env).toContainEqual({ name: 'DNSPROVIDER_MANAGED_DOMAINS', value: 'pool.acme.example' })
-    expect(container.env).toContainEqual({ name: 'DNSPROVIDER_KIND', value: 'powerdns' })
-    expect(witness?.spec.template.spec.containers[0].image).toBe(
-      'registry.example/team/pool-allocation/lease-witness:1.0.0',
-    )
-    // The list of the patch replaces the former one, so it must have the other destinations as well.
-    const rendered = await render('three-replicas')
-    const toEgress = (list: readonly KubernetesObject[]): KubernetesObject['spec'][] =>
-      list.find(({ kind, metadata }) => kind === 'NetworkPolicy' && metadata.name === 'pool-allocation-api')?.spec
-        .egress
-    const [changed, former] = [toEgress(objects), toEgress(rendered)]
-    const isProvider = ({ ports }: KubernetesObject['spec']) => ports[0].port === 8_081
-    expect(changed.filter(rule => !isProvider(rule))).toEqual(former.filter(rule => !isProvider(rule)))
-    expect(changed.filter(isProvider)).not.toEqual(former.filter(isProvider))
-    const urls = listRunbooks(objects)
-    expect(urls).toEqual(listRunbooks(rendered).map(path => `https://git.example/pool-allocation/blob/v1.0.0/${path}`))
   })
 
   test('the address of the runbooks can be a value', async () => {
@@ -120,7 +58,7 @@ describe.skipIf(shouldSkip(missingPrograms))('the chart', () => {
       ...['PDM_DEPLOYMENT_CONCURRENCY', 'PDM_TERRAFORM_MODULE', 'PDM_TERRAFORM_BACKEND', 'PDM_TERRAFORM_PASS_ENV'],
       // The image has one binary. Probes and clients use the address of the pod.
       ...['PDM_TERRAFORM_BINARY', 'PDM_LISTEN_ADDRESS', 'PDM_LOOPBACK_HOSTS_ONLY', 'DNSPROVIDER_DOMAIN'],
-      ...['DNSPROVIDER_LOCAL_HOST', 'DNSPROVIDER_LOCAL_PORT', 'DNSPROVIDER_LOCAL_ANY_DOMAIN', 'PDM_PROCESS_PORT'],
+      'DNSPROVIDER_LOCAL_PORT',
     ]
     // Those of OpenTelemetry are among the other variables: `api.env`.
     const variables = VARIABLES.filter(name => !name.startsWith('OTEL_'))
@@ -136,7 +74,9 @@ describe.skipIf(shouldSkip(missingPrograms))('the chart', () => {
           .filter(({ kind }) => kind === 'PrometheusRule')
           .flatMap(({ spec }) => spec.groups.map(({ name }: { name: string }) => name)),
       )
-    const all = toRuleFiles().flatMap(([, text]) => parse(text).groups.map(({ name }: { name: string }) => name))
+    const all = ['alerts', 'recording-rules'].flatMap(name =>
+      parse(readFile(join(chart, `files/${name}.yaml`))).groups.map(({ name }: { name: string }) => name),
+    )
     expect((await rules('three-replicas')).toSorted()).toEqual(all.toSorted())
     const expected = all.filter(name => !name.startsWith('lease-witness'))
     expect((await rules('deployments')).toSorted()).toEqual(expected.toSorted())

@@ -1,9 +1,9 @@
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { describe, expect, test } from 'vitest'
-import { type KubernetesObject, kustomize, parseObjects, render, type ValueSet, valueSets } from './support/chart.ts'
+import { type KubernetesObject, readDatabaseExample, render, type ValueSet, valueSets } from './support/chart.ts'
 import { type CheckName, checks } from './support/checks.ts'
 import { listContainers } from './support/pod.ts'
-import { missingPrograms, run } from './support/programs.ts'
+import { missingPrograms } from './support/programs.ts'
 import { secrets, toSecrets } from './support/secrets.ts'
 
 const withStates = [
@@ -22,14 +22,11 @@ const findFaults = (
     }),
   )
 
-const renderFolder = async (name: string): Promise<KubernetesObject[]> =>
-  parseObjects((await run('kubectl', ['kustomize', `${kustomize}/${name}`])).stdout)
-
 /** The objects of three replicas with the witness, of deployments with their states on a volume, and the example. */
 const installations = {
   replicas: () => render('three-replicas'),
   states: () => render('deployments', withStates),
-  example: () => renderFolder('postgres'),
+  example: async () => readDatabaseExample('allocation-api'),
 }
 
 interface Mutation {
@@ -352,7 +349,7 @@ describe.skipIf(shouldSkip(missingPrograms))('checks of the manifests', () => {
   test('deployments with their states on a volume, and the examples of databases: none finds a fault', async () => {
     expect(findFaults(await installations.states(), 'deployments')).toEqual({})
     expect(findFaults(await installations.example())).toEqual({})
-    expect(findFaults(await renderFolder('lease-witness-postgres'))).toEqual({})
+    expect(findFaults(readDatabaseExample('lease-witness'))).toEqual({})
   })
 
   describe('find the mistakes', async () => {

@@ -10,7 +10,7 @@ import { createDatabaseClient, type Sql } from '@pool/runtime/database/client'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { until } from '@pool/test-kit/poll.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type KubernetesObject, kustomize, parseObjects, readFile, render, root } from './support/chart.ts'
+import { type KubernetesObject, readDatabaseExample, render, root } from './support/chart.ts'
 import { listMountedKeys, type Secrets } from './support/pod.ts'
 import { missingPrograms } from './support/programs.ts'
 import { secrets } from './support/secrets.ts'
@@ -118,7 +118,7 @@ describe.skipIf(shouldSkip(missingPrograms))('the containers of the pods as proc
     await admin.unsafe(`create role ${owner} login password 'password'`)
     await admin.unsafe(`create database ${owner} owner ${owner}`)
     await admin.unsafe(`create database witness_${suffix}`)
-    const [cluster] = parseObjects(readFile(`${kustomize}/postgres/cluster.yaml`))
+    const [cluster] = readDatabaseExample('allocation-api')
     const statements: string[] = cluster?.spec.bootstrap.initdb.postInitApplicationSQL
     const application = createDatabaseClient(Object.assign(new URL(dsn), { pathname: `/${owner}` }).href, {
       maxConnections: 1,

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 const read = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
 
 const alerts = Array.from(
-  read('infra/monitoring/alerts.yaml').matchAll(
+  read('infra/chart/files/alerts.yaml').matchAll(
     /- alert: (\w+)\n[\s\S]*?severity: (\w+)[\s\S]*?runbook_url: \S*?(docs\/runbooks\/\S+\.md)/g,
   ),
   ([, name = '', severity = '', page = '']) => ({ name, severity, page }),
@@ -16,7 +16,7 @@ test('each alert has one runbook, and each runbook its alert', () => {
   const pages = readdirSync(fileURLToPath(new URL('../../docs/runbooks', import.meta.url)))
     .filter(file => file !== 'README.md')
     .map(file => `docs/runbooks/${file}`)
-  expect(read('infra/monitoring/alerts.yaml').match(/- alert: /g)).toHaveLength(alerts.length)
+  expect(read('infra/chart/files/alerts.yaml').match(/- alert: /g)).toHaveLength(alerts.length)
   expect(alerts.map(({ page }) => page).toSorted()).toEqual(pages.toSorted())
 })
 

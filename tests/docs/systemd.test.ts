@@ -59,7 +59,7 @@ describe.skipIf(shouldSkip(missing))('systemd-analyze', () => {
     const { status, stderr } = spawnSync('systemd-analyze', ['verify', '--man=no', instance], { encoding: 'utf8' })
     expect(stderr.split('\n').filter(line => line.includes('allocation-api'))).toEqual([])
     expect(status, stderr).toBe(0)
-    expect(readFileSync(template, 'utf8')).toContain('\nEnvironment=PDM_PROCESS_PORT=%i\n')
+    expect(readFileSync(template, 'utf8')).toContain('\nEnvironment=PORT=%i PDM_OPERATOR_PORT=1%i\n')
   })
 
   test.each([...services, 'pool-allocation-backup'])('verifies %s.service', service => {

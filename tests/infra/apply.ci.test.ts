@@ -1,10 +1,8 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { usesRealProviders } from '@pool/test-kit/terraform/real-providers.ts'
-import type { Schema } from '@pool/test-kit/terraform/schema.ts'
 import { expect, test } from 'vitest'
 import { Account } from './support/account.ts'
-import { customDomain } from './support/cloudflare-schema.ts'
 import { collapseWhitespace, replaceInFile } from './support/module-fixture.ts'
 import { changedPaths } from './support/plan.ts'
 import { withTerraform } from './support/with-terraform.ts'
@@ -59,22 +57,6 @@ withTerraform('the first apply and later ones', () => {
       expect(account.script('lease-witness')).toMatchObject({ uploads: 2, migrationTag: 'v1' })
     },
   )
-
-  test.each([
-    ['at the upper level', '    head_sampling_rate = 1\n    logs', '    logs'],
-    ['of the logs', '      head_sampling_rate = 1\n      # The witness', '      # The witness'],
-  ])('without the sampling rate %s, each plan is an upload that changes nothing', async (_, from, to) => {
-    const { account, terraform, apply } = await createWitnessFixture({
-      change: directory => replaceInFile(join(directory, 'script.tf'), from, to),
-    })
-    for (let applies = 1; applies <= 2; applies += 1) {
-      await apply()
-      expect(account.script('lease-witness').uploads).toBe(applies)
-    }
-    const { code, output } = await terraform('plan', '-no-color', '-detailed-exitcode')
-    expect(code, output).toBe(2)
-    expect(collapseWhitespace(output)).toContain('- head_sampling_rate = 1 -> null')
-  })
 
   test('a new script is uploaded without the migration, also in the second apply, and keeps its objects', async () => {
     const { account, terraform, build, plan, apply, outputs } = await createWitnessFixture()
@@ -169,34 +151,6 @@ withTerraform('the first apply and later ones', () => {
     )
     account.scripts.set('lease-witness', { ...deployed, bindings })
     expect(await isEmpty()).toBe(true)
-  })
-
-  test('ignore_changes would not avoid the second upload: the provider and the plan disagree', async () => {
-    const { terraform, build, apply } = await createWitnessFixture({
-      change: directory =>
-        replaceInFile(
-          join(directory, 'script.tf'),
-          '    # Cloudflare deletes',
-          '    ignore_changes = [migrations]\n    # Cloudflare deletes',
-        ),
-    })
-    await apply()
-    expect((await terraform('plan', '-detailed-exitcode')).code).toBe(0)
-    build('// second\n')
-    const { code, output } = await terraform('apply', '-auto-approve', '-no-color')
-    expect(code).toBe(1)
-    expect(output).toContain('Provider produced inconsistent result after apply')
-  })
-
-  test.skipIf(usesRealProviders)('with a provider before 5.19, each plan replaces the custom domain', async () => {
-    const environment = { type: 'string', optional: true, deprecated: true, replaces: true } as const
-    const customDomainSchema: Schema = { ...customDomain, environment }
-    const { set, apply, plan } = await createWitnessFixture({ customDomainSchema })
-    set(withDomain)
-    await apply()
-    await apply()
-    const replaced = (await plan()).resource_changes.filter(({ change }) => change.actions.includes('delete'))
-    expect(replaced.map(({ address }) => address)).toEqual(['cloudflare_workers_custom_domain.witness[0]'])
   })
 
   test('without a built script nothing is created', async () => {

@@ -198,6 +198,21 @@ withTerraform('bearer tokens', () => {
     expect(uploaded?.split(',').toSorted()).toEqual([token('one').slice(0, 32), allCharacters].toSorted())
   })
 
+  test('move to policies in two applies, and the state then contains none', async () => {
+    const fixture = await createWitnessFixture()
+    const token_policies = { one: policy('one') }
+    fixture.set({ ...onlyTokens(token('one')), token_policies })
+    await fixture.apply()
+    expect(readSecret(fixture, 'BEARER_TOKENS_CSV')).toBe(token('one'))
+    expect(readSecret(fixture, 'TOKEN_POLICIES')).toContain(hashToken(token('one')))
+    expect(readState(fixture.directory)).toContain(token('one'))
+    fixture.set({ token_policies })
+    await fixture.apply()
+    expect(readSecret(fixture, 'BEARER_TOKENS_CSV')).toBe(undefined)
+    expect(readState(fixture.directory)).not.toContain(token('one'))
+    expect(changedPaths(await fixture.plan())).toEqual([])
+  })
+
   test('are a sensitive variable', async () => {
     const { plan } = await createWitnessFixture()
     expect((await plan()).configuration.root_module.variables.bearer_tokens?.sensitive).toBe(true)

@@ -6,9 +6,9 @@ import { explainStartupError } from '@pool/runtime/database/startup-errors'
 import { readEnvironment } from '@pool/runtime/service/read-environment'
 import { EXIT_FAILURE, EXIT_INVALID_CONFIG, exitWith, exitWithConfigIssues } from '@pool/runtime/service/run-service'
 import { readDatabaseUrl } from './config/config.ts'
-import { knownVariables } from './config/variables.ts'
 import { readSchema } from './database/schema.ts'
 import { describeError } from './observability/domain/redact.ts'
+import { knownVariables } from './service-config.ts'
 
 // Applies the pending migrations without a start of the service; with --check, lists them.
 

@@ -1,9 +1,27 @@
-import type { ConfigIssue, Env } from '@pool/runtime/service/env'
+import { type ConfigIssue, type Env, EnvReader, toFileVariable } from '@pool/runtime/service/env'
 import { readEnvironment } from '@pool/runtime/service/read-environment'
+import { findUnknownVariables, type KnownVariables } from '@pool/runtime/service/unknown-variables'
 import { type Config, readConfig } from './config/config.ts'
-import { knownVariables, SECRET_VARIABLES } from './config/variables.ts'
+import { TEST_SETTINGS_VARIABLE } from './config/test-settings.ts'
 import { readCaFile } from './credentials/ca-file.ts'
-import { type ChosenProvider, readProvider } from './dns/registry.ts'
+import { type ChosenProvider, providerKinds, readProvider } from './dns/registry.ts'
+
+/** The variables whose values are secrets. Each of them can be read from a file, which `<VARIABLE>_FILE` names. */
+export const SECRET_VARIABLES = [
+  'PDM_DATABASE_URL',
+  'PDM_OPERATOR_TOKENS',
+  'PDM_WITNESS_TOKEN',
+  'DNSPROVIDER_POWERDNS_API_KEY',
+  'DNSPROVIDER_CLOUDFLARE_API_TOKEN',
+  'DNSPROVIDER_DYNADOT_API_KEY',
+  'DNSPROVIDER_RFC2136_TSIG_SECRET',
+] as const
+
+/** For the tests of this repository. A shared environment may contain the first. */
+const TEST_VARIABLES: readonly string[] = ['PDM_TEST_DSN', TEST_SETTINGS_VARIABLE]
+
+/** 128 bits in hexadecimal digits. Terraform's module of the witness requires as many characters. */
+const MIN_TOKEN_LENGTH = 32
 
 export interface ServiceConfig extends Config {
   readonly dnsProvider: ChosenProvider
@@ -20,8 +38,31 @@ const PRIVATE_DOMAIN = /(?:^|\.)(?:test|localhost|example|invalid)$/
 const validateLocalPools = ({ managedDomains, dns }: Config, kind: string): readonly ConfigIssue[] => {
   const pool = managedDomains.find(domain => !PRIVATE_DOMAIN.test(domain))
   if (kind !== 'local' || dns.acceptsAnyLocalDomain || pool === undefined) return []
-  const detail = `is local, which publishes ${pool} on this machine only; choose the provider of the pools in DNSPROVIDER_MANAGED_DOMAINS, or set DNSPROVIDER_LOCAL_ANY_DOMAIN=true`
+  const detail = `is local, which publishes ${pool} on this machine only; choose the provider of the pools in DNSPROVIDER_MANAGED_DOMAINS`
   return [{ variable: 'DNSPROVIDER_KIND', detail }]
+}
+
+const readVariables = (env: EnvReader) => {
+  const config = readConfig(env)
+  return { config, dnsProvider: readProvider(env, config.dns.testUrl), objectStorageCa: readCaFile(env) }
+}
+
+/** Every variable of this service: those that it reads, whatever the provider. */
+const listVariables = (): readonly string[] => {
+  const read = providerKinds.flatMap(kind => {
+    const env = new EnvReader({ DNSPROVIDER_KIND: kind })
+    readVariables(env)
+    return [...env.names]
+  })
+  return [...new Set(read)].filter(name => !TEST_VARIABLES.includes(name))
+}
+
+export const VARIABLES = listVariables()
+
+/** No other program has variables with these prefixes, so an unknown one is a mistake. */
+export const knownVariables: KnownVariables = {
+  prefixes: ['PDM_', 'DNSPROVIDER_', 'OBJECT_STORAGE_'],
+  names: [...VARIABLES, ...SECRET_VARIABLES.map(toFileVariable), ...TEST_VARIABLES],
 }
 
 /** The whole configuration, or every error in it. */
@@ -29,14 +70,25 @@ export const readServiceConfig = (
   variables: Env,
 ): { readonly config: ServiceConfig } | { readonly issues: readonly ConfigIssue[] } =>
   readEnvironment(variables, { known: knownVariables, secrets: SECRET_VARIABLES }, (env, values) => {
-    const variable = 'OBJECT_STORAGE_CA_FILE'
-    const service = readConfig(values)
-    const dns = readProvider(values)
-    const authorities = readCaFile(variable, env.text(variable) ?? null)
-    if ('config' in service && 'provider' in dns && 'ca' in authorities) {
-      env.issues.push(...validateLocalPools(service.config, dns.provider.kind))
-      return { ...service.config, dnsProvider: dns.provider, objectStorageCa: authorities.ca, env: values }
-    }
-    for (const result of [service, dns, authorities]) if ('issues' in result) env.issues.push(...result.issues)
-    return null
+    const { config, dnsProvider, objectStorageCa } = readVariables(env)
+    if (env.issues.length === 0) env.issues.push(...validateLocalPools(config, dnsProvider.kind))
+    return { ...config, dnsProvider, objectStorageCa, env: values }
   })
+
+/** What is valid in the environment, but probably a mistake. No detail quotes a value. */
+export const findConfigWarnings = (
+  env: Env,
+  { operator, trustedProxies }: Pick<Config, 'operator' | 'trustedProxies'>,
+): readonly ConfigIssue[] => {
+  const hasShortToken = operator?.tokens.some(token => token.length < MIN_TOKEN_LENGTH) ?? false
+  const shortToken = `has a token of fewer than ${MIN_TOKEN_LENGTH} characters, which can be guessed; replace it by the output of: openssl rand -hex 32`
+  const everyPeer =
+    'contains every address, so any client can claim to be any other; list the networks of your proxies only'
+  return [
+    ...findUnknownVariables(env, knownVariables),
+    ...(hasShortToken ? [{ variable: 'PDM_OPERATOR_TOKENS', detail: shortToken }] : []),
+    ...(trustedProxies.some(({ prefix }) => prefix === 0)
+      ? [{ variable: 'PDM_TRUSTED_PROXIES', detail: everyPeer }]
+      : []),
+  ]
+}

@@ -25,7 +25,6 @@ import { createAllocationReader } from './allocation/reader.ts'
 import { createAllocationRepository } from './allocation/repository.ts'
 import { createAllocationService } from './allocation/service.ts'
 import { toPoolSizes } from './config/config.ts'
-import { findConfigWarnings } from './config/warnings.ts'
 import { createCredentialService, toRateLimitKey } from './credentials/service.ts'
 import { createRetention } from './database/retention.ts'
 import { readSchema, toExportVersion } from './database/schema.ts'
@@ -60,7 +59,7 @@ import { FAILURE_CAUSES } from './reconciler/domain/status.ts'
 import { createReconciler } from './reconciler/reconciler.ts'
 import { createZoneLocks } from './reconciler/zone-lock.ts'
 import { createZoneWritesRepository } from './reconciler/zone-writes.ts'
-import type { ServiceConfig } from './service-config.ts'
+import { findConfigWarnings, type ServiceConfig } from './service-config.ts'
 import { createTransfer } from './transfer/transfer.ts'
 
 export interface Service {
@@ -71,6 +70,12 @@ export interface Service {
 }
 
 const VERSION = '1.0.0'
+/** The console's build: beside the bundle of the service, or in the app of the console for the sources. */
+const CONSOLE_FOLDER = join(
+  import.meta.dirname,
+  import.meta.filename.endsWith('.ts') ? '../../console/dist' : 'console',
+)
+const IDEMPOTENCY_TTL_MS = 24 * 3_600_000
 const URL_VARIABLE = 'PDM_DATABASE_URL'
 /** Below the contract's 2 s, so that there is time for the response. */
 const HEALTH_CHECK_TIMEOUT_MS = 1_500
@@ -159,32 +164,21 @@ export const startService = async (config: ServiceConfig, log: Log, nodeVersion:
   const observer = createObserver(log, metrics, { now: () => performance.now(), isDatabaseUnavailable })
 
   const clientAddress = createClientAddress(config.trustedProxies)
-  const consoleFolder = config.consoleFolder ?? join(import.meta.dirname, 'console')
+  const consoleFolder = config.consoleFolder ?? CONSOLE_FOLDER
   const { inCluster, operator } = toListeners(config)
-  const isShared = config.processPort !== null
-  const listenOn = async (port: number, variable: string, app: App, reusePort = isShared): Promise<HttpServer> => {
-    const listening = { malformedRequestCode: 'invalid-format', address: config.listenAddress, reusePort }
+  const listenOn = async (port: number, variable: string, app: App): Promise<HttpServer> => {
+    const listening = { malformedRequestCode: 'invalid-format', address: config.listenAddress }
     return listen(app, port, listening).catch((error: NodeJS.ErrnoException) => {
       throw toListenError(error, { variable, port, addressVariable: 'PDM_LISTEN_ADDRESS' })
     })
   }
-  const openListeners = async (toApp: (options: AppOptions) => App) => {
-    const inClusterServer = await listenOn(config.port, 'PORT', toApp(inCluster))
-    const operatorServer =
-      config.operator && operator && (await listenOn(config.operator.port, 'PDM_OPERATOR_PORT', toApp(operator)))
-    const ports = { port: inClusterServer.port, operatorPort: operatorServer?.port ?? null }
-    log.info(ports, 'listening')
-    return { inClusterServer, operatorServer, ports }
-  }
   const toStartingApp = (options: AppOptions) =>
     createStartingApp({ managedDomains, clientAddress, metrics, observer, consoleFolder }, options)
-  const processServer =
-    config.processPort === null
-      ? null
-      : await listenOn(config.processPort, 'PDM_PROCESS_PORT', toStartingApp(inCluster), false)
-  if (processServer) log.info({ processPort: processServer.port }, 'listening')
-  // On a shared port, a process that starts would answer 503 to requests that another one can serve.
-  const early = isShared ? null : await openListeners(toStartingApp)
+  const inClusterServer = await listenOn(config.port, 'PORT', toStartingApp(inCluster))
+  const operatorServer =
+    config.operator && operator && (await listenOn(config.operator.port, 'PDM_OPERATOR_PORT', toStartingApp(operator)))
+  const ports = { port: inClusterServer.port, operatorPort: operatorServer?.port ?? null }
+  log.info(ports, 'listening')
   for (const { variable, detail } of findConfigWarnings(config.env, config)) observer.onConfigWarning(variable, detail)
 
   const sessions = createSessions(() => performance.now())
@@ -306,7 +300,7 @@ export const startService = async (config: ServiceConfig, log: Log, nodeVersion:
     onOutcome: observer.onCredentialCheck,
   })
 
-  const idempotency = createIdempotency(readSql, { timeoutMs, keyTtlMs: config.idempotencyTtlMs })
+  const idempotency = createIdempotency(readSql, { timeoutMs, keyTtlMs: IDEMPOTENCY_TTL_MS })
   const { countByState } = createAllocationReader(countSql, { timeoutMs: COUNT_TIMEOUT_MS })
   const allocations = createAllocationService({
     repository,
@@ -489,12 +483,8 @@ export const startService = async (config: ServiceConfig, log: Log, nodeVersion:
     isReadOnly: isDatabaseReadOnly,
     isNotWritten: error => error instanceof NotWrittenError,
   }
-  const { inClusterServer, operatorServer, ports } = early ?? (await openListeners(options => createApp(app, options)))
-  if (early) {
-    inClusterServer.serve(createApp(app, inCluster))
-    if (operator) operatorServer?.serve(createApp(app, operator))
-  }
-  processServer?.serve(createApp(app, inCluster))
+  inClusterServer.serve(createApp(app, inCluster))
+  if (operator) operatorServer?.serve(createApp(app, operator))
 
   const sweep = async (signal: AbortSignal) => {
     await allocations.sweep(signal)
@@ -575,7 +565,6 @@ export const startService = async (config: ServiceConfig, log: Log, nodeVersion:
   return {
     address: {
       ...ports,
-      ...(processServer ? { processPort: processServer.port } : {}),
       dns: { kind: dnsProvider.kind, ...info },
       managedDomains,
     },
@@ -590,7 +579,6 @@ export const startService = async (config: ServiceConfig, log: Log, nodeVersion:
         deployments.stop(),
         inClusterServer.close(REQUEST_GRACE_MS),
         operatorServer?.close(REQUEST_GRACE_MS),
-        processServer?.close(REQUEST_GRACE_MS),
       ])
       // A request that ended in the meantime may have started another run.
       await deployments.stop()

@@ -23,13 +23,12 @@ export const isOutdated = (app: string): boolean => {
 }
 
 /**
- * Builds the console of the app in this folder, unless its build is up to date. Resolves with the folder of the build. If the
- * build fails, it prints the reason: everything else works without the console.
+ * Builds the console of the app in this folder, unless its build is up to date. If the build fails, it prints the
+ * reason: everything else works without the console.
  */
-export async function buildConsole(app: string, print: (text: string) => void): Promise<string> {
-  const folder = join(app, 'dist')
+export async function buildConsole(app: string, print: (text: string) => void): Promise<void> {
   const script = join(app, 'scripts/main.ts')
-  if (!existsSync(script) || !isOutdated(app)) return folder
+  if (!existsSync(script) || !isOutdated(app)) return
   const child = spawn(process.execPath, [script], { cwd: app, stdio: ['ignore', 'pipe', 'pipe'] })
   const output: Buffer[] = []
   for (const stream of [child.stdout, child.stderr]) stream.on('data', part => output.push(part))
@@ -41,5 +40,4 @@ export async function buildConsole(app: string, print: (text: string) => void): 
     })
   })
   if (code !== 0) print(`The console could not be built, and /console is 404:\n${Buffer.concat(output)}\n`)
-  return folder
 }

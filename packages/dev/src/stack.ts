@@ -44,7 +44,8 @@ export async function runStack(requested: StartSettings, context: StackContext):
     const forceStopPostgres = () => void postgres.stop('immediate')
     forceStop.addEventListener('abort', forceStopPostgres)
     try {
-      const code = stop.aborted ? 0 : await runServices(settings, context, data, postgres, await building)
+      await building
+      const code = stop.aborted ? 0 : await runServices(settings, context, data, postgres)
       return forceStop.aborted ? EXIT_SIGINT : code
     } finally {
       await postgres.stop(forceStop.aborted ? 'immediate' : 'fast')
@@ -63,7 +64,6 @@ async function runServices(
   { entries, signals: { stop, forceStop }, print }: StackContext,
   data: DataDir,
   postgres: Postgres,
-  consoleFolder: string,
 ): Promise<number> {
   const { env } = settings
   const hasOperatorTokens = Boolean(env.PDM_OPERATOR_TOKENS?.trim() || env.PDM_OPERATOR_TOKENS_FILE?.trim())
@@ -71,7 +71,7 @@ async function runServices(
   const witnessToken = env.BEARER_TOKENS_CSV?.trim() ? undefined : loadOrCreateToken(data.witnessToken)
   const databaseUrl = await ensureDatabase(postgres.url, 'pdm')
   const services = [
-    apiService(settings, entries.api, data, { databaseUrl, operatorToken, witnessToken, consoleFolder }),
+    apiService(settings, entries.api, data, { databaseUrl, operatorToken, witnessToken }),
     witnessService(settings, entries.witness, data, witnessToken),
   ].map(service => ({ ...service, running: startService(service) }))
   const forEachService = (stopOne: (running: RunningService) => Promise<void>) =>
@@ -114,14 +114,13 @@ interface ApiValues {
   readonly databaseUrl: string
   readonly operatorToken: string | undefined
   readonly witnessToken: string | undefined
-  readonly consoleFolder: string
 }
 
 function apiService(
   { env, apiPort, operatorPort, dnsPort, witnessPort }: StartSettings,
   entry: string,
   data: DataDir,
-  { databaseUrl, operatorToken, witnessToken, consoleFolder }: ApiValues,
+  { databaseUrl, operatorToken, witnessToken }: ApiValues,
 ): Service {
   // `start` has a database of its own.
   const { BEARER_TOKENS_CSV: _, PDM_DATABASE_URL_FILE: __, ...apiEnv } = env
@@ -140,7 +139,6 @@ function apiService(
       PDM_DATABASE_URL: databaseUrl,
       PDM_OPERATOR_PORT: String(operatorPort),
       ...(operatorToken ? { PDM_OPERATOR_TOKENS: operatorToken } : {}),
-      PDM_CONSOLE_DIR: env.PDM_CONSOLE_DIR?.trim() || consoleFolder,
       ...(witnessToken && !env.PDM_WITNESS_URL?.trim()
         ? { PDM_WITNESS_URL: `http://127.0.0.1:${witnessPort}`, PDM_WITNESS_TOKEN: witnessToken }
         : {}),

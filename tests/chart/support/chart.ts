@@ -6,7 +6,9 @@ import { run } from './programs.ts'
 
 export const root = fileURLToPath(new URL('../../../', import.meta.url))
 export const chart = join(root, 'infra/chart')
-export const kustomize = join(root, 'infra/kustomize')
+
+/** The examples of databases for the CloudNativePG operator. */
+const databases = join(root, 'infra/postgres')
 
 export const readFile = (path: string): string => readFileSync(path, 'utf8')
 
@@ -49,28 +51,6 @@ export const renderText = async (set: ValueSet, args: readonly string[] = []): P
 export const render = async (set: ValueSet, args: readonly string[] = []): Promise<KubernetesObject[]> =>
   parseObjects(await renderText(set, args))
 
-/** The rules of infra/monitoring, which a chart can only read from its own folder. */
-export const toRuleFiles = (): readonly (readonly [path: string, text: string])[] =>
-  ['alerts.yaml', 'recording-rules.yaml'].map(name => [
-    join(chart, 'files', name),
-    readFile(join(root, 'infra/monitoring', name)),
-  ])
-
-/** The manifests of infra/kustomize: the paths, and what the chart renders. */
-export const renderKustomize = async (): Promise<ReadonlyMap<string, string>> => {
-  const show = (...templates: string[]) =>
-    renderText(
-      'three-replicas',
-      templates.flatMap(name => ['--show-only', `templates/${name}.yaml`]),
-    )
-  const [api, witness, monitoring] = await Promise.all([
-    show('api', 'api-deployment'),
-    show('witness'),
-    show('monitoring'),
-  ])
-  return new Map([
-    [join(kustomize, 'allocation-api/allocation-api.yaml'), api],
-    [join(kustomize, 'lease-witness/lease-witness.yaml'), witness],
-    [join(kustomize, 'monitoring/monitoring.yaml'), monitoring],
-  ])
-}
+/** The example of a database for a service. */
+export const readDatabaseExample = (service: 'allocation-api' | 'lease-witness'): KubernetesObject[] =>
+  parseObjects(readFile(join(databases, `${service}.yaml`)))

@@ -1,10 +1,14 @@
-import { allComputed, type Schema } from '@pool/test-kit/terraform/schema.ts'
+import { allComputed, type Nested, type Schema } from '@pool/test-kit/terraform/schema.ts'
 
 /**
  * The schemas that the Cloudflare provider 5.19.1 prints (`terraform providers schema -json`): the four resources and the data
  * source that the module uses, with every attribute. The printed schemas omit plan modifiers and defaults; these are from the
  * source of that version.
  */
+
+const single = (attributes: Schema): Nested => ({ nesting: 'single', attributes })
+const list = (attributes: Schema): Nested => ({ nesting: 'list', attributes })
+const set = (attributes: Schema): Nested => ({ nesting: 'set', attributes })
 
 export const cloudflareProvider: Schema = {
   api_key: { type: 'string', optional: true, sensitive: true },
@@ -50,22 +54,16 @@ const binding: Schema = {
   network_id: { type: 'string', optional: true },
   old_name: { type: 'string', optional: true },
   outbound: {
-    type: {
-      nesting: 'single',
-      attributes: {
-        params: { type: ['list', 'string'], optional: true },
-        worker: {
-          type: {
-            nesting: 'single',
-            attributes: {
-              environment: { type: 'string', optional: true },
-              service: { type: 'string', optional: true },
-            },
-          },
-          optional: true,
-        },
+    type: single({
+      params: { type: ['list', 'string'], optional: true },
+      worker: {
+        type: single({
+          environment: { type: 'string', optional: true },
+          service: { type: 'string', optional: true },
+        }),
+        optional: true,
       },
-    },
+    }),
     optional: true,
   },
   part: { type: 'string', optional: true },
@@ -76,13 +74,10 @@ const binding: Schema = {
   service: { type: 'string', optional: true },
   service_id: { type: 'string', optional: true },
   simple: {
-    type: {
-      nesting: 'single',
-      attributes: {
-        limit: { type: 'number', required: true },
-        period: { type: 'number', required: true },
-      },
-    },
+    type: single({
+      limit: { type: 'number', required: true },
+      period: { type: 'number', required: true },
+    }),
     optional: true,
   },
   store_id: { type: 'string', optional: true },
@@ -94,65 +89,32 @@ const binding: Schema = {
   workflow_name: { type: 'string', optional: true },
 }
 
-const migrations: Schema = {
+const classMigrations: Schema = {
   deleted_classes: { type: ['list', 'string'], optional: true },
   new_classes: { type: ['list', 'string'], optional: true },
   new_sqlite_classes: { type: ['list', 'string'], optional: true },
-  new_tag: { type: 'string', optional: true },
-  old_tag: { type: 'string', optional: true },
   renamed_classes: {
-    type: {
-      nesting: 'list',
-      attributes: {
-        from: { type: 'string', optional: true },
-        to: { type: 'string', optional: true },
-      },
-    },
-    optional: true,
-  },
-  steps: {
-    type: {
-      nesting: 'list',
-      attributes: {
-        deleted_classes: { type: ['list', 'string'], optional: true },
-        new_classes: { type: ['list', 'string'], optional: true },
-        new_sqlite_classes: { type: ['list', 'string'], optional: true },
-        renamed_classes: {
-          type: {
-            nesting: 'list',
-            attributes: {
-              from: { type: 'string', optional: true },
-              to: { type: 'string', optional: true },
-            },
-          },
-          optional: true,
-        },
-        transferred_classes: {
-          type: {
-            nesting: 'list',
-            attributes: {
-              from: { type: 'string', optional: true },
-              from_script: { type: 'string', optional: true },
-              to: { type: 'string', optional: true },
-            },
-          },
-          optional: true,
-        },
-      },
-    },
+    type: list({
+      from: { type: 'string', optional: true },
+      to: { type: 'string', optional: true },
+    }),
     optional: true,
   },
   transferred_classes: {
-    type: {
-      nesting: 'list',
-      attributes: {
-        from: { type: 'string', optional: true },
-        from_script: { type: 'string', optional: true },
-        to: { type: 'string', optional: true },
-      },
-    },
+    type: list({
+      from: { type: 'string', optional: true },
+      from_script: { type: 'string', optional: true },
+      to: { type: 'string', optional: true },
+    }),
     optional: true,
   },
+}
+
+const migrations: Schema = {
+  ...classMigrations,
+  new_tag: { type: 'string', optional: true },
+  old_tag: { type: 'string', optional: true },
+  steps: { type: list(classMigrations), optional: true },
 }
 
 const namedHandler: Schema = {
@@ -164,28 +126,22 @@ const observability: Schema = {
   enabled: { type: 'bool', required: true },
   head_sampling_rate: { type: 'number', optional: true },
   logs: {
-    type: {
-      nesting: 'single',
-      attributes: {
-        destinations: { type: ['list', 'string'], optional: true },
-        enabled: { type: 'bool', required: true },
-        head_sampling_rate: { type: 'number', optional: true },
-        invocation_logs: { type: 'bool', required: true },
-        persist: { type: 'bool', optional: true, computed: true, default: true },
-      },
-    },
+    type: single({
+      destinations: { type: ['list', 'string'], optional: true },
+      enabled: { type: 'bool', required: true },
+      head_sampling_rate: { type: 'number', optional: true },
+      invocation_logs: { type: 'bool', required: true },
+      persist: { type: 'bool', optional: true, computed: true, default: true },
+    }),
     optional: true,
   },
   traces: {
-    type: {
-      nesting: 'single',
-      attributes: {
-        destinations: { type: ['list', 'string'], optional: true },
-        enabled: { type: 'bool', optional: true },
-        head_sampling_rate: { type: 'number', optional: true },
-        persist: { type: 'bool', optional: true, computed: true, default: true },
-      },
-    },
+    type: single({
+      destinations: { type: ['list', 'string'], optional: true },
+      enabled: { type: 'bool', optional: true },
+      head_sampling_rate: { type: 'number', optional: true },
+      persist: { type: 'bool', optional: true, computed: true, default: true },
+    }),
     optional: true,
   },
 }
@@ -198,14 +154,11 @@ const placement: Schema = {
   region: { type: 'string', computed: true },
   status: { type: 'string', computed: true },
   target: {
-    type: {
-      nesting: 'list',
-      attributes: {
-        host: { type: 'string', computed: true },
-        hostname: { type: 'string', computed: true },
-        region: { type: 'string', computed: true },
-      },
-    },
+    type: list({
+      host: { type: 'string', computed: true },
+      hostname: { type: 'string', computed: true },
+      region: { type: 'string', computed: true },
+    }),
     computed: true,
   },
 }
@@ -219,44 +172,35 @@ const tailConsumer: Schema = {
 export const script: Schema = {
   account_id: { type: 'string', optional: true, replaces: true },
   annotations: {
-    type: {
-      nesting: 'single',
-      attributes: {
-        workers_message: { type: 'string', optional: true },
-        workers_tag: { type: 'string', optional: true },
-        workers_triggered_by: { type: 'string', computed: true },
-      },
-    },
+    type: single({
+      workers_message: { type: 'string', optional: true },
+      workers_tag: { type: 'string', optional: true },
+      workers_triggered_by: { type: 'string', computed: true },
+    }),
     optional: true,
     computed: true,
   },
   assets: {
-    type: {
-      nesting: 'single',
-      attributes: {
-        asset_manifest_sha256: { type: 'string', computed: true },
-        config: {
-          type: {
-            nesting: 'single',
-            attributes: {
-              headers: { type: 'string', optional: true },
-              html_handling: { type: 'string', optional: true },
-              not_found_handling: { type: 'string', optional: true },
-              redirects: { type: 'string', optional: true },
-              run_worker_first: { type: 'dynamic', optional: true },
-              serve_directly: { type: 'bool', optional: true, deprecated: true },
-            },
-          },
-          optional: true,
-        },
-        directory: { type: 'string', optional: true },
-        jwt: { type: 'string', optional: true, sensitive: true },
+    type: single({
+      asset_manifest_sha256: { type: 'string', computed: true },
+      config: {
+        type: single({
+          headers: { type: 'string', optional: true },
+          html_handling: { type: 'string', optional: true },
+          not_found_handling: { type: 'string', optional: true },
+          redirects: { type: 'string', optional: true },
+          run_worker_first: { type: 'dynamic', optional: true },
+          serve_directly: { type: 'bool', optional: true, deprecated: true },
+        }),
+        optional: true,
       },
-    },
+      directory: { type: 'string', optional: true },
+      jwt: { type: 'string', optional: true, sensitive: true },
+    }),
     optional: true,
   },
   bindings: {
-    type: { nesting: 'list', attributes: binding },
+    type: list(binding),
     optional: true,
     computed: true,
   },
@@ -277,33 +221,30 @@ export const script: Schema = {
   keep_bindings: { type: ['set', 'string'], optional: true },
   last_deployed_from: { type: 'string', computed: true },
   limits: {
-    type: {
-      nesting: 'single',
-      attributes: {
-        cpu_ms: { type: 'number', optional: true },
-        subrequests: { type: 'number', optional: true },
-      },
-    },
+    type: single({
+      cpu_ms: { type: 'number', optional: true },
+      subrequests: { type: 'number', optional: true },
+    }),
     optional: true,
   },
   logpush: { type: 'bool', optional: true, computed: true, default: false },
   main_module: { type: 'string', optional: true },
   migration_tag: { type: 'string', computed: true },
   migrations: {
-    type: { nesting: 'single', attributes: migrations },
+    type: single(migrations),
     optional: true,
   },
   modified_on: { type: 'string', computed: true },
   named_handlers: {
-    type: { nesting: 'list', attributes: namedHandler },
+    type: list(namedHandler),
     computed: true,
   },
   observability: {
-    type: { nesting: 'single', attributes: observability },
+    type: single(observability),
     optional: true,
   },
   placement: {
-    type: { nesting: 'single', attributes: placement },
+    type: single(placement),
     optional: true,
     computed: true,
   },
@@ -312,7 +253,7 @@ export const script: Schema = {
   script_name: { type: 'string', required: true, replaces: true },
   startup_time_ms: { type: 'number', computed: true },
   tail_consumers: {
-    type: { nesting: 'set', attributes: tailConsumer },
+    type: set(tailConsumer),
     optional: true,
     computed: true,
   },
@@ -358,21 +299,21 @@ const listedScript: Schema = {
   logpush: { type: 'bool' },
   migration_tag: { type: 'string' },
   modified_on: { type: 'string' },
-  named_handlers: { type: { nesting: 'list', attributes: namedHandler } },
-  observability: { type: { nesting: 'single', attributes: observability } },
-  placement: { type: { nesting: 'single', attributes: placement } },
+  named_handlers: { type: list(namedHandler) },
+  observability: { type: single(observability) },
+  placement: { type: single(placement) },
   placement_mode: { type: 'string', deprecated: true },
   placement_status: { type: 'string', deprecated: true },
-  routes: { type: { nesting: 'list', attributes: route } },
+  routes: { type: list(route) },
   tag: { type: 'string' },
   tags: { type: ['set', 'string'] },
-  tail_consumers: { type: { nesting: 'set', attributes: tailConsumer } },
+  tail_consumers: { type: set(tailConsumer) },
   usage_model: { type: 'string' },
 }
 
 export const scripts: Schema = {
   account_id: { type: 'string', optional: true },
   max_items: { type: 'number', optional: true },
-  result: { type: { nesting: 'list', attributes: allComputed(listedScript) }, computed: true },
+  result: { type: list(allComputed(listedScript)), computed: true },
   tags: { type: 'string', optional: true },
 }

@@ -2,10 +2,8 @@ import { createHash } from 'node:crypto'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { selectProviderVersion, usesRealProviders } from '@pool/test-kit/terraform/real-providers.ts'
-import type { Schema } from '@pool/test-kit/terraform/schema.ts'
 import { expect, onTestFinished } from 'vitest'
 import { Account } from './account.ts'
-import { cloudflare } from './cloudflare.ts'
 import { createModuleFixture, type ModuleFixture, SECRET_MARK, type Variables } from './module-fixture.ts'
 import { startWitnessProvider } from './witness-provider.ts'
 
@@ -40,8 +38,6 @@ interface Options {
   readonly rootModule?: string
   /** Default: a new account. */
   readonly account?: Account
-  /** The schema of the custom domain in another version of the provider, for the double. */
-  readonly customDomainSchema?: Schema
   change?(moduleDirectory: string): void
 }
 
@@ -49,7 +45,6 @@ interface Options {
 export async function createWitnessFixture({
   rootModule,
   account = new Account(),
-  customDomainSchema,
   change,
 }: Options = {}): Promise<WitnessFixture> {
   const defaults = rootModule === undefined ? defaultVariables : {}
@@ -72,9 +67,7 @@ export async function createWitnessFixture({
     folders: ['infra/lease-witness'],
     rootModule,
     variables: defaults,
-    ...(customDomainSchema
-      ? { provider: directory => cloudflare(account, directory, { customDomainSchema }) }
-      : { startEnvironment: startAccount }),
+    startEnvironment: startAccount,
     change(directory) {
       if (usesRealProviders) selectProviderVersion(join(directory, 'versions.tf'))
       change?.(directory)

@@ -54,7 +54,7 @@ export const startServices = async (): Promise<Services> => {
       PDM_OPERATOR_PORT: '0',
       PDM_OPERATOR_TOKENS: operatorToken,
       PDM_DNS_COMMIT_WAIT: '200ms',
-      PDM_VALIDATION_ATTEMPTS: '10000',
+      PDM_TEST_SETTINGS: JSON.stringify({ validationAttempts: 10_000 }),
       PDM_TERRAFORM_BINARY: terraform,
       PDM_DEPLOYMENTS_DIR: join(folder, 'deployments'),
       DNSPROVIDER_KIND: 'local',

@@ -1,23 +1,23 @@
+import { EnvReader } from '@pool/runtime/service/env'
 import { describe, expect, test } from 'vitest'
 import { type Config, readConfig } from './config.ts'
 
 const url = 'postgres://user:mark-password@db.test:5432/pool'
-const read = (env: Record<string, string | undefined> = {}) => readConfig({ PDM_DATABASE_URL: url, ...env })
+const read = (variables: Record<string, string | undefined>) => {
+  const env = new EnvReader({ PDM_DATABASE_URL: url, ...variables })
+  return { config: readConfig(env), issues: env.issues }
+}
 
 const parseValid = (env: Record<string, string | undefined> = {}): Config => {
-  const result = read(env)
-  if ('issues' in result) throw new Error(JSON.stringify(result.issues))
-  return result.config
+  const { config, issues } = read(env)
+  expect(issues).toEqual([])
+  return config
 }
-const getIssues = (env: Record<string, string | undefined>) => {
-  const result = read(env)
-  return 'issues' in result ? result.issues : []
-}
+const getIssues = (env: Record<string, string | undefined>) => read(env).issues
 
 test('only the database URL has no default', () => {
   expect(parseValid()).toEqual({
     port: 8_080,
-    processPort: null,
     listenAddress: null,
     operator: null,
     operatorOnlyList: false,
@@ -33,7 +33,6 @@ test('only the database URL has no default', () => {
     reservation: { ttlMs: 600_000, maxAgeMs: 86_400_000 },
     nameCoolOffMs: 0,
     sweeperIntervalMs: 30_000,
-    idempotencyTtlMs: 86_400_000,
     retention: { historyMs: null, deploymentLogMs: null },
     dns: {
       recordNames: ['@', '*', 'console', 'api', 'gitea', 'harbor'],
@@ -41,13 +40,13 @@ test('only the database URL has no default', () => {
       commitWaitMs: 5_000,
       driftIntervalMs: 600_000,
       acceptsAnyLocalDomain: false,
+      testUrl: undefined,
       writesZones: true,
       movesProvider: false,
     },
     objectStorage: {
       provider: 'hetzner',
       domain: 'your-objectstorage.com',
-      caFile: null,
       platformPrefix: 'catalyst',
     },
     credentials: {
@@ -102,9 +101,6 @@ describe('valid values', () => {
       ],
     ],
     ['PDM_TRUSTED_PROXIES', '0.0.0.0/0', c => c.trustedProxies, [{ address: '0.0.0.0', prefix: 0, family: 'ipv4' }]],
-    ['PDM_PROCESS_PORT', '', c => c.processPort, null],
-    ['PDM_PROCESS_PORT', '8091', c => c.processPort, 8_091],
-    ['PDM_PROCESS_PORT', '0', c => c.processPort, 0],
     ['PDM_LISTEN_ADDRESS', '', c => c.listenAddress, null],
     ['PDM_LISTEN_ADDRESS', ' 127.0.0.1 ', c => c.listenAddress, '127.0.0.1'],
     ['PDM_LISTEN_ADDRESS', '::1', c => c.listenAddress, '::1'],
@@ -124,7 +120,6 @@ describe('valid values', () => {
     ['PDM_RESERVATION_TTL', '8760h', c => c.reservation.ttlMs, 31_536_000_000],
     ['PDM_RESERVATION_MAX_AGE', '10m', c => c.reservation.maxAgeMs, 600_000],
     ['PDM_SWEEPER_INTERVAL', '90s', c => c.sweeperIntervalMs, 90_000],
-    ['PDM_IDEMPOTENCY_TTL', '1m', c => c.idempotencyTtlMs, 60_000],
     ['PDM_LOG_LEVEL', 'debug', c => c.logLevel, 'debug'],
     ['OTEL_TRACES_EXPORTER', 'none', c => c.tracing, null],
     ['OTEL_TRACES_EXPORTER', 'otlp', c => c.tracing?.serviceName, 'allocation-api'],
@@ -145,15 +140,16 @@ describe('valid values', () => {
     ['PDM_DNS_COMMIT_WAIT', '0', c => c.dns.commitWaitMs, 0],
     ['PDM_DNS_WRITES', 'OFF', c => c.dns.writesZones, false],
     ['PDM_DNS_PROVIDER_MOVE', 'true', c => c.dns.movesProvider, true],
-    ['DNSPROVIDER_LOCAL_ANY_DOMAIN', 'true', c => c.dns.acceptsAnyLocalDomain, true],
     ['OBJECT_STORAGE_DOMAIN', ' S3.Test ', c => c.objectStorage.domain, 's3.test'],
     ['OBJECT_STORAGE_DOMAIN', 's3.test:8443', c => c.objectStorage.domain, 's3.test:8443'],
     ['OBJECT_STORAGE_DOMAIN', 'localhost:65535', c => c.objectStorage.domain, 'localhost:65535'],
     ['OBJECT_STORAGE_PROVIDER', 'My-Cloud', c => c.objectStorage.provider, 'my-cloud'],
-    ['OBJECT_STORAGE_CA_FILE', ' /etc/ca.pem ', c => c.objectStorage.caFile, '/etc/ca.pem'],
     ['PDM_PLATFORM_PREFIX', 'a'.repeat(58), c => c.objectStorage.platformPrefix, 'a'.repeat(58)],
+    ['PDM_TEST_SETTINGS', '{"providerUrl":"http://127.0.0.1:1/x"}', c => c.dns.testUrl, 'http://127.0.0.1:1/x'],
+    ['PDM_TEST_SETTINGS', '{"publicPools":true}', c => c.dns.acceptsAnyLocalDomain, true],
+    ['PDM_TEST_SETTINGS', '{"validationAttempts":1}', c => c.credentials.attemptsPerMinute, 1],
+    ['PDM_TEST_SETTINGS', '{"consoleFolder":"/console"}', c => c.consoleFolder, '/console'],
     ['PDM_PLATFORM_PREFIX', '7', c => c.objectStorage.platformPrefix, '7'],
-    ['PDM_VALIDATION_ATTEMPTS', '1', c => c.credentials.attemptsPerMinute, 1],
     [
       'PROVIDER_TOKEN_URLS',
       'One=https://one.test/Path?Key=V,\n two=https://two.test:8443/a=b',
@@ -281,7 +277,6 @@ describe('invalid values', () => {
     ['PDM_HISTORY_RETENTION', '23h'],
     ['PDM_HISTORY_RETENTION', 'forever'],
     ['PDM_DEPLOYMENT_LOG_RETENTION', '59m'],
-    ['PDM_IDEMPOTENCY_TTL', '59s'],
     ['PDM_LOG_LEVEL', 'verbose'],
     ['PDM_DRAIN_DELAY', '11s'],
     ['PDM_OPERATOR_TOKENS', 'good,mark token'],
@@ -307,7 +302,6 @@ describe('invalid values', () => {
     ['PDM_DNS_COMMIT_WAIT', '61s'],
     ['PDM_DNS_WRITES', 'false'],
     ['PDM_DNS_PROVIDER_MOVE', 'yes'],
-    ['DNSPROVIDER_LOCAL_ANY_DOMAIN', '1'],
     ['OBJECT_STORAGE_DOMAIN', 'https://s3.test'],
     ['OBJECT_STORAGE_DOMAIN', 's3.test/'],
     ['OBJECT_STORAGE_DOMAIN', 's3.test.'],
@@ -329,8 +323,11 @@ describe('invalid values', () => {
     ['PDM_PLATFORM_PREFIX', 'a'.repeat(59)],
     ['PDM_PLATFORM_PREFIX', 'sthree'],
     ['PDM_PLATFORM_PREFIX', 'xn-'],
-    ['PDM_VALIDATION_ATTEMPTS', '0'],
-    ['PDM_VALIDATION_ATTEMPTS', '10001'],
+    ['PDM_TEST_SETTINGS', '{'],
+    ['PDM_TEST_SETTINGS', '[]'],
+    ['PDM_TEST_SETTINGS', '{"other":1}'],
+    ['PDM_TEST_SETTINGS', '{"providerUrl":"https://mark.test"}'],
+    ['PDM_TEST_SETTINGS', '{"providerUrl":"http://127.0.0.1.mark.test"}'],
     ['PROVIDER_TOKEN_URLS', 'https://mark.test'],
     ['PROVIDER_TOKEN_URLS', 'a=http://mark.test'],
     ['PROVIDER_TOKEN_URLS', 'a=https://mark-user:mark@h'],
@@ -343,14 +340,6 @@ describe('invalid values', () => {
     const issues = getIssues({ [variable]: value })
     expect(issues).toEqual([{ variable, detail: expect.stringMatching(/^\S/) }])
     expect(issues[0]?.detail).not.toMatch(/mark|\n/)
-  })
-
-  test('the port of the process must differ from the shared ones, unless it is 0', () => {
-    const shared = { PDM_OPERATOR_TOKENS: 'a', PORT: '8080', PDM_OPERATOR_PORT: '8081' }
-    for (const port of ['8080', '8081', '65536', 'x'])
-      expect(getIssues({ ...shared, PDM_PROCESS_PORT: port })).toMatchObject([{ variable: 'PDM_PROCESS_PORT' }])
-    expect(getIssues({ ...shared, PDM_PROCESS_PORT: '8082' })).toEqual([])
-    expect(getIssues({ PORT: '0', PDM_PROCESS_PORT: '0' })).toEqual([])
   })
 
   test('the operator port must differ from PORT, unless both are 0', () => {
@@ -369,7 +358,6 @@ test('one result lists every issue, without a secret', () => {
     PDM_RESERVATION_TTL: 'x',
     PDM_RESERVATION_MAX_AGE: 'x',
     PDM_SWEEPER_INTERVAL: 'x',
-    PDM_IDEMPOTENCY_TTL: 'x',
     PDM_LOG_LEVEL: 'x',
     PDM_DRAIN_DELAY: 'x',
     PDM_OPERATOR_TOKENS: 'mark token',
@@ -382,10 +370,9 @@ test('one result lists every issue, without a secret', () => {
     OBJECT_STORAGE_DOMAIN: '-',
     OBJECT_STORAGE_PROVIDER: '-',
     PDM_PLATFORM_PREFIX: '-',
-    PDM_VALIDATION_ATTEMPTS: 'x',
     PROVIDER_TOKEN_URLS: 'mark',
   })
-  expect(new Set(issues.map(({ variable }) => variable)).size).toBe(22)
+  expect(new Set(issues.map(({ variable }) => variable)).size).toBe(20)
   expect(JSON.stringify(issues)).not.toContain('mark')
 })
 

@@ -1,12 +1,13 @@
 import { isDnsLabel, isHostName } from '@pool/contract'
 import { parseConnectionString } from '@pool/runtime/database/connection-string'
-import { type ConfigIssue, type Env, EnvReader } from '@pool/runtime/service/env'
-import { normalizeOrigin } from '../http/domain/cross-origin.ts'
+import type { EnvReader } from '@pool/runtime/service/env'
 import { type CredentialSettings, readCredentials } from './credentials.ts'
 import { type DomainProofSettings, readDomainProof } from './domain-proof.ts'
 import { type Network, parseNetwork } from './ip-address.ts'
 import { type ObjectStorageSettings, readObjectStorage } from './object-storage.ts'
+import { normalizeOrigin } from './origin.ts'
 import { readTerraform, type TerraformSettings } from './terraform.ts'
+import { readTestSettings } from './test-settings.ts'
 import { readTracing, type TracingSettings } from './tracing.ts'
 import { readWitness, type WitnessSettings } from './witness.ts'
 
@@ -20,11 +21,6 @@ export interface Config {
   readonly listenAddress: string | null
   /** Null: there is no operator listener. */
   readonly operator: { readonly port: number; readonly tokens: readonly string[] } | null
-  /**
-   * The port of this process alone, if it shares the others with more processes of this machine; null: it does not. The same
-   * API as on `port`.
-   */
-  readonly processPort: number | null
   /** If true, only the operator listener has the lists. */
   readonly operatorOnlyList: boolean
   readonly browsers: {
@@ -40,7 +36,7 @@ export interface Config {
   readonly tracing: TracingSettings | null
   /** Null: operators see no leases. */
   readonly witness: WitnessSettings | null
-  /** The folder of the console's build; null: `console` beside the program. */
+  /** The folder of the console's build; null: where the build writes it. */
   readonly consoleFolder: string | null
   readonly drainMs: number
   readonly managedDomains: readonly string[]
@@ -54,7 +50,6 @@ export interface Config {
   /** Milliseconds for which a released active name can be reserved by its former client only. */
   readonly nameCoolOffMs: number
   readonly sweeperIntervalMs: number
-  readonly idempotencyTtlMs: number
   /** Milliseconds for which old rows are kept; null: indefinitely. */
   readonly retention: { readonly historyMs: number | null; readonly deploymentLogMs: number | null }
   readonly dns: {
@@ -66,6 +61,8 @@ export interface Config {
     readonly writesZones: boolean
     /** Whether the built-in DNS server can have pools that exist in the public DNS. */
     readonly acceptsAnyLocalDomain: boolean
+    /** The URL of the provider's API in a test. */
+    readonly testUrl: string | undefined
     /** Whether zones that were published with a provider of another kind move to the configured one. */
     readonly movesProvider: boolean
   }
@@ -196,17 +193,9 @@ const readOperator = (env: EnvReader, port: number): Config['operator'] => {
   return { port: operatorPort, tokens }
 }
 
-const readProcessPort = (env: EnvReader, others: readonly (number | undefined)[]): number | null => {
-  if (env.text('PDM_PROCESS_PORT') === undefined) return null
-  const port = env.integer('PDM_PROCESS_PORT', 0, { min: 0, max: 65_535 })
-  if (port !== 0 && others.includes(port))
-    env.addIssue('PDM_PROCESS_PORT', 'must differ from PORT and PDM_OPERATOR_PORT')
-  return port
-}
-
-/** Parses the environment into the configuration, or returns every issue in it. */
-export const readConfig = (variables: Env): { config: Config } | { issues: readonly ConfigIssue[] } => {
-  const env = new EnvReader(variables)
+/** Parses the environment into the configuration. What is invalid has its default, and an issue in `env`. */
+export const readConfig = (env: EnvReader): Config => {
+  const testSettings = readTestSettings(env)
   const port = env.integer('PORT', 8080, { min: 0, max: 65_535 })
   const operator = readOperator(env, port)
   const recordNames = readRecordNames(env)
@@ -216,11 +205,10 @@ export const readConfig = (variables: Env): { config: Config } | { issues: reado
     env.addIssue('PDM_RESERVATION_MAX_AGE', 'must not be shorter than PDM_RESERVATION_TTL')
   }
   const objectStorage = readObjectStorage(env)
-  const config: Config = {
+  return {
     port,
     listenAddress: readListenAddress(env),
     operator,
-    processPort: readProcessPort(env, [port, operator?.port]),
     operatorOnlyList: env.oneOf('PDM_OPERATOR_ONLY_LIST', ['true', 'false'], 'false') === 'true',
     browsers: {
       allowedOrigins: readAllowedOrigins(env),
@@ -230,14 +218,13 @@ export const readConfig = (variables: Env): { config: Config } | { issues: reado
     logLevel: env.oneOf('PDM_LOG_LEVEL', logLevels, 'info'),
     tracing: readTracing(env),
     witness: readWitness(env),
-    consoleFolder: env.text('PDM_CONSOLE_DIR') || null,
+    consoleFolder: testSettings.consoleFolder ?? null,
     drainMs: env.durationMs('PDM_DRAIN_DELAY', '0s', { min: '0s', max: '10s' }),
     managedDomains: readManagedDomains(env, recordNames),
     database: readDatabase(env),
     reservation: { ttlMs, maxAgeMs: Math.max(ttlMs, maxAgeMs) },
     nameCoolOffMs: env.durationMs('PDM_NAME_COOL_OFF', '0s', { min: '0s', max: '8760h' }),
     sweeperIntervalMs: env.durationMs('PDM_SWEEPER_INTERVAL', '30s', { min: '10ms', max: '24h' }),
-    idempotencyTtlMs: env.durationMs('PDM_IDEMPOTENCY_TTL', '24h', { min: '1m', max: '8760h' }),
     retention: {
       // A day at least: a mistake such as 90m instead of 90 days cannot be undone.
       historyMs: env.optionalDurationMs('PDM_HISTORY_RETENTION', { min: '24h', max: '876000h' }),
@@ -250,12 +237,13 @@ export const readConfig = (variables: Env): { config: Config } | { issues: reado
       ),
       commitWaitMs: env.durationMs('PDM_DNS_COMMIT_WAIT', '5s', { min: '0s', max: '1m' }),
       driftIntervalMs: env.durationMs('PDM_DRIFT_INTERVAL', '10m', { min: '1s', max: '24h' }),
-      acceptsAnyLocalDomain: env.oneOf('DNSPROVIDER_LOCAL_ANY_DOMAIN', ['true', 'false'], 'false') === 'true',
+      acceptsAnyLocalDomain: testSettings.publicPools ?? false,
+      testUrl: testSettings.providerUrl,
       writesZones: env.oneOf('PDM_DNS_WRITES', ['on', 'off'], 'on') === 'on',
       movesProvider: env.oneOf('PDM_DNS_PROVIDER_MOVE', ['true', 'false'], 'false') === 'true',
     },
     objectStorage,
-    credentials: readCredentials(env),
+    credentials: readCredentials(env, testSettings.validationAttempts),
     domainProof: readDomainProof(env),
     deployments: {
       ...readTerraform(env),
@@ -263,5 +251,4 @@ export const readConfig = (variables: Env): { config: Config } | { issues: reado
       knownProviders: readKnownProviders(env, objectStorage.provider),
     },
   }
-  return env.issues.length > 0 ? { issues: env.issues } : { config }
 }

@@ -8,6 +8,7 @@ export interface CredentialSettings {
   readonly tokenUrls: ReadonlyMap<string, string>
 }
 
+const ATTEMPTS_PER_MINUTE = 20
 const VARIABLE = 'PROVIDER_TOKEN_URLS'
 const DEFAULT_TOKEN_URL = 'hetzner=https://api.hetzner.cloud/v1/locations'
 
@@ -32,7 +33,7 @@ const readTokenUrls = (env: EnvReader): ReadonlyMap<string, string> => {
   return urls
 }
 
-export const readCredentials = (env: EnvReader): CredentialSettings => ({
-  attemptsPerMinute: env.integer('PDM_VALIDATION_ATTEMPTS', 20, { min: 1, max: 10_000 }),
+export const readCredentials = (env: EnvReader, attemptsPerMinute = ATTEMPTS_PER_MINUTE): CredentialSettings => ({
+  attemptsPerMinute,
   tokenUrls: readTokenUrls(env),
 })

@@ -7,8 +7,6 @@ export interface ObjectStorageSettings {
   readonly provider: string
   /** The parent domain of the region hosts, with `:port` if the port is not 443. */
   readonly domain: string
-  /** A PEM file of certificate authorities to trust in addition to the system's; null: none. */
-  readonly caFile: string | null
   /** The prefix of every bucket name. */
   readonly platformPrefix: string
 }
@@ -46,7 +44,6 @@ export const readObjectStorage = (env: EnvReader): ObjectStorageSettings => {
   return {
     provider,
     domain: readDomain(env),
-    caFile: env.text('OBJECT_STORAGE_CA_FILE') ?? null,
     platformPrefix: readPrefix(env),
   }
 }

@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import type { ConfigIssue } from '@pool/runtime/service/env'
+import type { EnvReader } from '@pool/runtime/service/env'
 
 const certificatePattern = /-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g
 
@@ -12,22 +12,22 @@ const isCertificate = (pem: string): boolean => {
   }
 }
 
-/** The certificates of a PEM file, or null without a path. `variable` is the setting that names the file. */
-export const readCaFile = (
-  variable: string,
-  path: string | null,
-): { readonly ca: string | null } | { readonly issues: readonly ConfigIssue[] } => {
-  const invalid = (detail: string) => ({ issues: [{ variable, detail }] })
-  if (path === null) return { ca: null }
+const VARIABLE = 'OBJECT_STORAGE_CA_FILE'
+
+/** The certificates of the PEM file for object storage; null without one. */
+export const readCaFile = (env: EnvReader): string | null => {
+  const path = env.text(VARIABLE)
+  if (path === undefined) return null
   let text: string
   try {
     text = readFileSync(path, 'utf8')
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown'
-    return invalid(`names a file that cannot be read (${code})`)
+    env.addIssue(VARIABLE, `names a file that cannot be read (${code})`)
+    return null
   }
   const certificates = text.match(certificatePattern) ?? []
-  return certificates.length > 0 && certificates.every(isCertificate)
-    ? { ca: certificates.join('\n') }
-    : invalid('must name a PEM file of certificates (RFC 7468)')
+  if (certificates.length > 0 && certificates.every(isCertificate)) return certificates.join('\n')
+  env.addIssue(VARIABLE, 'must name a PEM file of certificates (RFC 7468)')
+  return null
 }

@@ -64,5 +64,5 @@ export interface StartedProvider {
 
 export type StartProvider = (context: ProviderContext) => Promise<StartedProvider>
 
-/** Reads a provider's own variables and reports invalid ones to `read`. */
-export type ReadProvider = (read: EnvReader) => StartProvider
+/** Reads a provider's own variables and reports invalid ones to `read`. `testUrl` replaces the URL of its API. */
+export type ReadProvider = (read: EnvReader, testUrl?: string) => StartProvider

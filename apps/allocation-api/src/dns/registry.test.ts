@@ -1,3 +1,4 @@
+import { EnvReader } from '@pool/runtime/service/env'
 import { expect, test } from 'vitest'
 import { readProvider } from './registry.ts'
 
@@ -18,7 +19,9 @@ test.each<readonly [env: Record<string, string>, kind: string]>([
   [{ ...powerdns, DNSPROVIDER_POWERDNS_URL: 'https://dns.internal/' }, 'powerdns'],
   [{ ...rfc2136, DNSPROVIDER_RFC2136_TSIG_NAME: 'Updates.' }, 'rfc2136'],
 ])('%j chooses %s', (env, kind) => {
-  expect(readProvider(env)).toMatchObject({ provider: { kind } })
+  const read = new EnvReader(env)
+  expect(readProvider(read)).toMatchObject({ kind })
+  expect(read.issues).toEqual([])
 })
 
 test.each<readonly [env: Record<string, string>, variables: string[]]>([
@@ -27,10 +30,6 @@ test.each<readonly [env: Record<string, string>, variables: string[]]>([
   [{ DNSPROVIDER_LOCAL_PORT: '-1' }, ['DNSPROVIDER_LOCAL_PORT']],
   [{ DNSPROVIDER_KIND: 'x', DNSPROVIDER_LOCAL_PORT: 'x' }, ['DNSPROVIDER_KIND', 'DNSPROVIDER_LOCAL_PORT']],
   [{ DNSPROVIDER_KIND: 'cloudflare' }, ['DNSPROVIDER_CLOUDFLARE_API_TOKEN']],
-  [
-    { DNSPROVIDER_KIND: 'cloudflare', DNSPROVIDER_CLOUDFLARE_API_TOKEN: 'x', DNSPROVIDER_CLOUDFLARE_URL: 'ftp://mark' },
-    ['DNSPROVIDER_CLOUDFLARE_URL'],
-  ],
   [{ DNSPROVIDER_KIND: 'powerdns' }, ['DNSPROVIDER_POWERDNS_URL', 'DNSPROVIDER_POWERDNS_API_KEY']],
   [{ ...powerdns, DNSPROVIDER_POWERDNS_URL: 'dns.internal:8081' }, ['DNSPROVIDER_POWERDNS_URL']],
   [{ DNSPROVIDER_KIND: 'dynadot' }, ['DNSPROVIDER_DYNADOT_API_KEY']],
@@ -40,11 +39,11 @@ test.each<readonly [env: Record<string, string>, variables: string[]]>([
   ],
   [{ ...rfc2136, DNSPROVIDER_RFC2136_TSIG_NAME: 'a b' }, ['DNSPROVIDER_RFC2136_TSIG_NAME']],
   [{ ...rfc2136, DNSPROVIDER_RFC2136_TSIG_SECRET: 'mark secret' }, ['DNSPROVIDER_RFC2136_TSIG_SECRET']],
-  [{ ...rfc2136, DNSPROVIDER_RFC2136_TSIG_ALGORITHM: 'hmac-md5' }, ['DNSPROVIDER_RFC2136_TSIG_ALGORITHM']],
   [{ ...rfc2136, DNSPROVIDER_RFC2136_PORT: '0' }, ['DNSPROVIDER_RFC2136_PORT']],
 ])('%j is invalid: each issue names its variable and the reason', (env, variables) => {
-  const read = readProvider(env)
-  const issues = 'issues' in read ? read.issues : []
+  const read = new EnvReader(env)
+  readProvider(read)
+  const { issues } = read
   expect(issues.map(({ variable }) => variable)).toEqual(variables)
   for (const { detail } of issues) {
     expect(detail).toMatch(/^(must|is required: )/)

@@ -1,4 +1,4 @@
-import { type ConfigIssue, type Env, EnvReader } from '@pool/runtime/service/env'
+import type { EnvReader } from '@pool/runtime/service/env'
 import type { ReadProvider, StartProvider } from './provider.ts'
 import { readCloudflareProvider } from './providers/cloudflare/index.ts'
 import { readDynadotProvider } from './providers/dynadot/index.ts'
@@ -22,12 +22,8 @@ export interface ChosenProvider {
   readonly start: StartProvider
 }
 
-/** The provider that the environment chooses, with its variables; or everything that is wrong with them. */
-export const readProvider = (
-  env: Env,
-): { readonly provider: ChosenProvider } | { readonly issues: readonly ConfigIssue[] } => {
-  const read = new EnvReader(env)
-  const kind = read.oneOf('DNSPROVIDER_KIND', providerKinds, 'local')
-  const start = providers[kind](read)
-  return read.issues.length > 0 ? { issues: read.issues } : { provider: { kind, start } }
+/** The provider that the environment chooses, with its variables. `testUrl` replaces the URL of a provider's API. */
+export const readProvider = (env: EnvReader, testUrl?: string): ChosenProvider => {
+  const kind = env.oneOf('DNSPROVIDER_KIND', providerKinds, 'local')
+  return { kind, start: providers[kind](env, testUrl) }
 }

@@ -81,7 +81,7 @@ const loadFiles = async (folder: string): Promise<ReadonlyMap<string, ConsoleFil
 
 export const isConsolePath = (path: string): boolean => path === CONSOLE_PATH || path.startsWith(`${CONSOLE_PATH}/`)
 
-const NOT_INSTALLED = 'This installation has no console; set PDM_CONSOLE_DIR to the folder of its build.'
+const NOT_INSTALLED = 'This installation has no console; docs/console.md says how to build it.'
 
 /**
  * Serves the build of the console, from memory. Only files of the build have a path, so a path cannot leave the folder. Every

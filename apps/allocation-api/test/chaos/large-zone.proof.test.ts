@@ -175,7 +175,7 @@ describe('a zone with many record sets', { timeout: 900_000 }, () => {
     double.fill(ZONE, listRecords())
     await prove('Cloudflare double', {
       DNSPROVIDER_KIND: 'cloudflare',
-      DNSPROVIDER_CLOUDFLARE_URL: double.url,
+      PDM_TEST_SETTINGS: JSON.stringify({ providerUrl: double.url }),
       DNSPROVIDER_CLOUDFLARE_API_TOKEN: double.token,
     })
   })

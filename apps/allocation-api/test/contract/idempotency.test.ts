@@ -7,9 +7,8 @@ import {
   unknownToken,
 } from '../support/service.ts'
 
-const KEY_TTL_MS = 7_200_000
+const KEY_TTL_MS = 86_400_000
 const { call, database } = await startTestService({
-  PDM_IDEMPOTENCY_TTL: '2h',
   DNSPROVIDER_MANAGED_DOMAINS: 'pool.test,second.test',
 })
 const { reserveName, commitBody, check } = createSteps(call)

@@ -31,7 +31,7 @@ const { api, database } = await startTestService({
   PDM_NAME_COOL_OFF: '1h',
   PDM_WITNESS_URL: `http://127.0.0.1:${(witness.address() as AddressInfo).port}/`,
   PDM_WITNESS_TOKEN: 'witness-token',
-  PDM_CONSOLE_DIR: folder,
+  PDM_TEST_SETTINGS: JSON.stringify({ consoleFolder: folder }),
 })
 const authorization = { Authorization: 'Bearer operator-token' }
 const contractCall = createContractCall(api.operatorUrl ?? '')
@@ -451,7 +451,7 @@ describe('the console', () => {
   test('an installation without it answers 404 and one line', async () => {
     const { status, text } = await get('/console')
     expect([status, JSON.parse(text).error, text.split('\n')]).toEqual([404, 'not-found', [text]])
-    expect(text).toContain('PDM_CONSOLE_DIR')
+    expect(text).toContain('docs/console.md')
   })
 
   test('serves the files of its build, and its page for every other path', async () => {

@@ -11,7 +11,7 @@ const open = await startApi(database.url, {
   PDM_OPERATOR_TOKENS: 'one',
   PDM_SWEEPER_INTERVAL: '1h',
   PDM_TRUSTED_PROXIES: '127.0.0.0/8, ::1',
-  PDM_VALIDATION_ATTEMPTS: '1',
+  PDM_TEST_SETTINGS: JSON.stringify({ validationAttempts: 1 }),
   PROVIDER_TOKEN_URLS: 'closed=https://127.0.0.1:1/',
 })
 const closed = await startApi(database.url, { PDM_OPERATOR_TOKENS: ' , ', PDM_SWEEPER_INTERVAL: '1h' })

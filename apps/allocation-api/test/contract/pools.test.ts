@@ -196,7 +196,7 @@ test('a name released in a zone that never existed: once its pool is unlisted, n
     startApi(own.url, {
       DNSPROVIDER_MANAGED_DOMAINS: pools,
       DNSPROVIDER_KIND: 'cloudflare',
-      DNSPROVIDER_CLOUDFLARE_URL: double.url,
+      PDM_TEST_SETTINGS: JSON.stringify({ providerUrl: double.url }),
       DNSPROVIDER_CLOUDFLARE_API_TOKEN: 'cloudflare-token',
       PDM_DNS_COMMIT_WAIT: '1s',
       PDM_DRIFT_INTERVAL: '1s',

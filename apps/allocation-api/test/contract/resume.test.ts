@@ -107,7 +107,7 @@ describe('another DNSPROVIDER_KIND', () => {
     double.addZone('pool.test')
     const moved = await startAnother({
       ...{ DNSPROVIDER_KIND: 'cloudflare', DNSPROVIDER_CLOUDFLARE_API_TOKEN: double.token },
-      ...{ DNSPROVIDER_CLOUDFLARE_URL: double.url, PDM_DNS_PROVIDER_MOVE: 'true' },
+      ...{ PDM_TEST_SETTINGS: JSON.stringify({ providerUrl: double.url }), PDM_DNS_PROVIDER_MOVE: 'true' },
     })
     expect((await post('/converge', undefined, moved)).status).toBe(200)
     const names = withoutZoneMarker(double.records('pool.test')).map(({ name }) => name)

@@ -6,7 +6,7 @@ import { createContractCall, poolPath, startTestService } from '../support/servi
 
 const env = {
   PDM_OPERATOR_TOKENS: 'first-token,second-token',
-  PDM_VALIDATION_ATTEMPTS: '10000',
+  PDM_TEST_SETTINGS: JSON.stringify({ validationAttempts: 10_000 }),
   PDM_SWEEPER_INTERVAL: '1h',
 }
 const { api, database } = await startTestService(env)
@@ -14,7 +14,7 @@ const { api, database } = await startTestService(env)
 const other = await startApi(database.url, {
   ...env,
   PDM_OPERATOR_TOKENS: 'second-token',
-  PDM_VALIDATION_ATTEMPTS: '1',
+  PDM_TEST_SETTINGS: JSON.stringify({ validationAttempts: 1 }),
   PDM_TRUSTED_PROXIES: '127.0.0.0/8, ::1',
 })
 afterAll(() => other.process.stop())

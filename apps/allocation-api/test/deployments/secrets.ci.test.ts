@@ -132,7 +132,7 @@ describe.skipIf(shouldSkip(missingGateway) || isTerraformMissing)('a complete ru
       NODE_OPTIONS: withStorageNames,
       PDM_LOG_LEVEL: 'trace',
       PDM_OPERATOR_TOKENS: 'operator',
-      PDM_VALIDATION_ATTEMPTS: '100',
+      PDM_TEST_SETTINGS: JSON.stringify({ validationAttempts: 100 }),
       PDM_TERRAFORM_MODULE: module.directory,
       PDM_DEPLOYMENTS_DIR: folder,
       TF_LOG: 'trace',

@@ -413,7 +413,7 @@ const dns: Broken[] = [
     env: env => ({
       ...env,
       DNSPROVIDER_KIND: 'cloudflare',
-      DNSPROVIDER_CLOUDFLARE_URL: cloudflare.url,
+      PDM_TEST_SETTINGS: JSON.stringify({ providerUrl: cloudflare.url }),
       DNSPROVIDER_CLOUDFLARE_API_TOKEN: `${SECRET}-other`,
     }),
     check: `zone ${POOL}`,
@@ -424,7 +424,7 @@ const dns: Broken[] = [
     env: env => ({
       ...env,
       DNSPROVIDER_KIND: 'cloudflare',
-      DNSPROVIDER_CLOUDFLARE_URL: cloudflare.url,
+      PDM_TEST_SETTINGS: JSON.stringify({ providerUrl: cloudflare.url }),
       DNSPROVIDER_CLOUDFLARE_API_TOKEN: SECRET,
     }),
     check: `zone ${POOL}`,
@@ -439,7 +439,7 @@ const dns: Broken[] = [
         ...env,
         DNSPROVIDER_KIND: 'cloudflare',
         DNSPROVIDER_MANAGED_DOMAINS: 'readable.test',
-        DNSPROVIDER_CLOUDFLARE_URL: cloudflare.url,
+        PDM_TEST_SETTINGS: JSON.stringify({ providerUrl: cloudflare.url }),
         DNSPROVIDER_CLOUDFLARE_API_TOKEN: SECRET,
       }
     },
@@ -451,7 +451,7 @@ const dns: Broken[] = [
     env: env => ({
       ...env,
       DNSPROVIDER_KIND: 'dynadot',
-      DNSPROVIDER_DYNADOT_URL: dynadot.url,
+      PDM_TEST_SETTINGS: JSON.stringify({ providerUrl: dynadot.url }),
       DNSPROVIDER_DYNADOT_API_KEY: `${SECRET}-other`,
     }),
     check: `zone ${POOL}`,
@@ -620,7 +620,7 @@ describe('no problem in a good setup', () => {
         return {
           DNSPROVIDER_KIND: 'cloudflare',
           DNSPROVIDER_MANAGED_DOMAINS: 'good.test',
-          DNSPROVIDER_CLOUDFLARE_URL: cloudflare.url,
+          PDM_TEST_SETTINGS: JSON.stringify({ providerUrl: cloudflare.url }),
           DNSPROVIDER_CLOUDFLARE_API_TOKEN: SECRET,
         }
       },

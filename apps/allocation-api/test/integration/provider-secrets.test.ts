@@ -37,9 +37,9 @@ const createEnv = (kind: string, key: string): Record<string, string> => {
   const url = `http://127.0.0.1:${echo.port}/api`
   switch (kind) {
     case 'cloudflare':
-      return { DNSPROVIDER_CLOUDFLARE_URL: url, DNSPROVIDER_CLOUDFLARE_API_TOKEN: key }
+      return { PDM_TEST_SETTINGS: JSON.stringify({ providerUrl: url }), DNSPROVIDER_CLOUDFLARE_API_TOKEN: key }
     case 'dynadot':
-      return { DNSPROVIDER_DYNADOT_URL: url, DNSPROVIDER_DYNADOT_API_KEY: key }
+      return { PDM_TEST_SETTINGS: JSON.stringify({ providerUrl: url }), DNSPROVIDER_DYNADOT_API_KEY: key }
     case 'powerdns':
       return { DNSPROVIDER_POWERDNS_URL: url, DNSPROVIDER_POWERDNS_API_KEY: key }
     case 'rfc2136':

@@ -40,7 +40,7 @@ const startProcess = async (env: Record<string, string> = {}) => {
       PDM_OPERATOR_PORT: '0',
       PDM_OPERATOR_TOKENS: 'token',
       // A bundle has a console, and the sources have none.
-      PDM_CONSOLE_DIR: '/nowhere',
+      PDM_TEST_SETTINGS: JSON.stringify({ consoleFolder: '/nowhere' }),
       PDM_DATABASE_URL: Object.assign(new URL(database.url), { port: String(proxy.port) }).href,
       ...env,
     },

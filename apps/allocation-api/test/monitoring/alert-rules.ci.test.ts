@@ -7,7 +7,12 @@ import { expect, test } from 'vitest'
 const directory = fileURLToPath(new URL('../../../../infra/monitoring', import.meta.url))
 
 test.skipIf(shouldSkip(missingPrometheus))('promtool accepts the rules', async () => {
-  const { code, output } = await runPromtool(['check', 'rules', 'alerts.yaml', 'recording-rules.yaml'], { directory })
+  const { code, output } = await runPromtool(
+    ['check', 'rules', '../chart/files/alerts.yaml', '../chart/files/recording-rules.yaml'],
+    {
+      directory,
+    },
+  )
   expect([code, output]).toEqual([0, expect.stringContaining('SUCCESS')])
 })
 

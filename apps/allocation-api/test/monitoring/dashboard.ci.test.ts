@@ -19,7 +19,7 @@ const root = new URL('../../../../', import.meta.url)
 const witnessEntry = fileURLToPath(new URL('apps/lease-witness/src/node/main.ts', root))
 const witnessToken = 'token-of-region-a-0123456789abcdef'
 const ruleFiles = ['alerts.yaml', 'recording-rules.yaml'].map(file =>
-  fileURLToPath(new URL(`infra/monitoring/${file}`, root)),
+  fileURLToPath(new URL(`infra/chart/files/${file}`, root)),
 )
 
 const panel = z.object({
@@ -119,7 +119,7 @@ test.skipIf(shouldSkip(missingPrometheus))(
     const fleet = await startReplicas(database.url, 2, {
       ...smallPoolEnv,
       DNSPROVIDER_KIND: 'dynadot',
-      DNSPROVIDER_DYNADOT_URL: double.url,
+      PDM_TEST_SETTINGS: JSON.stringify({ providerUrl: double.url }),
       DNSPROVIDER_DYNADOT_API_KEY: 'api-key-of-the-test',
       DNSPROVIDER_MANAGED_DOMAINS: pool,
       DNSPROVIDER_RECORD_NAMES: '@',

@@ -19,7 +19,7 @@ const providers: Readonly<Record<string, DnsProvider>> = {
   dynadot: createDynadotProvider({ url, apiKey: 'key' }),
   rfc2136: createRfc2136Provider({
     server: { host: '127.0.0.1', port },
-    tsig: { name: 'key.test', algorithm: 'hmac-sha256', secret: randomBytes(32).toString('base64') },
+    tsig: { name: 'key.test', secret: randomBytes(32).toString('base64') },
   }),
 }
 

@@ -80,7 +80,7 @@ const start = async (options: DynadotFixtureOptions): Promise<DynadotFixture> =>
   const fleet = await startReplicas(database.url, processes, {
     PDM_LOG_LEVEL: 'trace',
     DNSPROVIDER_KIND: 'dynadot',
-    DNSPROVIDER_DYNADOT_URL: url.href,
+    PDM_TEST_SETTINGS: JSON.stringify({ providerUrl: url.href }),
     DNSPROVIDER_DYNADOT_API_KEY: apiKey,
     DNSPROVIDER_MANAGED_DOMAINS: pool,
     DNSPROVIDER_RECORD_NAMES: '@',

@@ -43,9 +43,9 @@ const rulesFile = z.object({
   ),
 })
 
-/** The rules of a file in infra/monitoring. */
+/** The rules of a file in infra/chart/files. */
 export const readRules = (file: string) =>
-  rulesFile.parse(parse(readFile(`infra/monitoring/${file}`))).groups.flatMap(group => group.rules)
+  rulesFile.parse(parse(readFile(`infra/chart/files/${file}`))).groups.flatMap(group => group.rules)
 
 /** Every alert. */
 export const readAlerts = () =>

@@ -27,7 +27,7 @@ export const startConsoleStack = async (env: Readonly<Record<string, string>> = 
     const api = cleanup.use(
       await startAllocationApi({
         env: {
-          PDM_CONSOLE_DIR: folder,
+          PDM_TEST_SETTINGS: JSON.stringify({ consoleFolder: folder, publicPools: true }),
           PDM_WITNESS_URL: witness.url,
           PDM_WITNESS_TOKEN: witness.token,
           PDM_NAME_COOL_OFF: '1h',

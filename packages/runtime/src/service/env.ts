@@ -25,6 +25,8 @@ export const toFileVariable = (variable: string): string => `${variable}_FILE`
 /** Reads variables and collects what is wrong with them, so that one start reports every issue. */
 export class EnvReader {
   readonly issues: ConfigIssue[] = []
+  /** The variables that were read. */
+  readonly names = new Set<string>()
   readonly #env: Env
 
   constructor(env: Env) {
@@ -33,6 +35,7 @@ export class EnvReader {
 
   /** The trimmed value. An empty or blank variable counts as unset. */
   text(variable: string): string | undefined {
+    this.names.add(variable)
     return this.#env[variable]?.trim() || undefined
   }
 
@@ -44,10 +47,9 @@ export class EnvReader {
   }
 
   /** An http or https URL without a trailing slash. No issue quotes it, because it may hold a password. */
-  url(variable: string, fallback?: string): string {
-    const text =
-      fallback === undefined ? this.required(variable, 'a URL such as https://dns.internal') : this.text(variable)
-    if (!text) return fallback ?? ''
+  url(variable: string): string {
+    const text = this.required(variable, 'a URL such as https://dns.internal')
+    if (!text) return ''
     const url = URL.parse(text)
     const isPlain = url && /^https?:$/.test(url.protocol) && !url.username && !url.password && !url.search && !url.hash
     if (!isPlain) {

@@ -48,8 +48,6 @@ export interface ListenOptions {
   readonly malformedRequestCode: string
   /** The IP address to bind to. Absent or null: every address of the machine. */
   readonly address?: string | null
-  /** Whether other processes may listen on the port too: the kernel divides new connections among them. */
-  readonly reusePort?: boolean
 }
 
 export interface HttpServer {
@@ -142,7 +140,7 @@ const hasSeveralHosts = ({ rawHeaders }: IncomingMessage): boolean => {
 export const listen = async (
   app: App,
   port: number,
-  { malformedRequestCode, address: bindAddress, reusePort = false }: ListenOptions,
+  { malformedRequestCode, address: bindAddress }: ListenOptions,
 ): Promise<HttpServer> => {
   const toMalformed = (detail: string): Problem => ({ error: malformedRequestCode, detail })
   let current = app
@@ -170,7 +168,7 @@ export const listen = async (
   handleProtocolErrors(server, exchanges, toMalformed)
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   server.once('error', reject)
-  server.listen({ port, host: bindAddress ?? undefined, reusePort }, resolve)
+  server.listen({ port, host: bindAddress ?? undefined }, resolve)
   await promise
   const address = server.address()
   return {

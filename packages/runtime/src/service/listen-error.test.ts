@@ -4,7 +4,6 @@ import { toListenError } from './listen-error.ts'
 test.each([
   ['EADDRINUSE', /^PORT: port 80 is in use; stop the process that has it, or set another port in PORT \(EADDRINUSE\)$/],
   ['EADDRNOTAVAIL', /^ADDRESS: this machine does not have the address; correct ADDRESS \(EADDRNOTAVAIL\)$/],
-  ['ENOTSUP', /^PORT: this system cannot share port 80 among processes; start one process with each port \(ENOTSUP\)$/],
   ['EACCES', /^PORT: only root may listen on port 80; set a port from 1024 on in PORT, .*\(EACCES\)$/],
   ['EINVAL', /^PORT: cannot listen on port 80; correct PORT \(EINVAL\)$/],
 ])('%s', (code, message) => {

@@ -20,11 +20,6 @@ export const toListenError = (
   if (code === 'EADDRNOTAVAIL') {
     return new Error(`${addressVariable}: this machine does not have the address; correct ${addressVariable} (${code})`)
   }
-  if (code === 'ENOTSUP') {
-    return new Error(
-      `${variable}: this system cannot share port ${port} among processes; start one process with each port (${code})`,
-    )
-  }
   if (code === 'EACCES') {
     return new Error(
       `${variable}: only root may listen on port ${port}; set a port from 1024 on in ${variable}, or permit it (CAP_NET_BIND_SERVICE) (${code})`,

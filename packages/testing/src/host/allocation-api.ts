@@ -34,7 +34,7 @@ export const hostAllocationApi = async (
       log,
       env: last => ({
         DNSPROVIDER_MANAGED_DOMAINS: pools.join(','),
-        DNSPROVIDER_LOCAL_ANY_DOMAIN: 'true',
+        PDM_TEST_SETTINGS: JSON.stringify({ publicPools: true }),
         PDM_LOG_LEVEL: 'info',
         PDM_OPERATOR_TOKENS: operatorToken,
         PDM_DEPLOYMENTS_DIR: join(folder, 'deployments'),

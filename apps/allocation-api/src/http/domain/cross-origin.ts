@@ -1,3 +1,5 @@
+import { normalizeOrigin, parseOrigin } from '../../config/origin.ts'
+
 /** The request headers by which a browser identifies the page that sends a request. Undefined: absent. */
 export interface OriginHeaders {
   /** Fetch Metadata Request Headers, section 2.4. Only browsers send it, and a page cannot change it. */
@@ -7,18 +9,10 @@ export interface OriginHeaders {
   readonly host: string | undefined
 }
 
-const toUrl = (origin: string): URL | null => (/^https?:\/\/[^\s/?#@\\,*]+$/i.test(origin) ? URL.parse(origin) : null)
-
-/**
- * The form in which origins are compared: lower case, without the default port. Null: not the origin of a web page. The
- * origin `null` of a sandboxed page is none either, because every site can create such a page.
- */
-export const normalizeOrigin = (origin: string): string | null => toUrl(origin)?.origin ?? null
-
 /** Whether the origin is `Host`. A gate in front of the service may have ended TLS, so either scheme matches. */
 const isSameHost = (origin: string, host: string | undefined): boolean => {
-  const page = toUrl(origin)
-  return page !== null && host !== undefined && toUrl(`${page.protocol}//${host}`)?.host === page.host
+  const page = parseOrigin(origin)
+  return page !== null && host !== undefined && parseOrigin(`${page.protocol}//${host}`)?.host === page.host
 }
 
 /**

@@ -152,7 +152,7 @@ export const startDynadotHost: StartZoneHost = async () => {
     get env() {
       return {
         DNSPROVIDER_KIND: 'dynadot',
-        DNSPROVIDER_DYNADOT_URL: double.url,
+        PDM_TEST_SETTINGS: JSON.stringify({ providerUrl: double.url }),
         DNSPROVIDER_DYNADOT_API_KEY: apiKey,
       }
     },

@@ -9,7 +9,7 @@ export interface CloudflareOptions {
   readonly apiToken: string
 }
 
-export const DEFAULT_URL = 'https://api.cloudflare.com/client/v4'
+export const API_URL = 'https://api.cloudflare.com/client/v4'
 
 /**
  * Records requested per page. Cloudflare may return smaller pages, and allows larger ones, but those stay in memory for longer.
@@ -19,7 +19,7 @@ const PAGE_SIZE = 1_000
 type Query = Readonly<Record<string, string>>
 
 /** Client for the three calls of the API v4 that the provider needs; each is one HTTP request. */
-export const createApi = ({ url = DEFAULT_URL, apiToken }: CloudflareOptions) => {
+export const createApi = ({ url = API_URL, apiToken }: CloudflareOptions) => {
   const call = async (path: string, request: Omit<ProviderRequest, 'url' | 'headers'>, signal: AbortSignal) => {
     const target = new URL(`${url.replace(/\/+$/, '')}${path}`)
     const response = await requestJson(

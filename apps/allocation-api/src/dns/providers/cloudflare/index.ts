@@ -3,7 +3,7 @@ import type { ApplyResult, ReadResult, Unavailable, WantedRecords, ZoneCheck, Zo
 import { createNameFilter } from '../../domain/rrset.ts'
 import { groupByOwner } from '../../group-changes.ts'
 import type { DnsProvider, ReadProvider } from '../../provider.ts'
-import { type CloudflareOptions, createApi, DEFAULT_URL } from './api.ts'
+import { API_URL, type CloudflareOptions, createApi } from './api.ts'
 import { validateCloudflareChange } from './batch.ts'
 import { isOutdated, type StaleZoneError } from './errors.ts'
 import { type ListedRecords, listParts, listRecords } from './list.ts'
@@ -94,9 +94,9 @@ export const createCloudflareProvider = (options: CloudflareOptions): DnsProvide
   }
 }
 
-export const readCloudflareProvider: ReadProvider = (read: EnvReader) => {
+export const readCloudflareProvider: ReadProvider = (read: EnvReader, url = API_URL) => {
   const options = {
-    url: read.url('DNSPROVIDER_CLOUDFLARE_URL', DEFAULT_URL),
+    url,
     apiToken: read.required('DNSPROVIDER_CLOUDFLARE_API_TOKEN', 'a token with the permissions Zone Read and DNS Write'),
   }
   return async () => ({ provider: createCloudflareProvider(options), info: { url: options.url } })

@@ -12,7 +12,7 @@ export interface DynadotProviderOptions {
   readonly apiKey: string
 }
 
-const DEFAULT_URL = 'https://api.dynadot.com/api3.json'
+const API_URL = 'https://api.dynadot.com/api3.json'
 
 /** Seconds assumed for a domain without a TTL. The documentation names no default; other clients report this one. */
 const DEFAULT_TTL = 300
@@ -35,7 +35,7 @@ const toRecordSets = (zone: string, { records, ttl = DEFAULT_TTL }: DomainSettin
  * wrote after the second (within about a second; up to nine during a bisection). Dynadot may also publish writes to its
  * name servers out of order, as the authors of acme.sh have seen, which no read shows.
  */
-export const createDynadotProvider = ({ url = DEFAULT_URL, apiKey }: DynadotProviderOptions): DnsProvider => {
+export const createDynadotProvider = ({ url = API_URL, apiKey }: DynadotProviderOptions): DnsProvider => {
   const api = createDynadotApi({ url, apiKey })
   /** By zone: the fingerprint of the last read. Valid for one apply. */
   const lastReads = new Map<string, string>()
@@ -86,9 +86,9 @@ export const createDynadotProvider = ({ url = DEFAULT_URL, apiKey }: DynadotProv
   }
 }
 
-export const readDynadotProvider: ReadProvider = (read: EnvReader) => {
+export const readDynadotProvider: ReadProvider = (read: EnvReader, url = API_URL) => {
   const options = {
-    url: read.url('DNSPROVIDER_DYNADOT_URL', DEFAULT_URL),
+    url,
     apiKey: read.required('DNSPROVIDER_DYNADOT_API_KEY', "the account's API key"),
   }
   return async () => ({ provider: createDynadotProvider(options), info: { url: options.url } })

@@ -6,11 +6,10 @@ import { createZoneTable } from './zone-table.ts'
 
 /** The provider for development, with its own authoritative server for the managed domains in this process. */
 export const readLocalProvider = (read: EnvReader): StartProvider => {
-  const host = read.text('DNSPROVIDER_LOCAL_HOST') ?? '127.0.0.1'
   const port = read.integer('DNSPROVIDER_LOCAL_PORT', 0, { min: 0, max: 65_535 })
   return async ({ listZones, sql, onError }: ProviderContext): Promise<StartedProvider> => {
     const table = createZoneTable(sql)
-    const server = await startDnsServer({ host, port, listZones, lookup: table.lookup, onError }).catch(
+    const server = await startDnsServer({ host: '127.0.0.1', port, listZones, lookup: table.lookup, onError }).catch(
       (error: NodeJS.ErrnoException) => {
         throw new Error(
           `DNSPROVIDER_LOCAL_PORT: cannot listen on port ${port}; stop the process that has it, or set another port (${error.code ?? error.name})`,

@@ -17,7 +17,7 @@ export interface Rfc2136Options {
   /** The primary server of the zones. */
   readonly server: { readonly host: string; readonly port: number }
   /** RFC 8945. `secret` is in base64. */
-  readonly tsig: { readonly name: string; readonly secret: string; readonly algorithm: 'hmac-sha256' }
+  readonly tsig: { readonly name: string; readonly secret: string }
   /** Milliseconds since the epoch, for the signatures; default: `Date.now`. */
   readonly now?: () => number
 }
@@ -161,7 +161,6 @@ export const readRfc2136Provider: ReadProvider = (read: EnvReader) => {
   if (name && !isHostName(`key.${name}`)) read.addIssue('DNSPROVIDER_RFC2136_TSIG_NAME', 'must be a domain name')
   const secret = read.required('DNSPROVIDER_RFC2136_TSIG_SECRET', 'the secret of the TSIG key, in base64')
   if (!BASE64.test(secret)) read.addIssue('DNSPROVIDER_RFC2136_TSIG_SECRET', 'must be base64')
-  const algorithm = read.oneOf('DNSPROVIDER_RFC2136_TSIG_ALGORITHM', ['hmac-sha256'], 'hmac-sha256')
-  const options = { server: { host, port }, tsig: { name, secret, algorithm } }
+  const options = { server: { host, port }, tsig: { name, secret } }
   return async () => ({ provider: createRfc2136Provider(options), info: { server: options.server } })
 }

@@ -138,7 +138,7 @@ const startOnce = async (
     secret,
     options: (name = 'full.key.test') => ({
       server: { host: '127.0.0.1', port },
-      tsig: { name, secret, algorithm: 'hmac-sha256' },
+      tsig: { name, secret },
     }),
     async records(ofZone = zone) {
       const sets = new Map<string, RecordSet>()
