@@ -11,6 +11,7 @@ const operatorConsole = 'apps/console/src/'
 const database = 'packages/database/src/'
 const environment = 'packages/node-service/src/env.ts'
 /** Without I/O. */
+const deadline = 'packages/database/src/with-timeout.ts'
 const variableNames = 'packages/node-service/src/(?:nearest|unknown-variables)\\.ts'
 
 /** Any module of Node. The worker has a rule against it. */
@@ -70,7 +71,7 @@ export const layers = [
     folders: ['deployments/terraform/'],
     imports: ['api-domain', 'api-lib'],
     types: ['api-deployments'],
-    packages: [environment, NODE],
+    packages: [environment, deadline, NODE],
   },
   {
     name: 'api-deployments',
@@ -99,7 +100,7 @@ export const layers = [
     root: api,
     folders: ['observability/'],
     imports: ['api-domain', 'contract'],
-    packages: ['pino', '@prometheus-io/client', '@opentelemetry/.+', NODE],
+    packages: [deadline, 'pino', '@prometheus-io/client', '@opentelemetry/.+', NODE],
   },
   {
     name: 'api-http',
