@@ -10,6 +10,7 @@ const operatorConsole = 'apps/console/src/'
 const database = 'packages/runtime/src/database/'
 const environment = 'packages/runtime/src/service/env.ts'
 /** Without I/O. */
+const deadline = 'packages/runtime/src/database/with-timeout.ts'
 const variableNames = 'packages/runtime/src/service/(?:nearest|unknown-variables)\\.ts'
 
 /** Any module of Node. The worker has a rule against it. */
@@ -68,7 +69,7 @@ export const layers = [
     folders: ['deployments/terraform/'],
     imports: ['api-domain', 'api-lib'],
     types: ['api-deployments'],
-    packages: [environment, NODE],
+    packages: [environment, deadline, NODE],
   },
   {
     name: 'api-deployments',
@@ -97,7 +98,7 @@ export const layers = [
     root: api,
     folders: ['observability/'],
     imports: ['api-domain', 'contract'],
-    packages: ['pino', '@prometheus-io/client', '@opentelemetry/.+', NODE],
+    packages: [deadline, 'pino', '@prometheus-io/client', '@opentelemetry/.+', NODE],
   },
   {
     name: 'api-http',

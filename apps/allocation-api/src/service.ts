@@ -12,6 +12,7 @@ import { createSchemaCheck } from '@pool/runtime/database/schema-check'
 import { createServerClock } from '@pool/runtime/database/server-clock'
 import { createSessions } from '@pool/runtime/database/sessions'
 import { waitForDatabase } from '@pool/runtime/database/wait-for-database'
+import { untilAborted } from '@pool/runtime/database/with-timeout'
 import { createWriter } from '@pool/runtime/database/writer'
 import { type ConfigIssue, ConfigIssuesError, type Env } from '@pool/runtime/service/env'
 import { type App, type HttpServer, listen } from '@pool/runtime/service/http-server'
@@ -40,7 +41,6 @@ import { createClientAddress } from './http/client-address.ts'
 import { createStartingApp } from './http/starting-app.ts'
 import { createStreamLimiter } from './http/streams.ts'
 import { createIdempotency } from './idempotency/idempotency.ts'
-import { abortable } from './lib/abortable.ts'
 import { deleteInBatches } from './lib/delete-in-batches.ts'
 import { readFreeBytes } from './lib/free-space.ts'
 import { createRateLimiter } from './lib/rate-limiter.ts'
@@ -510,7 +510,7 @@ export const startService = async (config: ServiceConfig, log: Log, nodeVersion:
     const storing = readSample().then(samples.add)
     const counting = storing.then(() => samples.addPools(countByState))
     // Nothing waits for a sample. A count of millions of rows takes seconds.
-    await abortable(counting, signal).catch((error: unknown) => {
+    await untilAborted(counting, signal).catch((error: unknown) => {
       if (!signal.aborted) throw error
     })
   }

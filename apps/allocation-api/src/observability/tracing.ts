@@ -12,6 +12,7 @@ import {
   TraceIdRatioBasedSampler,
   TracerProvider,
 } from '@opentelemetry/sdk-trace'
+import { withTimeout } from '@pool/runtime/database/with-timeout'
 import type { TracingSettings } from '../config/tracing.ts'
 import { NO_SPAN, type ParentHeaders, type Tracer } from './domain/tracer.ts'
 
@@ -79,8 +80,7 @@ export const startTracing = (settings: TracingSettings, version: string): Tracin
       },
     },
     async stop() {
-      const timeout = new Promise<void>(resolve => setTimeout(resolve, STOP_TIMEOUT_MS).unref())
-      await Promise.race([provider.shutdown(), timeout]).catch(() => {})
+      await withTimeout(provider.shutdown(), STOP_TIMEOUT_MS).catch(() => {})
     },
   }
 }

@@ -25,3 +25,16 @@ export const withTimeout = <Result>(operation: PromiseLike<Result>, timeoutMs: n
       },
     )
   })
+
+/** As `withTimeout`, but rejects with the reason of the signal once it aborts. */
+export const untilAborted = async <Result>(operation: PromiseLike<Result>, signal: AbortSignal): Promise<Result> => {
+  const aborted = Promise.withResolvers<never>()
+  const onAbort = () => aborted.reject(signal.reason)
+  if (signal.aborted) onAbort()
+  signal.addEventListener('abort', onAbort, { once: true })
+  try {
+    return await Promise.race([operation, aborted.promise])
+  } finally {
+    signal.removeEventListener('abort', onAbort)
+  }
+}

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import postgres from 'postgres'
 import type { Fragment, Sql } from './client.ts'
 import { isDatabaseReadOnly, isNotExecuted, mayStillExecute, NotWrittenError } from './errors.ts'
@@ -58,7 +59,7 @@ export const isLockTimeout = (error: unknown): boolean => hasCode(error, LOCK_NO
 /** `time` is in milliseconds of `performance.now()`. */
 const waitUntil = async (time: number): Promise<void> => {
   const remainingMs = time - performance.now()
-  if (remainingMs > 0) await new Promise(resolve => setTimeout(resolve, remainingMs))
+  if (remainingMs > 0) await sleep(remainingMs)
 }
 
 /** The writes of one row in this process. One at a time executes. */

@@ -2,7 +2,7 @@ import { type ExecFileException, execFile } from 'node:child_process'
 import { access, constants, mkdir, readdir, readFile, realpath, stat } from 'node:fs/promises'
 import { delimiter, dirname, isAbsolute, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
-import { abortable } from '../../lib/abortable.ts'
+import { withTimeout } from '@pool/runtime/database/with-timeout'
 import { findLocalModuleCalls } from './domain/local-modules.ts'
 import { isModuleFile } from './workdir.ts'
 
@@ -167,7 +167,7 @@ export class Prerequisites {
     const { dataDir } = this.#options
     // With the dot, a file in its place is an error.
     const isWritable = makeDirectory(dataDir).then(() => access(`${dataDir}/.`, constants.W_OK | constants.X_OK))
-    return abortable(isWritable, AbortSignal.timeout(DATA_DIR_TIMEOUT_MS)).then(
+    return withTimeout(isWritable, DATA_DIR_TIMEOUT_MS).then(
       () => null,
       () => `PDM_DEPLOYMENTS_DIR is ${dataDir}, which is not writable; check its permissions.`,
     )

@@ -1,4 +1,4 @@
-import { abortable } from '../../../lib/abortable.ts'
+import { untilAborted } from '@pool/runtime/database/with-timeout'
 import type { Unavailable, ZonePart } from '../../domain/result.ts'
 import { toOwnerName } from '../../domain/rrset.ts'
 import { groupByOwner, toApplyResult } from '../../group-changes.ts'
@@ -36,7 +36,7 @@ export const createLocalProvider = ({ table, server, onError }: LocalProviderOpt
   const attempt = async <T>(work: () => Promise<T>, signal: AbortSignal): Promise<T | Unavailable> => {
     if (signal.aborted) return unavailable
     try {
-      return await abortable(work(), signal)
+      return await untilAborted(work(), signal)
     } catch (error) {
       if (!signal.aborted) onError(error)
       return unavailable

@@ -1,4 +1,4 @@
-import { abortable } from '../../../lib/abortable.ts'
+import { withTimeout } from '@pool/runtime/database/with-timeout'
 import { isAtOrBelow, type RecordSet } from '../../domain/rrset.ts'
 import { MAX_MESSAGE_SIZE } from '../../wire/message.ts'
 import type { ZoneView } from './domain/resolve.ts'
@@ -36,7 +36,7 @@ export const createResponder = (options: ResponderOptions): Respond => {
     const settled = lookup(zone, name).finally(() => {
       pending -= 1
     })
-    return abortable(settled, AbortSignal.timeout(lookupTimeoutMs))
+    return withTimeout(settled, lookupTimeoutMs)
   }
 
   const answer = async (query: Query): Promise<Response> => {
