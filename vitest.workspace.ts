@@ -40,7 +40,6 @@ const slowFiles = [
   'deployments/e2e',
   'providers/rfc2136-knot',
   'integration/locked-rows',
-  'perf/test/fuzz/main',
   'integration/transfer',
   'terraform/destroy',
   'chaos/failover',
