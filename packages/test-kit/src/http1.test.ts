@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { encodeRequest, HttpConnection, type ParseOptions, parseResponse } from './http1.ts'
 
 const parse = (text: string, options: ParseOptions = {}) => parseResponse(Buffer.from(text), options)
