@@ -67,11 +67,11 @@ describe.skipIf(isGoMissing && isPythonMissing && isJavaMissing)(
     const prepare = (language: string) => {
       const work = join(folder, language)
       cpSync(join(sources, language), work, { recursive: true })
-      const { apiUrl, witnessUrl, witnessToken } = services
+      const { apiUrl, witnessUrl, witnessTokens } = services
       const started = performance.now()
       return {
         work,
-        run: runIn(work, { API_URL: apiUrl, WITNESS_URL: witnessUrl, WITNESS_TOKEN: witnessToken }),
+        run: runIn(work, { API_URL: apiUrl, WITNESS_URL: witnessUrl, WITNESS_TOKEN: witnessTokens[0].token }),
         report: (generator: string) =>
           reportProof(
             `${language}: the clients of ${generator} compile and run, in ${((performance.now() - started) / 1_000).toFixed(0)} s`,

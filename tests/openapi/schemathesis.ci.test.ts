@@ -1,4 +1,7 @@
+import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -7,7 +10,7 @@ import { Program } from '@pool/test-kit/program.ts'
 import { isProof, proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { isMissing } from './support/programs.ts'
-import { type Services, startServices } from './support/services.ts'
+import { type Services, startServices, type TokenRights } from './support/services.ts'
 
 /**
  * Requests for each operation that Schemathesis generates in the fuzzing phase, at most. The coverage phase, which tries every
@@ -25,6 +28,8 @@ const TIMEOUT_MS = 1_800_000
 const SEED = Number(process.env.SCHEMATHESIS_SEED ?? 1)
 
 const folder = fileURLToPath(new URL('./schemathesis', import.meta.url))
+/** The hooks import a file beside them, and leave no files there. */
+const pythonEnv = { ...process.env, PYTHONPATH: folder, PYTHONDONTWRITEBYTECODE: '1' }
 const isSchemathesisMissing = isMissing('Schemathesis', ['schemathesis'], 'pip install schemathesis')
 
 type Service = keyof typeof examples
@@ -36,6 +41,13 @@ interface ResponseCount {
   readonly isPositive: boolean
   readonly status: number
   readonly count: number
+}
+
+interface Target {
+  readonly service: Service
+  readonly url: string
+  /** The first one has all rights. */
+  readonly tokens: readonly TokenRights[]
 }
 
 interface Run {
@@ -101,22 +113,21 @@ const readOperations = (service: Service): readonly string[] => {
 }
 
 const run = async (
-  service: Service,
-  url: string,
-  token: string,
+  { service, url, tokens }: Target,
   phases: string,
   size: number,
   seed: number,
+  more: readonly string[] = [],
 ): Promise<Run> => {
   const work = mkdtempSync(join(tmpdir(), 'pool-schemathesis-'))
   onTestFinished(() => rmSync(work, { recursive: true, force: true }))
   const responses = join(work, 'responses.json')
   const args = [
     ...['--config-file', `${service}.toml`, 'run', fileURLToPath(document(service))],
-    ...['--url', url, '-H', `Authorization: Bearer ${token}`, '--no-color', '--continue-on-failure'],
-    ...['--phases', phases, '-n', String(size), '--seed', String(seed)],
+    ...['--url', url, '--no-color', '--continue-on-failure'],
+    ...['--phases', phases, '-n', String(size), '--seed', String(seed), ...more],
   ]
-  const env = { ...process.env, RESPONSES_FILE: responses }
+  const env = { ...pythonEnv, RESPONSES_FILE: responses, TOKENS: JSON.stringify(tokens) }
   await using program = new Program({ command: 'schemathesis', args, cwd: folder, env })
   const output = await program.untilSucceeded(20_000)
   return { output, responses: JSON.parse(readFileSync(responses, 'utf8')) }
@@ -130,10 +141,10 @@ const DEAD_END = 'No progress can be made from state'
 const MAX_DEAD_ENDS = 5
 
 /** A run of the stateful phase. After a dead end, it is repeated with other sequences. */
-const runStateful = async (service: Service, url: string, token: string, seed: number): Promise<Run> => {
+const runStateful = async (target: Target, seed: number): Promise<Run> => {
   for (let deadEnds = 0; ; deadEnds += 1) {
     try {
-      return await run(service, url, token, 'stateful', SEQUENCES, seed + 1_000 * deadEnds)
+      return await run(target, 'stateful', SEQUENCES, seed + 1_000 * deadEnds)
     } catch (error) {
       if (deadEnds === MAX_DEAD_ENDS || !String(error).includes(DEAD_END)) throw error
     }
@@ -156,12 +167,14 @@ describe.skipIf(isSchemathesisMissing)('Schemathesis finds no failure', () => {
   afterAll(() => services?.[Symbol.asyncDispose]())
 
   test.each<Service>(['allocation-api', 'lease-witness'])('of %s', { timeout: TIMEOUT_MS }, async service => {
-    const { operatorUrl, operatorToken, witnessUrl, witnessToken } = services
-    const target =
-      service === 'lease-witness' ? ([witnessUrl, witnessToken] as const) : ([operatorUrl, operatorToken] as const)
-    const runs = [await run(service, ...target, 'examples,coverage,fuzzing', examples[service], SEED)]
+    const { operatorUrl, operatorTokens, witnessUrl, witnessTokens } = services
+    const target: Target =
+      service === 'lease-witness'
+        ? { service, url: witnessUrl, tokens: witnessTokens }
+        : { service, url: operatorUrl, tokens: operatorTokens }
+    const runs = [await run(target, 'examples,coverage,fuzzing', examples[service], SEED)]
     for (let at = 0; at < statefulRuns; at += 1) {
-      runs.push(await runStateful(service, ...target, SEED + at))
+      runs.push(await runStateful(target, SEED + at))
     }
     const requests = runs.reduce((sum, { output }) => sum + readNumber(output, /([\d,]+) generated/), 0)
     const responses = runs.flatMap(({ responses }) => responses)
@@ -185,4 +198,30 @@ describe.skipIf(isSchemathesisMissing)('Schemathesis finds no failure', () => {
       expect.arrayContaining([...sequences[service]]),
     )
   })
+})
+
+test.skipIf(isMissing('the oracles', ['python3'], 'apt-get install python3'))(
+  'the oracles find planted violations',
+  async () => {
+    await using program = new Program({ command: 'python3', args: ['oracles_test.py'], cwd: folder, env: pythonEnv })
+    await program.untilSucceeded(20_000)
+  },
+)
+
+test.skipIf(isSchemathesisMissing)('Schemathesis reports what the oracles find', async () => {
+  const token = 'token-of-the-tests'
+  const server = createServer((_, response) => {
+    response.setHeader('X-Token', token)
+    response.end()
+  })
+  onTestFinished(() => void server.close())
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const { port } = server.address() as AddressInfo
+  const target: Target = {
+    service: 'allocation-api',
+    url: `http://127.0.0.1:${port}`,
+    tokens: [{ token, access: 'write' }],
+  }
+  const only = ['--include-operation-id', 'getLiveness']
+  await expect(run(target, 'fuzzing', 1, SEED, only)).rejects.toThrow(/a secret in a response/)
 })

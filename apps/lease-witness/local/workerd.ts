@@ -52,14 +52,13 @@ class FailureLog extends NoOpLog {
 
 /**
  * Runs the worker of a wrangler.toml in workerd, on the loopback interface. `onLine` receives its log lines. `waitsModule`
- * exports `endWaits`, if the worker has waits. A debugger or a profiler can connect to `inspectorPort`.
+ * exports `endWaits`, if the worker has waits.
  */
 export const startWorkerd = async (
   wranglerToml: string,
   { port, dataDir, loopbackHostsOnly, bindings }: LocalConfig,
   onLine: (line: string) => void,
   waitsModule?: string,
-  inspectorPort?: number,
 ): Promise<RunningWitness> => {
   const { main, options } = readWranglerConfig(wranglerToml)
   // Not a part of the bundle, which would then be a new one for each start.
@@ -86,7 +85,6 @@ export const startWorkerd = async (
           unsafeDirectSockets: [{ host: LOOPBACK, port }],
           // Works offline: does not fetch a sample of `request.cf`.
           cf: false,
-          ...(inspectorPort === undefined ? {} : { inspectorPort }),
           log: new FailureLog(failure.reject),
           handleStructuredLogs: ({ message, level }) => forwardLogLine(bindings, message, level, onLine),
           unsafeHandleRuntimeRestart: () => log(bindings, 'error', { msg: 'workerd-restarted' }),

@@ -1,15 +1,7 @@
 import { once } from 'node:events'
-import { createServer, type Socket } from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { describe, expect, test } from 'vitest'
-import {
-  encodeRequest,
-  HttpConnection,
-  type HttpReadError,
-  type ParseOptions,
-  parseResponse,
-  type StreamLimits,
-} from './http1.ts'
+import { createServer } from 'node:net'
+import { expect, test } from 'vitest'
+import { encodeRequest, HttpConnection, type ParseOptions, parseResponse } from './http1.ts'
 
 const parse = (text: string, options: ParseOptions = {}) => parseResponse(Buffer.from(text), options)
 
@@ -86,43 +78,4 @@ test('pipelined responses are read in order, then the end of the connection', as
   await expect(connection.read()).rejects.toMatchObject({ kind: 'truncated' })
   expect(connection.isOpen).toBe(false)
   server.close()
-})
-
-describe('an event stream with limits', () => {
-  const HEAD = 'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n'
-  const RESPONSE_TIMEOUT_MS = 1_000
-  const COMMENT_INTERVAL_MS = 50
-  /** Sends a comment at each interval until `comments` are sent, then calls `end`. */
-  const read = async (comments: number, end: (socket: Socket) => void, stream: StreamLimits) => {
-    const server = createServer(async socket => {
-      socket.on('error', () => {})
-      socket.write(HEAD)
-      for (let sent = 0; sent < comments && socket.writable; sent += 1) {
-        await sleep(COMMENT_INTERVAL_MS)
-        socket.write(':\n\n')
-      }
-      end(socket)
-    })
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    using connection = await HttpConnection.open(Object(server.address()).port)
-    const result = await connection
-      .read({ timeoutMs: RESPONSE_TIMEOUT_MS, stream })
-      .catch((error: HttpReadError) => error)
-    server.close()
-    return result
-  }
-
-  test('may last longer than the timeout of a response', async () => {
-    const comments = 1 + RESPONSE_TIMEOUT_MS / COMMENT_INTERVAL_MS
-    const result = await read(comments, socket => socket.end(), { silenceMs: 30_000, durationMs: 60_000 })
-    expect(result).toMatchObject({ status: 200, text: ':\n\n'.repeat(comments) })
-  })
-  test('fails when it is silent', async () => {
-    expect(await read(2, () => {}, { silenceMs: 200, durationMs: 10_000 })).toMatchObject({ kind: 'silent' })
-  })
-  test('fails when it does not end', async () => {
-    const result = await read(Number.POSITIVE_INFINITY, () => {}, { silenceMs: 5_000, durationMs: 300 })
-    expect(result).toMatchObject({ kind: 'endless' })
-  })
 })

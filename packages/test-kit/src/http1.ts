@@ -102,7 +102,6 @@ const readFieldValues = (lines: string, name: RegExp): string =>
   Array.from(lines.matchAll(name), ([, value]) => value).join(', ')
 const CONTENT_LENGTH = /\r\ncontent-length:[ \t]*([^\r]*?)[ \t]*(?=\r|$)/gi
 const TRANSFER_ENCODING = /\r\ntransfer-encoding:[ \t]*([^\r]*?)[ \t]*(?=\r|$)/gi
-const EVENT_STREAM = /\r\ncontent-type:[ \t]*text\/event-stream[ \t]*(?=;|\r|$)/i
 const CONNECTION_CLOSE = /\r\nconnection:[^\r]*\bclose\b/i
 
 /** The content of a chunked body that starts at `from`, and where it ends. */
@@ -161,18 +160,9 @@ export const parseResponse = (bytes: Buffer, options: ParseOptions = {}, from = 
   return isEnded ? { kind: 'truncated' } : INCOMPLETE
 }
 
-/** Whether `bytes` begin with the complete head of an event stream. */
-const isEventStream = (bytes: Buffer): boolean => {
-  const headEnd = bytes.indexOf(END_OF_HEAD)
-  return headEnd >= 0 && EVENT_STREAM.test(bytes.toString('latin1', 0, headEnd))
-}
-
 export class HttpReadError extends Error {
-  /**
-   * `closed`: the connection ended before the first byte of a response. `silent` and `endless`: an event stream exceeded one
-   * of its limits.
-   */
-  readonly kind: 'malformed' | 'truncated' | 'closed' | 'timeout' | 'silent' | 'endless'
+  /** `closed`: the connection ended before the first byte of a response. */
+  readonly kind: 'malformed' | 'truncated' | 'closed' | 'timeout'
 
   constructor(kind: HttpReadError['kind'], detail: string) {
     super(detail)
@@ -181,25 +171,14 @@ export class HttpReadError extends Error {
   }
 }
 
-/** Milliseconds. */
-export interface StreamLimits {
-  /** From one part of the stream to the next. */
-  readonly silenceMs: number
-  /** From the head of the response to the end of the stream. */
-  readonly durationMs: number
-}
-
 export interface ReadOptions extends Omit<ParseOptions, 'isEnded'> {
-  /** Milliseconds for the whole response; for an event stream with `stream`, for its head. */
+  /** Milliseconds for the whole response. */
   readonly timeoutMs?: number
-  readonly stream?: StreamLimits
 }
 
 interface PendingRead {
   readonly options: ReadOptions
-  timer: NodeJS.Timeout
-  /** When an event stream has to end. */
-  streamDeadline?: number
+  readonly timer: NodeJS.Timeout
   readonly resolve: (response: HttpResponse) => void
   readonly reject: (error: HttpReadError) => void
 }
@@ -222,7 +201,6 @@ export class HttpConnection implements Disposable {
     socket.on('data', chunk => {
       this.#received = this.#received.length === 0 ? chunk : Buffer.concat([this.#received, chunk])
       this.#deliver()
-      this.#limitStream()
     })
     const end = (reason: string) => {
       this.#ended ??= reason
@@ -295,21 +273,6 @@ export class HttpConnection implements Disposable {
       pending.resolve(parsed.response)
     } else if (parsed.kind === 'malformed') this.#fail('malformed', parsed.detail)
     else if (isEnded) this.#fail(parsed.kind === 'truncated' ? 'truncated' : 'closed', `no response: ${this.#ended}`)
-  }
-
-  /** Replaces the timeout of a pending event stream. */
-  #limitStream(): void {
-    const pending = this.#pending
-    const limits = pending?.options.stream
-    if (!pending || !limits || !isEventStream(this.#received)) return
-    const { silenceMs, durationMs } = limits
-    pending.streamDeadline ??= performance.now() + durationMs
-    const leftMs = pending.streamDeadline - performance.now()
-    clearTimeout(pending.timer)
-    pending.timer =
-      leftMs > silenceMs
-        ? setTimeout(() => this.#fail('silent', `nothing in an event stream for ${silenceMs} ms`), silenceMs)
-        : setTimeout(() => this.#fail('endless', `an event stream did not end within ${durationMs} ms`), leftMs)
   }
 
   #fail(kind: HttpReadError['kind'], detail: string): void {

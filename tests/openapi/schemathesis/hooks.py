@@ -3,11 +3,14 @@
 `before_call` completes requests that are valid by their schema: rules between fields, and values that only the service can
 give. `filter_case` drops requests whose invalid part the service does not read. With RESPONSES_FILE, the number of responses
 by operation, phase, validity and status is written to that file as JSON.
+
+TOKENS has the bearer tokens with their rights as JSON; the first one has all rights. The oracles judge every response.
 """
 
 import atexit
 import base64
 import collections
+import itertools
 import json
 import os
 import pathlib
@@ -15,10 +18,12 @@ import re
 import uuid
 
 import schemathesis
+from oracles import SECRET_MARK, Exchange, Oracles
 
 POOL = "pool.test"
 # A line that is not a key matches the pattern too: base64 has the parts of the key.
 SSH_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f"
+OWNER = {"orgEmail": "ops@acme.example", "providers": ["local"], "sshPublicKey": SSH_KEY}
 HOLDER = "region-a/controller-0"
 # What the cursor of a list contains, in base64.
 POSITIONS = {"/api/v1/pool/{domain}/list": b"acme", "/api/v1/buckets": b"catalyst-acme", "/api/v1/names": b"name:pool.test:acme"}
@@ -27,11 +32,29 @@ STORAGE_FIELDS = {
     "objectStorageAccessKey": r"\s*[!-~]{16,128}\s*",
     "objectStorageSecretKey": r"\s*[!-~]{32,256}\s*",
 }
+# Of requests to the API. No response may quote them.
+SECRET_FIELDS = ("objectStorageAccessKey", "objectStorageSecretKey", "token")
 POOL_FIELDS = {"sovereignPoolDomain": r"(?s).*\S.*", "sovereignSubdomain": r"\s*[A-Za-z][A-Za-z0-9-]*\s*"}
 DEPLOYMENTS = "/api/v1/deployments"
 DEPLOYMENT_CALLS = tuple(f"{DEPLOYMENTS}/{{id}}/{call}" for call in ("apply", "plan", "destroy"))
 ORPHAN_CALLS = tuple(f"/api/v1/pool/{{domain}}/orphans/{call}" for call in ("adopt", "remove"))
 RELEASE = "/api/v1/pool/{domain}/release"
+TOKENS = json.loads(os.environ["TOKENS"])
+oracles = Oracles(TOKENS)
+calls = itertools.count()
+
+
+@schemathesis.auth(refresh_interval=None)
+class BearerToken:
+    """Every other request of the fuzzing phase has a token with fewer rights."""
+
+    def get(self, case, context):
+        call = next(calls)
+        is_fuzzing = case.meta is not None and case.meta.phase.name == "fuzzing"
+        return TOKENS[call // 2 % len(TOKENS) if is_fuzzing and call % 2 else 0]["token"]
+
+    def set(self, case, data, context):
+        case.headers = {**(case.headers or {}), "Authorization": f"Bearer {data}"}
 
 
 @schemathesis.serializer("application/x-ndjson")
@@ -124,7 +147,7 @@ def complete_lease_write(headers, body):
 
 
 def complete_deployment(body):
-    body.update(orgName="Acme", orgEmail="ops@acme.example", providers=["local"], sshPublicKey=SSH_KEY)
+    body.update(OWNER, orgName=f"Acme {oracles.tenants.next_mark()}")
     if body.get("sovereignDomainMode") == "pool":
         body["sovereignPoolDomain"] = POOL
         body.setdefault("sovereignSubdomain", "acme")
@@ -134,24 +157,29 @@ def complete_deployment(body):
         body["sovereignFQDN"] = "cloud.acme.example"
 
 
-def complete_apply(body):
+def complete_apply(body, deployment):
     """The name cannot change, and only a deployment with object storage needs its keys."""
     for name in list(body):
         if name.startswith(("sovereign", "objectStorage")):
             del body[name]
-    fixed = {"orgName": "Acme", "orgEmail": "ops@acme.example", "providers": ["local"], "sshPublicKey": SSH_KEY}
+    fixed = {**OWNER, "orgName": f"Acme {oracles.tenants.owners.get(deployment, '')}".strip()}
     body.update({name: value for name, value in fixed.items() if name in body})
 
 
-def complete_body(path, body):
+def complete_body(path, body, parameters):
+    for name in SECRET_FIELDS:
+        if isinstance(body.get(name), str):
+            body[name] = f"{SECRET_MARK}{uuid.uuid4().hex}"
     if path.endswith(("/commit", "/update")) and body.get("sovereignFQDN") is not None:
         body["sovereignFQDN"] = f"{body['subdomain'].strip()}.{POOL}"
+    if path.endswith("/reserve"):
+        body["createdBy"] = f"team {oracles.tenants.next_mark()}"
     elif path == "/leases/renew":
         body["leases"] = list({lease["slot"]: lease for lease in body["leases"]}.values())
     elif path == DEPLOYMENTS:
         complete_deployment(body)
     elif path in DEPLOYMENT_CALLS:
-        complete_apply(body)
+        complete_apply(body, str(parameters["id"]).lower())
     elif path.startswith("/api/v1/credentials/") and body.get("provider"):
         body["provider"] = "hetzner"
 
@@ -180,16 +208,39 @@ def before_call(context, case, kwargs):
             # The link of a vacant lease has no holder.
             case.headers["X-Holder"] = case.headers.get("X-Holder") or HOLDER
     if isinstance(case.body, dict):
-        complete_body(path, case.body)
+        complete_body(path, case.body, case.path_parameters)
         if case.meta.phase.name == "stateful":
             complete_step(path, case.body)
 
 
 responses = collections.Counter()
+# By the id of the case.
+violations = {}
+
+
+def to_exchange(case, response):
+    return Exchange(
+        case.method,
+        case.operation.path,
+        response.status_code,
+        parameters=case.path_parameters or {},
+        query=case.query or {},
+        headers={name.lower(): value for name, value in response.request.headers.items()},
+        body=case.body,
+        response_headers="\n".join(f"{name}: {', '.join(values)}" for name, values in response.headers.items()),
+        text=response.content.decode(errors="replace"),
+    )
+
+
+@schemathesis.check
+def oracle(context, response, case):
+    found = violations.pop(case.id, [])
+    assert not found, "; ".join(found)
 
 
 @schemathesis.hook
 def after_call(context, case, response):
+    violations[case.id] = oracles.judge(to_exchange(case, response))
     if case.meta is None:
         return
     responses[

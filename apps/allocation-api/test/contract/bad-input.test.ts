@@ -189,6 +189,57 @@ describe('valid deployment requests at the limits', () => {
   })
 })
 
+describe('an unusual but valid request', () => {
+  const path = `${poolPath}/check?sub=unusual`
+  const rows: readonly (readonly [rule: string, request: string])[] = [
+    ['an absolute URL', `GET http://127.0.0.1${path} HTTP/1.1\r\nHost: a\r\n\r\n`],
+    ['an absolute URL of another host', `GET https://user:pass@b.example:99${path} HTTP/1.1\r\nHost: a\r\n\r\n`],
+    ['dot segments', `GET ${path.replace('/check', '/x/.././check')} HTTP/1.1\r\nHost: a\r\n\r\n`],
+    ['a percent-encoded route', `GET ${path.replace('check', '%63heck')} HTTP/1.1\r\nHost: a\r\n\r\n`],
+    ['the parameter twice: the first counts', `GET ${path}&sub=- HTTP/1.1\r\nHost: a\r\n\r\n`],
+    ['a percent-encoded parameter', `GET ${path.replace('sub', '%73ub')} HTTP/1.1\r\nHost: a\r\n\r\n`],
+    ['other parameters', `GET ${path}&&=x&__proto__[x]=1&constructor=2 HTTP/1.1\r\nHost: a\r\n\r\n`],
+    ['empty lines before it', `\r\n\r\nGET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`],
+    ['400 header fields', `GET ${path} HTTP/1.1\r\nHost: a\r\n${'X: 1\r\n'.repeat(400)}\r\n`],
+    [
+      'an upgrade to WebSocket, which is ignored',
+      `GET ${path} HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\r\n`,
+    ],
+    [
+      'an upgrade to HTTP/2, which is ignored',
+      `GET ${path} HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMA\r\n\r\n`,
+    ],
+  ]
+  test.each(rows)('%s', async (_, request) => {
+    const answer = await send(Buffer.from(request))
+    expect([answer.status, JSON.parse(answer.text).available], answer.text).toEqual([200, true])
+    await expectAlive()
+  })
+
+  test.each([
+    'sub=',
+    'sub',
+    'sub[]=a',
+    'SUB=a',
+    'sub=a%',
+    'sub=a%zz',
+    'sub=%ff%fe',
+    'sub=%00',
+    'sub=%ed%a0%80',
+    'sub;sub=a',
+  ])('a query without a name: %s', async query => {
+    const answer = await send(encodeRequest({ path: `${poolPath}/check?${query}` }))
+    expect([answer.status, JSON.parse(answer.text).reason], answer.text).toEqual([200, 'invalid-format'])
+  })
+
+  test('a trailer has no effect', async () => {
+    const head = `DELETE ${poolPath}/release HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n`
+    const answer = await send(Buffer.from(`${head}2\r\n{}\r\n0\r\nX-Trailer: 1\r\nHost: other\r\n\r\n`))
+    expect(answer.status).toBe(422)
+    await expectAlive()
+  })
+})
+
 test('CONNECT is 405 with an empty Allow header (RFC 9110 section 15.5.6)', async () => {
   const answer = await send(Buffer.from('CONNECT 127.0.0.1:5432 HTTP/1.1\r\nHost: 127.0.0.1:5432\r\n\r\n'))
   expect([answer.status, answer.headers.get('allow')]).toEqual([405, ''])

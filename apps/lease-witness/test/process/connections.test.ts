@@ -220,13 +220,32 @@ test.each(['FIN', 'RST'] as const)('a body that %s interrupts has no effect', as
   expectProblem(await next.send(head('GET', '/lease/broken')), 404, 'not-found')
 })
 
-test.each([
+test.each<readonly [what: string, bytes: string]>([
   ['not an HTTP request', 'hello\r\n\r\n'],
   [
     'a chunk without a size',
     `${head('PUT', '/lease/g', { 'If-Match': 0, 'Transfer-Encoding': 'chunked' })}zz\r\nxx\r\n`,
   ],
   ['a Content-Length that is not a number', head('PUT', '/lease/g', { 'If-Match': 0, 'Content-Length': 'many' })],
+  ...['-1', '+5', '5, 5', '99999999999999999999', ''].map(
+    length =>
+      [`the Content-Length "${length}"`, head('PUT', '/lease/g', { 'If-Match': 0, 'Content-Length': length })] as const,
+  ),
+  ...['gzip', 'chunked, chunked', '\x0bchunked'].map(
+    coding =>
+      [
+        `the transfer coding ${JSON.stringify(coding)}`,
+        `${head('PUT', '/lease/g', { 'If-Match': 0, 'Transfer-Encoding': coding })}2\r\n{}\r\n0\r\n\r\n`,
+      ] as const,
+  ),
+  ['a negative chunk', `${head('PUT', '/lease/g', { 'If-Match': 0, 'Transfer-Encoding': 'chunked' })}-5\r\n{}abc\r\n`],
+  ['a header field without a colon', head('GET', '/lease/g').replace('\r\n\r\n', '\r\nno colon\r\n\r\n')],
+  ['a header field with NUL', head('GET', '/lease/g', { 'X-Nul': 'a\0b' })],
+  ['a method with a bracket', head('G(T', '/lease/g')],
+  ['a space in the path', head('GET', '/lease/a b')],
+  ['an unknown version of HTTP', head('GET', '/lease/g').replace('HTTP/1.1', 'HTTP/9.9')],
+  ['a TLS handshake', '\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03'],
+  ['the preface of HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
   ['a head that is too large', head('GET', '/lease/g', { 'X-Large': 'x'.repeat(300 * KIB) })],
 ])('%s: a 4xx or the end of the connection', async (_what, bytes) => {
   using connection = await HttpConnection.open(witness.port)

@@ -1,5 +1,5 @@
 import { type NumberRule, parseCommandLine, readNumber, UsageError } from '../shared/cli.ts'
-import { POOL } from './environment/seed.ts'
+import { POOL } from './environment/names.ts'
 
 /** Another server with the same routes, which something else started. */
 export interface Peer {
@@ -22,8 +22,7 @@ export interface Timing {
 
 export interface BenchOptions extends Timing {
   readonly sections: readonly string[]
-  readonly json: boolean
-  /** Names in the database of `list`, `search`, `indexes` and `samples`. */
+  /** Names in the database of `list`. */
   readonly rows: number
   /** Slots of the loads on many slots. */
   readonly slots: number
@@ -33,31 +32,31 @@ export interface BenchOptions extends Timing {
   readonly peer: Peer | null
   /** The URL of a Postgres server to use; null: one is started. */
   readonly postgres: string | null
-  /** How many processes of this API share a port beside another server. */
-  readonly processes: number
-  /** The share of each core that the run may use; 1: all of it. */
-  readonly cores: number
 }
 
+export const DEFAULT_SECONDS = 0.8
+
 const numbers = {
-  seconds: { fallback: 0.8, pattern: /^\d{1,4}(?:\.\d{1,3})?$/, min: 0.05, rule: 'a number of seconds from 0.05' },
+  seconds: {
+    fallback: DEFAULT_SECONDS,
+    pattern: /^\d{1,4}(?:\.\d{1,3})?$/,
+    min: 0.05,
+    rule: 'a number of seconds from 0.05',
+  },
   'warm-up': { fallback: 3, pattern: /^\d{1,4}(?:\.\d{1,3})?$/, min: 0, rule: 'a number of seconds' },
   rounds: { fallback: 5, pattern: /^\d{1,4}$/, min: 1, rule: 'a whole number from 1' },
   rows: { fallback: 1_000_000, pattern: /^\d{1,9}$/, min: 1, rule: 'a whole number from 1' },
   // The witness lists at most 1000 leases in a page, and one page shows that all of them are copied.
   slots: { fallback: 1_000, pattern: /^(?:1000|\d{1,3})$/, min: 16, rule: 'a whole number from 16 to 1000' },
-  processes: { fallback: 1, pattern: /^\d{1,2}$/, min: 1, rule: 'a whole number from 1' },
-  cores: { fallback: 1, pattern: /^(?:1|0\.\d{1,2})$/, min: 0.05, rule: 'a share from 0.05 to 1' },
 } satisfies Record<string, NumberRule>
 
-/** The sections that can run: all of them, or those that `--against` can compare with a checkout or a server. */
-export interface KnownSections {
-  readonly all: readonly string[]
-  readonly checkout: readonly string[]
-  readonly peer: readonly string[]
+/** A section, and what it can be compared with. */
+export interface KnownSection {
+  readonly name: string
+  readonly comparesWith: 'nothing' | 'checkout' | 'server'
 }
 
-const PEER_VALUES = ['pool', 'token', 'postgres', 'processes'] as const
+const PEER_VALUES = ['pool', 'token', 'postgres'] as const
 
 /** The sections that a word names: the section of that name, or all whose names start with it and a hyphen. */
 const findSections = (word: string, known: readonly string[]): readonly string[] => {
@@ -67,7 +66,7 @@ const findSections = (word: string, known: readonly string[]): readonly string[]
 }
 
 /** Throws UsageError. `token`: of each of its requests. */
-const parsePeer = (text: string, { pool, token }: { readonly pool: string; readonly token?: string }): Peer => {
+const parsePeer = (text: string, pool = POOL, token?: string): Peer => {
   const url = URL.parse(text)
   if (url?.protocol !== 'http:' || url.pathname !== '/' || url.search !== '' || url.username !== '')
     throw new UsageError(`--against ${text}: a server must be given as http://host:port`)
@@ -79,11 +78,16 @@ const parsePeer = (text: string, { pool, token }: { readonly pool: string; reado
   }
 }
 
+const listComparable = (sections: readonly KnownSection[], isServer: boolean): readonly string[] =>
+  sections
+    .filter(({ comparesWith }) => comparesWith === 'server' || (comparesWith === 'checkout' && !isServer))
+    .map(({ name }) => name)
+
 /** Null: help was requested. Throws UsageError. */
-export const parseBenchOptions = (args: readonly string[], known: KnownSections): BenchOptions | null => {
+export const parseBenchOptions = (args: readonly string[], known: readonly KnownSection[]): BenchOptions | null => {
   const line = parseCommandLine(args, {
-    values: [...new Set([...Object.keys(numbers), 'against', ...PEER_VALUES])],
-    flags: ['json'],
+    values: [...Object.keys(numbers), 'against', ...PEER_VALUES],
+    flags: [],
     allowPositionals: true,
   })
   if (line.flags.has('help')) return null
@@ -94,46 +98,37 @@ export const parseBenchOptions = (args: readonly string[], known: KnownSections)
     if (line.values[option] !== undefined && !isServer)
       throw new UsageError(`--${option} needs --against with the URL of a server`)
   }
-  const { pool = POOL, token, postgres = null } = line.values
-  const peer = isServer ? parsePeer(against, { pool, ...(token === undefined ? {} : { token }) }) : null
-  const available = peer ? known.peer : against === null ? known.all : known.checkout
+  const available = against === null ? known.map(({ name }) => name) : listComparable(known, isServer)
   const named = new Set(line.positionals.flatMap(word => findSections(word, available)))
   return {
     sections: available.filter(section => named.size === 0 || named.has(section)),
-    json: line.flags.has('json'),
     seconds: readNumber(line, 'seconds', numbers.seconds),
     warmUpSeconds: readNumber(line, 'warm-up', numbers['warm-up']),
     rounds: readNumber(line, 'rounds', numbers.rounds),
     rows: readNumber(line, 'rows', numbers.rows),
     slots: readNumber(line, 'slots', numbers.slots),
-    against: peer ? null : against,
-    peer,
-    postgres,
-    processes: readNumber(line, 'processes', numbers.processes),
-    cores: readNumber(line, 'cores', numbers.cores),
+    against: isServer ? null : against,
+    peer: isServer ? parsePeer(against, line.values.pool, line.values.token) : null,
+    postgres: line.values.postgres ?? null,
   }
 }
 
-export const benchUsage = (known: KnownSections): string => `pnpm bench [section …] [options]
+export const benchUsage = (known: readonly KnownSection[]): string => `pnpm bench [section …] [options]
 
-Sections: ${known.all.join(', ')}. Default: all of them.
-The first part of a name selects every section that starts with it: "lease" selects "lease-get", "lease-put" and so on.
+Sections: ${known.map(({ name }) => name).join(', ')}. Default: all of them.
+The first part of a name selects every section that starts with it: "lease" selects "lease-workerd" and so on.
 
   --seconds N    how long each target is under load in one round (${numbers.seconds.fallback})
   --warm-up N    how many seconds each target is under each load before the first round (${numbers['warm-up'].fallback})
   --rounds N     number of rounds; medians are reported (${numbers.rounds.fallback})
-  --rows N       names in the database of "list", "search", "indexes" and "samples" (${numbers.rows.fallback})
+  --rows N       names in the database of "list" (${numbers.rows.fallback})
   --slots N      slots of the loads on many slots of "lease-…" (${numbers.slots.fallback})
   --against DIR  compare with the services of another checkout of this project, whose dependencies are installed:
-                 the ratio this/other of ${known.checkout.join(', ')} with its 95 % interval
-  --against URL  compare with another server with the same routes, http://host:port: ${known.peer.join(', ')} with 1, 16 and 64
-                 connections. It keeps the names that the bench reserves
+                 ${listComparable(known, false).join(', ')}
+  --against URL  compare with another server with the same routes, http://host:port: ${listComparable(known, true).join(', ')}.
+                 It keeps the names that the bench reserves
   --pool DOMAIN  the pool of that server in which the bench reserves (${POOL})
   --token TOKEN  the bearer token that it requires
   --postgres URL the Postgres server for this API, so that both can have the same; default: one is started
-  --processes N  how many processes of this API share a port (${numbers.processes.fallback})
-  --cores SHARE  slow the cores down: a cgroup quota of this share of each core for everything that the bench starts, from
-                 0.05; needs root on Linux (1)
-  --json         print one JSON document instead of the tables
   --help         print this text
 `

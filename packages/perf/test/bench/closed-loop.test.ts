@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { hasProc } from '@pool/test-kit/processes.ts'
 import { describe, expect, it } from 'vitest'
 import { runClosedLoop } from '../../src/bench/load/closed-loop.ts'
-import { compare, listErrors } from '../../src/bench/load/compare.ts'
+import { compare, comparisonTable, listErrors, type Run, runOnce } from '../../src/bench/load/compare.ts'
 import { createLocalUsers, type Target } from '../../src/bench/load/target.ts'
 
 describe('a closed loop', () => {
@@ -70,8 +71,7 @@ describe('a comparison', () => {
     async (warmUpSeconds, one, two) => {
       const order: string[] = []
       const targets = [createTarget('a', order), createTarget('b', order)]
-      const plan = { name: 'x', users: [1, 2], timing: { rounds: 2, seconds: 0.01, warmUpSeconds } }
-      const comparisons = await compare(targets, plan)
+      const comparisons = await compare('x', [1, 2], targets, { rounds: 2, seconds: 0.01, warmUpSeconds })
       expect(order.join(' ')).toBe(`${one} a1 b1 b1 a1 ${two} a2 b2 b2 a2`.trim().replaceAll('  ', ' '))
       expect(comparisons.map(({ runs }) => runs.map(rounds => rounds.length))).toEqual([
         [2, 2],
@@ -82,12 +82,54 @@ describe('a comparison', () => {
 
   it('names each problem, its target and its load', async () => {
     const targets = [createTarget('a', []), createTarget('b', [], 'status 500')]
-    const [comparison] = await compare(targets, {
-      name: 'x',
-      users: [1],
-      timing: { rounds: 1, seconds: 0.01, warmUpSeconds: 0 },
+    const comparisons = await compare('x', [1], targets, { rounds: 1, seconds: 0.01, warmUpSeconds: 0 })
+    expect(comparisons.flatMap(listErrors)).toEqual([
+      expect.stringMatching(/^b, x, 1 virtual users: \d+ × status 500$/),
+    ])
+  })
+
+  it('is a table with the ratios of the first target to each other one, round by round', () => {
+    const run = (perSecond: number, p50Ms: number, cpuUs: number): Run => ({
+      ...{ perSecond, p50Ms, p99Ms: 2 * p50Ms, cpuUs, residentBytes: cpuUs * 1e6 },
+      ...{ operations: 1, problems: new Map() },
     })
-    const errors = comparison ? listErrors(['a', 'b'], '1 virtual users', comparison) : []
-    expect(errors).toEqual([expect.stringMatching(/^b, 1 virtual users: \d+ × status 500$/)])
+    const { columns, rows } = comparisonTable([
+      {
+        load: 'reserve',
+        users: 16,
+        names: ['API', 'SQL alone', 'Hono floor'],
+        runs: [
+          [run(200, 1, 50), run(300, 1, 60)],
+          [run(100, 2, Number.NaN), run(150, 2, Number.NaN)],
+          [run(400, 1, 25), run(400, 1, 25)],
+        ],
+      },
+    ])
+    expect(columns[8]?.title).toBe('API / this: ops/s (95 %)')
+    expect(rows).toEqual([
+      ['reserve', '16', 'API', '250 (200–300)', '1.00 (1.00–1.00)', '2.00 (2.00–2.00)', '55.0', '55.0', '', '', '', ''],
+      [
+        ...['', '', 'SQL alone', '125 (100–150)', '2.00 (2.00–2.00)', '4.00 (4.00–4.00)', '', ''],
+        ...['2.000 (2.000–2.000)', '0.500 (0.500–0.500)', '0.500 (0.500–0.500)', ''],
+      ],
+      [
+        ...['', '', 'Hono floor', '400 (400–400)', '1.00 (1.00–1.00)', '2.00 (2.00–2.00)', '25.0', '25.0'],
+        ...['0.612 (0.047–8.049)', '1.000 (1.000–1.000)', '1.000 (1.000–1.000)', '2.191 (0.688–6.977)'],
+      ],
+    ])
+  })
+
+  it.runIf(hasProc)('measures the CPU time and the memory of the process of a target', async () => {
+    const work = async () => {
+      const until = performance.now() + 10
+      while (performance.now() < until) Math.hypot(until, 1)
+      return null
+    }
+    const target: Target = { name: 'this', pid: process.pid, open: async count => createLocalUsers(count, work) }
+    const run = await runOnce(target, 1, 0.1)
+    // Other processes may have had the core for most of the time.
+    expect(run.cpuUs).toBeGreaterThan(100)
+    expect(run.cpuUs).toBeLessThan(100_000)
+    expect(run.residentBytes).toBeGreaterThan(10e6)
   })
 })

@@ -29,7 +29,8 @@ describe('the cost of a slot', () => {
     ['a million KV writes', { kvWrites: 1e6 }, 5],
     ['a million log lines', { logLines: 1e6 }, 0.6],
   ])('%s', (_, counts, dollars) => {
-    expect(toSlotCost(1, { ...none, ...counts }).dollars).toBeCloseTo(dollars, 9)
+    const resources = toSlotCost({ ...none, ...counts })
+    expect(resources.reduce((sum, resource) => sum + resource.dollars, 0)).toBeCloseTo(dollars, 9)
   })
 
   it('is for one slot and thirty days', () => {

@@ -6,8 +6,7 @@ import { createAllocationReader } from 'allocation-api/src/allocation/reader.ts'
 import { createAllocationRepository } from 'allocation-api/src/allocation/repository.ts'
 import { createRecords } from 'allocation-api/src/dns/domain/rrset.ts'
 import { createToken, hashToken } from 'allocation-api/src/lib/token.ts'
-import type { ResponseError } from '../load/target.ts'
-import { POOL, type Reservation } from './seed.ts'
+import { POOL } from './names.ts'
 
 /** The API's defaults. */
 const OPTIONS = { reservation: { ttlMs: 600_000, maxAgeMs: 86_400_000 }, timeoutMs: 5_000 }
@@ -16,31 +15,40 @@ export const ADDRESS = '203.0.113.10'
 
 const createCaller = () => ({ actor: 'in-cluster' as const, address: '127.0.0.1', requestId: randomUUID() })
 
+type Decision = string | { readonly kind: string }
+
+/** Throws unless a decision is the expected one. */
+const expectDecision = (decision: Decision, expected: string): void => {
+  const kind = typeof decision === 'object' ? decision.kind : decision
+  if (kind !== expected) throw new Error(`${kind}, not ${expected}`)
+}
+
 /** The API's own statements, one request each: without HTTP, and without the batching of concurrent requests. */
 export const createDirectSql = (sql: Sql) => {
   const clock = createServerClock(sql, OPTIONS)
   const repository = createAllocationRepository(createWriter({ fast: sql, slow: sql, clock, ...OPTIONS }), OPTIONS)
   const reader = createAllocationReader(sql, OPTIONS)
   return {
-    async reserve(subdomain: string): Promise<ResponseError> {
+    /** Resolves with the reservation token. */
+    async reserve(subdomain: string): Promise<string> {
       const command = { poolDomain: POOL, subdomain, createdBy: 'bench' }
-      const decision = await repository.reserve({ command, tokenHash: createToken().tokenHash, caller: createCaller() })
-      return typeof decision === 'object' && decision.kind === 'granted' ? null : 'not reserved'
+      const { token, tokenHash } = createToken()
+      expectDecision(await repository.reserve({ command, tokenHash, caller: createCaller() }), 'granted')
+      return token
     },
-    async check(subdomain: string, isReserved: boolean): Promise<ResponseError> {
+    async check(subdomain: string, isReserved: boolean): Promise<void> {
       const [state] = await reader.findStates([{ poolDomain: POOL, subdomain }])
-      return (state === 'reserved') === isReserved ? null : `unexpected state: ${state}`
+      if ((state === 'reserved') !== isReserved) throw new Error(`unexpected state: ${state}`)
     },
-    async commit({ subdomain, reservationToken }: Reservation): Promise<ResponseError> {
+    async commit(subdomain: string, reservationToken: string): Promise<void> {
       const sovereignFQDN = `${subdomain}.${POOL}`
       const tokenHash = hashToken(reservationToken)
       const command = { poolDomain: POOL, subdomain, tokenHash, sovereignFQDN, loadBalancerIP: ADDRESS }
-      const decision = await repository.commit(command, createRecords(sovereignFQDN, ADDRESS, RECORDS), createCaller())
-      return typeof decision === 'object' && decision.kind === 'committed' ? null : 'not committed'
+      const records = createRecords(sovereignFQDN, ADDRESS, RECORDS)
+      expectDecision(await repository.commit(command, records, createCaller()), 'committed')
     },
-    async release(subdomain: string): Promise<ResponseError> {
-      const decision = await repository.release({ poolDomain: POOL, subdomain }, createCaller())
-      return typeof decision === 'object' && decision.kind === 'released' ? null : 'not released'
+    async release(subdomain: string): Promise<void> {
+      expectDecision(await repository.release({ poolDomain: POOL, subdomain }, createCaller()), 'released')
     },
   }
 }

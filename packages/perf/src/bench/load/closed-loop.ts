@@ -7,7 +7,6 @@ export interface Measurement {
   readonly perSecond: number
   /** Milliseconds from the request to the response. */
   readonly p50Ms: number
-  readonly p95Ms: number
   readonly p99Ms: number
   readonly operations: number
   readonly problems: ReadonlyMap<string, number>
@@ -48,7 +47,6 @@ export const runClosedLoop = async (users: readonly VirtualUser[], seconds: numb
   return {
     perSecond: inTime / ((until - started) / 1_000),
     p50Ms: percentile(ascending, 50),
-    p95Ms: percentile(ascending, 95),
     p99Ms: percentile(ascending, 99),
     operations: latencies.length,
     problems,

@@ -19,8 +19,6 @@ export interface Target {
   readonly open: (users: number) => Promise<VirtualUsers>
   /** The process whose CPU time an operation costs; absent: its costs are unknown. */
   readonly pid?: number
-  /** Counters that only increase. The report shows their increase per operation. */
-  readonly counters?: () => Promise<Readonly<Record<string, number>>>
 }
 
 export interface BenchRequest {
@@ -88,6 +86,47 @@ export const createLocalUsers = (count: number, call: () => Promise<ResponseErro
     return operation && catchProblem(operation)
   }),
   [Symbol.dispose]: () => {},
+})
+
+/** The items of the operations of a load, each as a request. */
+export interface Workload<Item> {
+  /** Called before each run, and not timed. */
+  readonly prepare?: () => Promise<void>
+  /** The next item; undefined: none is left. */
+  readonly next: () => Item | undefined
+  readonly toTask: (item: Item) => Task
+}
+
+/** A load on a server. `pid`: of its process; absent: its costs are unknown. */
+export const createHttpTarget = <Item>(
+  name: string,
+  server: number | Server,
+  { next, toTask, ...preparation }: Workload<Item>,
+  pid?: number,
+): Target => ({
+  name,
+  ...preparation,
+  ...(pid === undefined ? {} : { pid }),
+  open: users =>
+    openHttpUsers(server, users, () => {
+      const item = next()
+      return item === undefined ? undefined : toTask(item)
+    }),
+})
+
+/** The same load inside this process. `operate` throws for an unexpected result. */
+export const createLocalTarget = <Item>(
+  name: string,
+  { next, ...preparation }: Omit<Workload<Item>, 'toTask'>,
+  operate: (item: Item) => Promise<unknown>,
+): Target => ({
+  name,
+  ...preparation,
+  open: async users =>
+    createLocalUsers(users, () => {
+      const item = next()
+      return item === undefined ? undefined : operate(item).then(() => null)
+    }),
 })
 
 /** Sends tasks until `next` returns undefined, over a few connections. Throws on the first problem. */

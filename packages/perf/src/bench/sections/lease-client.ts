@@ -10,12 +10,11 @@ import {
   sendOne,
   type Target,
 } from '../load/target.ts'
-import { GrantCounter } from './grants.ts'
 
 const AUTHORIZATION = `Authorization: Bearer ${LEASE_TOKEN}\r\n`
 const HOLDER = 'region-a/controller-0'
 /** Longer than any run: a renewed lease has not expired. */
-export const TTL_SECONDS = 86_400
+const TTL_SECONDS = 86_400
 
 /** The requests of a client to a store that compares a version before it writes a slot. */
 export interface SlotClient {
@@ -40,12 +39,9 @@ export class LeaseClient implements SlotClient {
   readonly slots: number
   readonly #name: string
   readonly #generations: number[]
-  /** Of the next writes. */
-  ttlSeconds: number
 
-  constructor(name: string, slots: number, ttlSeconds = TTL_SECONDS) {
+  constructor(name: string, slots: number) {
     this.slots = slots
-    this.ttlSeconds = ttlSeconds
     this.#name = name
     this.#generations = Array.from({ length: slots }, () => 0)
   }
@@ -60,12 +56,8 @@ export class LeaseClient implements SlotClient {
       method: 'PUT',
       path: this.#path(slot),
       headers: `${AUTHORIZATION}If-Match: "${this.#generations[slot]}"\r\n`,
-      body: JSON.stringify({ holder: HOLDER, ttlSeconds: this.ttlSeconds }),
+      body: JSON.stringify({ holder: HOLDER, ttlSeconds: TTL_SECONDS }),
     }
-  }
-
-  list(): BenchRequest {
-    return { method: 'GET', path: `/leases?prefix=${this.#name}-`, headers: AUTHORIZATION }
   }
 
   /** Stores the generation in a response, and returns it. */
@@ -126,14 +118,15 @@ export const acquireAll = async (port: number, client: SlotClient): Promise<void
   })
 }
 
-/** Waits until the first writes are copied to KV: the cost of the copies must not be part of the next measurement. */
-export const waitForCopies = async (port: number, client: LeaseClient): Promise<void> => {
+/** Waits until the first writes of a witness are listed: the cost of their copies must not be part of the next measurement. */
+export const waitForCopies = async (port: number, { slots }: SlotClient): Promise<void> => {
   const until = performance.now() + MAX_COPY_MS
   for (;;) {
-    const { leases } = JSON.parse((await sendOne(port, client.list())).text)
-    if (leases.length === client.slots) return
+    const { text } = await sendOne(port, { method: 'GET', path: '/leases', headers: AUTHORIZATION })
+    const { length } = JSON.parse(text).leases
+    if (length === slots) return
     if (performance.now() > until)
-      throw new Error(`only ${leases.length} of ${client.slots} leases were copied to KV within ${MAX_COPY_MS} ms`)
+      throw new Error(`only ${length} of ${slots} leases were copied to KV within ${MAX_COPY_MS} ms`)
     await sleep(POLL_MS)
   }
 }
@@ -175,18 +168,11 @@ export const createRenewTarget = (name: string, port: number, client: SlotClient
   }
 }
 
-/** All clients write the same slot, each with the version in its last response. */
-export const createContendedTarget = (
-  name: string,
-  port: number,
-  createClient: () => SlotClient,
-  { mayGrantTwice = false } = {},
-): Target => {
-  const grants = new GrantCounter()
+/** All clients write the same slot, each with the version in its last response. A store grants each version once. */
+export const createContendedTarget = (name: string, port: number, createClient: () => SlotClient): Target => {
+  const granted = new Set<number>()
   return {
     name,
-    prepare: async () => grants.reset(),
-    counters: async () => grants.counters,
     open: users => {
       const clients = Array.from({ length: users }, createClient)
       return openHttpUsers(port, users, user => {
@@ -195,9 +181,10 @@ export const createContendedTarget = (
           request: client.put(0),
           check(response) {
             const version = client.update(0, response)
-            const isGranted = client.isGranted(response)
-            if (isGranted && grants.add(version) && !mayGrantTwice) return 'a version was granted twice'
-            return isGranted || client.isRejected(response) ? null : checkGranted(client, response)
+            if (!client.isGranted(response)) return client.isRejected(response) ? null : checkGranted(client, response)
+            if (granted.has(version)) return 'a version was granted twice'
+            granted.add(version)
+            return null
           },
         }
       })

@@ -2,10 +2,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { HttpConnection, type HttpResponse } from '@pool/test-kit/http1.ts'
 import { findWorkerd, readCpuMs } from '@pool/test-kit/processes.ts'
 import { progress } from '../../shared/cli.ts'
-import { left, right, type Table, toFigure } from '../../shared/table.ts'
+import { left, right, toFigure } from '../../shared/table.ts'
 import { type Environment, LEASE_TOKEN, type Service } from '../environment/environment.ts'
 import { sendOne } from '../load/target.ts'
-import { goalTable, type Section, type SectionResult, toGoal } from '../report.ts'
+import { DEFAULT_SECONDS } from '../options.ts'
+import type { Section } from '../section.ts'
 
 /** Counters of environment/lease-cost/counted.mjs, and the CPU time of workerd. */
 const COUNTERS = [
@@ -73,21 +74,12 @@ export const RESOURCES: readonly BilledResource[] = [
   { name: 'log lines', source: 'Workers: Pricing, Workers Logs', perMillion: 0.6, units: counts => counts.logLines },
 ]
 
-/** What one slot costs. */
-export interface SlotCost {
-  readonly slots: number
-  readonly resources: readonly { readonly name: string; readonly units: number; readonly dollars: number }[]
-  readonly dollars: number
-}
-
-/** `perMonth`: the counts of one slot in a month. */
-export const toSlotCost = (slots: number, perMonth: Counts): SlotCost => {
-  const resources = RESOURCES.map(({ name, perMillion, units }) => {
+/** What one slot costs. `perMonth`: the counts of one slot in a month. */
+export const toSlotCost = (perMonth: Counts) =>
+  RESOURCES.map(({ units, ...resource }) => {
     const amount = units(perMonth)
-    return { name, units: amount, dollars: (amount / MILLION) * perMillion }
+    return { ...resource, units: amount, dollars: (amount / MILLION) * resource.perMillion }
   })
-  return { slots, resources, dollars: resources.reduce((sum, { dollars }) => sum + dollars, 0) }
-}
 
 /** Scales the counts of a run to one slot and month. */
 export const toMonth = (counts: Counts, slots: number, seconds: number): Counts => {
@@ -110,6 +102,9 @@ const RENEWAL_SECONDS = 10
 /** The default of MAX_WAIT_SECONDS. */
 const WAIT_SECONDS = 25
 const RENEWING_CONNECTIONS = 16
+const SLOTS = 100
+/** Of the run in real time, for the default of --seconds: two waits and five renewals of a slot. */
+const SECONDS = 50
 /** The first copies are written before anything is counted. */
 const WARM_UP_SECONDS = 15
 /** Two renewal copies of each slot. */
@@ -117,14 +112,6 @@ const FAST_SECONDS = 1_140
 const FAST_SPEED = 10
 /** The TTL is 3 s of real time then, so a busy machine could not renew more slots in time. */
 const FAST_SLOTS = 20
-const MAX_SLOTS_IN_REAL_TIME = 1_000
-/** More would need more open files than a process may have. */
-const MAX_SLOTS_PER_PROCESS = 5_000
-/** What the renewals and the waits of a slot take in a second, in renewals: a wait takes about as much as two of them. */
-const RENEWALS_PER_SLOT_SECOND = 1 / RENEWAL_SECONDS + 2 / WAIT_SECONDS
-/** The share of the machine that they may take, so that a renewal is on time. */
-const MAX_USE = 0.6
-const COST_PER_SLOT = 0.5
 /** Of real time, after the end of a wait. */
 const RESPONSE_TIMEOUT_MS = 120_000
 
@@ -159,12 +146,6 @@ const readCounts = async ({ port, pid }: Service, resetTo?: number): Promise<Cou
   })
   return { ...JSON.parse(text), cpuMs: readCpuMs(findWorkerd(pid) ?? 0) }
 }
-
-const addCounts = (all: readonly Counts[]): Counts =>
-  all.reduce((sum, counts) => {
-    const entries = COUNTERS.map(name => [name, sum[name] + counts[name]] as const)
-    return Object.fromEntries(entries) as Record<Counter, number>
-  })
 
 /** A holder that renews each slot every 10 s and a standby that waits for each, on one witness. */
 class Controllers implements Disposable {
@@ -276,140 +257,87 @@ class Controllers implements Disposable {
 
 interface RunPlan {
   readonly slots: number
-  /** Of the clock; absent: real time, or slower if the machine cannot keep up with as many slots. */
-  readonly speed?: number
+  /** Of the clock, relative to real time. */
+  readonly speed: number
   /** On the clock. */
-  readonly warmUpSeconds?: number
+  readonly warmUpSeconds: number
   readonly seconds: number
 }
 
 interface CountedRun {
-  readonly counts: Counts
-  readonly speed: number
-  readonly seconds: number
+  /** Of one slot in a month. */
+  readonly perMonth: Counts
   readonly maxLagSeconds: number
 }
 
-/** The fastest clock, up to real time, on which the machine keeps up with the renewals and waits of so many slots. */
-const fitSpeed = async (controllers: readonly Controllers[], slots: number): Promise<number> => {
-  const startedAt = performance.now()
-  await Promise.all(controllers.map(each => each.writeAll()))
-  const renewalsPerSecond = (slots / (performance.now() - startedAt)) * 1_000
-  return Math.min(1, (renewalsPerSecond * MAX_USE) / (slots * RENEWALS_PER_SLOT_SECOND))
-}
-
-const runCounted = async (
-  environment: Environment,
-  { slots, speed: wantedSpeed, warmUpSeconds = 0, seconds }: RunPlan,
-): Promise<CountedRun> => {
-  await using stack = new AsyncDisposableStack()
-  const processes = Math.ceil(slots / MAX_SLOTS_PER_PROCESS)
-  const services: Service[] = []
-  for (let n = 0; n < processes; n += 1) services.push(stack.use(await environment.startCountedWitness()))
-  const controllers = services.map(service => stack.use(new Controllers(service, slots / processes)))
-  progress(`lease-cost: acquiring ${slots} slots`)
-  await Promise.all(controllers.map(each => each.writeAll()))
-  const speed = wantedSpeed ?? (slots > MAX_SLOTS_IN_REAL_TIME ? await fitSpeed(controllers, slots) : 1)
-  progress(`lease-cost: ${slots} slots, ${seconds} s on a clock of speed ${toFigure(speed)}`)
-  for (const service of services) await readCounts(service, speed)
+const runCounted = async (environment: Environment, plan: RunPlan): Promise<CountedRun> => {
+  const { slots, speed, warmUpSeconds, seconds } = plan
+  await using service = await environment.startCountedWitness()
+  using controllers = new Controllers(service, slots)
+  await controllers.writeAll()
+  progress(`lease-cost: ${slots} slots, ${toFigure(seconds)} s on a clock of speed ${speed}`)
+  await readCounts(service, speed)
   const clock = new Clock(speed)
-  await Promise.all(controllers.map(each => each.start(clock)))
-  const failures = controllers.map(({ failure }) => failure)
-  await Promise.race([clock.until(clock.seconds() + warmUpSeconds), ...failures])
-  const before = addCounts(await Promise.all(services.map(service => readCounts(service))))
+  await controllers.start(clock)
+  await Promise.race([clock.until(clock.seconds() + warmUpSeconds), controllers.failure])
+  const before = await readCounts(service)
   const startedAt = clock.seconds()
-  await Promise.race([clock.until(startedAt + seconds), ...failures])
-  const after = addCounts(await Promise.all(services.map(service => readCounts(service))))
+  await Promise.race([clock.until(startedAt + seconds), controllers.failure])
+  const after = await readCounts(service)
   const counted = clock.seconds() - startedAt
-  const counts = Object.fromEntries(COUNTERS.map(name => [name, after[name] - before[name]]))
-  return {
-    counts: counts as Record<Counter, number>,
-    speed,
-    seconds: counted,
-    maxLagSeconds: Math.max(...controllers.map(each => each.maxLagSeconds)),
-  }
+  const counts = Object.fromEntries(COUNTERS.map(name => [name, after[name] - before[name]])) as Record<Counter, number>
+  return { perMonth: toMonth(counts, slots, counted), maxLagSeconds: controllers.maxLagSeconds }
 }
 
 const NOTE = [
-  `Slots with a TTL of ${TTL_SECONDS} s that their holders renew every ${RENEWAL_SECONDS} s, one by one, and one standby each, which waits with`,
+  `${SLOTS} slots with a TTL of ${TTL_SECONDS} s that their holders renew every ${RENEWAL_SECONDS} s, one by one, and one standby each, which waits with`,
   `?until=vacant and Prefer: wait=${WAIT_SECONDS}. Everything is counted in a running workerd, by functions of the runtime that the`,
   'bench replaces; the witness itself is unchanged. Duration: the real time in which an object handled an event (until the',
   'storage had confirmed its writes); an object without events and timers is not billed. Copies in KV are due every ten',
-  `minutes, so they are counted on a clock ${FAST_SPEED} times as fast, with at most ${FAST_SLOTS} slots: the objects of slots are`,
-  'independent. More than a thousand slots run on a clock as slow as the machine needs. CPU: all of workerd on this machine,',
-  'with the objects and the runtime, as an upper bound. Rows: one for each put and each setAlarm, as the documentation bills',
-  `them. Dollars: the prices of the Workers Paid plan on ${PRICES_READ}, without its fee and the included amounts. From`,
-  '2026-12-01, logs cost $0.25 per GB instead of per line.',
+  `minutes, so they are counted on a clock ${FAST_SPEED} times as fast, with ${FAST_SLOTS} slots: the objects of slots are independent. CPU: all`,
+  'of workerd on this machine, with the objects and the runtime, as an upper bound. Rows: one for each put and each setAlarm, as',
+  `the documentation bills them. Dollars: the prices of the Workers Paid plan on ${PRICES_READ}, without its fee and the included`,
+  'amounts. From 2026-12-01, logs cost $0.25 per GB instead of per line.',
 ].join('\n')
-
-const costTable = (costs: readonly SlotCost[]): Table => ({
-  columns: [
-    left('per slot and month'),
-    right('$ per million'),
-    ...costs.flatMap(({ slots }) => [right(slots === 1 ? '1 slot' : `${slots} slots`), right('$')]),
-    left('price'),
-  ],
-  rows: [
-    ...RESOURCES.map(({ name, perMillion, source }, index) => [
-      name,
-      String(perMillion),
-      ...costs.flatMap(({ resources }) => {
-        const { units = 0, dollars = 0 } = resources[index] ?? {}
-        return [units.toFixed(0), dollars.toFixed(4)]
-      }),
-      source,
-    ]),
-    ['total', '', ...costs.flatMap(({ dollars }) => ['', dollars.toFixed(3)]), ''],
-  ],
-})
 
 export const leaseCostSection: Section = {
   name: 'lease-cost',
   title: 'what Cloudflare bills for a slot with a holder and a waiting standby',
-  needs: 'workerd',
-  async run({ environment, options }): Promise<SectionResult> {
-    const runs: object[] = []
-    const errors: string[] = []
-    const count = async (plan: RunPlan): Promise<Counts> => {
-      const { slots } = plan
-      const run = await runCounted(environment, plan)
-      runs.push({ slots, ...run })
-      if (run.maxLagSeconds > RENEWAL_SECONDS)
-        errors.push(`${slots} slots: a renewal was ${toFigure(run.maxLagSeconds)} s late; use fewer --slots`)
-      return toMonth(run.counts, slots, run.seconds)
-    }
-    // The defaults of --seconds and --slots give 10,000 slots and 50 s, which are two waits and five renewals of a slot.
-    const seconds = options.seconds * 62.5
-    const fastSeconds = Math.min(FAST_SECONDS, (options.seconds / 0.8) * FAST_SECONDS)
-    const fast = { slots: FAST_SLOTS, speed: FAST_SPEED, warmUpSeconds: WARM_UP_SECONDS, seconds: fastSeconds }
-    const most = options.slots * 10
-    // The small runs leave the machine idle, so they can run at the same time.
-    const [copies, one, hundred] = await Promise.all([
-      count(fast),
-      count({ slots: 1, seconds }),
-      count({ slots: 100, seconds }),
-    ])
-    // Many slots renew and wait at evenly distributed times, so the time of one renewal is enough.
-    const large = await count({ slots: most, seconds: seconds / 5 })
-    const costs = [
-      toSlotCost(1, withCopies(one, copies)),
-      toSlotCost(100, withCopies(hundred, copies)),
-      toSlotCost(most, withCopies(large, copies)),
-    ]
-    const many = costs.at(-1)
-    const dollars = many?.dollars ?? Number.NaN
-    const goals = [
-      toGoal(`${many?.slots} slots`, '$ per slot and month', 'at most', COST_PER_SLOT, {
-        median: dollars,
-        min: dollars,
-        max: dollars,
+  note: NOTE,
+  comparesWith: 'nothing',
+  async run({ environment, options }) {
+    const scale = options.seconds / DEFAULT_SECONDS
+    const fastSeconds = FAST_SECONDS * Math.min(1, scale)
+    // The runs leave the machine idle, so they can run at the same time.
+    const [copies, timed] = await Promise.all([
+      runCounted(environment, {
+        slots: FAST_SLOTS,
+        speed: FAST_SPEED,
+        warmUpSeconds: WARM_UP_SECONDS,
+        seconds: fastSeconds,
       }),
-    ]
+      runCounted(environment, { slots: SLOTS, speed: 1, warmUpSeconds: 0, seconds: SECONDS * scale }),
+    ])
+    const resources = toSlotCost(withCopies(timed.perMonth, copies.perMonth))
+    const total = resources.reduce((sum, { dollars }) => sum + dollars, 0)
+    const late = [copies, timed].filter(({ maxLagSeconds }) => maxLagSeconds > RENEWAL_SECONDS)
     return {
-      notes: [NOTE],
-      tables: [costTable(costs), goalTable('goal', goals)],
-      figures: { costs, runs, goals, pricesRead: PRICES_READ },
-      errors,
+      tables: [
+        {
+          columns: [left('per slot and month'), right('$ per million'), right('units'), right('$'), left('price')],
+          rows: [
+            ...resources.map(({ name, perMillion, units, dollars, source }) => [
+              name,
+              String(perMillion),
+              units.toFixed(0),
+              dollars.toFixed(4),
+              source,
+            ]),
+            ['total', '', '', total.toFixed(3), ''],
+          ],
+        },
+      ],
+      errors: late.map(({ maxLagSeconds }) => `a renewal was ${toFigure(maxLagSeconds)} s late`),
     }
   },
 }
