@@ -49,7 +49,6 @@ const slowFiles = [
   'process/waiting',
   'perf/test/bench/main',
   'integration/migrations',
-  'deployments/random-tenants',
   'process/kill',
   'perf/test/soak/main',
   'integration/list-stream',

@@ -62,7 +62,6 @@ export const longProofs = [
   'client/test/service',
   'deployments/gateway-e2e',
   'deployments/lifetimes-e2e',
-  'deployments/random-tenants',
   'ci/test/leader',
   'ci/test/names',
   'examples-tests/test/controller-election',
