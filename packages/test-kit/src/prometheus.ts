@@ -43,7 +43,6 @@ export interface Prometheus extends AsyncDisposable {
   readonly url: string
   /** The current values of a query. Rejects with the reason if Prometheus does not accept the query. */
   query(expr: string): Promise<readonly TimeSeries[]>
-  queryRange(expr: string, from: number, to: number, stepSeconds: number): Promise<readonly TimeSeries[]>
   /** The response of an endpoint of its API, such as `/api/v1/rules`. */
   get(path: string): Promise<unknown>
 }
@@ -105,8 +104,8 @@ export const startPrometheus = async (
     if (!response.ok) throw new Error(`${path}: ${response.status} ${text}`)
     return JSON.parse(text)
   }
-  const runQuery = async (path: string, parameters: Record<string, string>): Promise<TimeSeries[]> => {
-    const { data } = queryResult.parse(await get(`${path}?${new URLSearchParams(parameters)}`))
+  const query = async (expr: string): Promise<TimeSeries[]> => {
+    const { data } = queryResult.parse(await get(`/api/v1/query?${new URLSearchParams({ query: expr })}`))
     return data.result.map(({ metric, value, values }) => ({
       labels: metric,
       values: values ?? (value ? [value] : []),
@@ -115,14 +114,7 @@ export const startPrometheus = async (
   return {
     url,
     get,
-    query: expr => runQuery('/api/v1/query', { query: expr }),
-    queryRange: (expr, from, to, stepSeconds) =>
-      runQuery('/api/v1/query_range', {
-        query: expr,
-        start: String(from),
-        end: String(to),
-        step: String(stepSeconds),
-      }),
+    query,
     [Symbol.asyncDispose]: stop,
   }
 }

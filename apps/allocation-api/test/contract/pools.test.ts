@@ -1,6 +1,5 @@
 import { startNode } from '@pool/dev/process'
 import { deploymentRequest } from '@pool/test-kit/deployment-request.ts'
-import { startCloudflareDouble } from '@pool/test-kit/dns/cloudflare-double.ts'
 import { until } from '@pool/test-kit/poll.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Api, startApi, toEntry } from '../support/api.ts'
@@ -140,85 +139,19 @@ describe('a pool that leaves the list (edge.test)', () => {
   })
 })
 
-describe('a pool inside a granted name', () => {
-  test.each([
-    ['reserved', 'tenanta', 'tenanta.pool.test'],
-    ['active', 'tenantb', 'billing.tenantb.pool.test'],
-  ])('at or below a name that is %s: exit code 2 and one line that names it', async (state, subdomain, pool) => {
-    const api = await start('pool.test')
-    const call = createContractCall(api.url)
-    const { body } = await reserve(call, 'pool.test', subdomain)
-    if (state === 'active') {
-      await call('POST', `${pathOf('pool.test')}/commit`, commitBody('pool.test', subdomain, body.reservationToken))
-    }
-    const { code, lines } = await failToStart(`pool.test,${pool}`)
-    expect(code).toBe(2)
-    expect(lines).toEqual([
-      `configuration: DNSPROVIDER_MANAGED_DOMAINS lists ${pool}, but ${subdomain}.pool.test is granted, and its holder would control that pool; release the name first`,
-    ])
-    if (state === 'active') {
-      const { lines: ofLegacyVariable } = await failToStart('', { DNSPROVIDER_DOMAIN: pool })
-      expect(ofLegacyVariable[0]).toContain('DNSPROVIDER_DOMAIN lists')
-    }
-    // The refused start has left nothing: neighbours of the name are still free.
-    expect((await call('GET', '/healthz')).body).toEqual({ status: 'ok', managedDomains: ['pool.test'] })
-    await call('DELETE', `${pathOf('pool.test')}/release?sub=${subdomain}`)
+test('a pool below a granted name: exit code 2 and one line that names it', async () => {
+  const api = await start('pool.test')
+  const call = createContractCall(api.url)
+  await reserve(call, 'pool.test', 'tenant')
+  const pool = 'billing.tenant.pool.test'
+  const reason = `lists ${pool}, but tenant.pool.test is granted, and its holder would control that pool; release the name first`
+  expect(await failToStart(`pool.test,${pool}`)).toEqual({
+    code: 2,
+    lines: [`configuration: DNSPROVIDER_MANAGED_DOMAINS ${reason}`],
   })
-
-  test('the rollout of two lists: the label that would cover the new pool is reserved at the old replica', async () => {
-    const old = await start('pool.test')
-    const call = createContractCall(old.url)
-    const checkReason = async () => (await call('GET', `${pathOf('pool.test')}/check?sub=a`)).body.reason
-    expect(await checkReason()).toBeUndefined()
-    const next = await start('pool.test,a.pool.test')
-    // At once by the row of the label, and as for every reserved label after the next refresh.
-    expect(await checkReason()).toBe('reserved')
-    expect([409, 422]).toContain((await reserve(call, 'pool.test', 'a')).status)
-    await until('the old replica knows the pool', async () => {
-      const { status, body } = await reserve(call, 'pool.test', 'a')
-      return status === 422 && body.error === 'reserved'
-    })
-    const inNext = createContractCall(next.url)
-    expect((await reserve(inNext, 'a.pool.test', 'tenant')).status).toBe(201)
-    // The old replica does not list the pool, so it gives no names in it.
-    await until('the old replica knows its names', async () => {
-      return (await reserve(call, 'a.pool.test', 'other')).body.error === 'pool-draining'
-    })
-    expect((await call('GET', '/healthz')).body.drainingDomains).toEqual(['a.pool.test'])
-  })
-})
-
-test('a name released in a zone that never existed: once its pool is unlisted, nothing is compared or reported for it', async () => {
-  await using double = await startCloudflareDouble({ token: 'cloudflare-token' })
-  double.addZone('pool.test')
-  const own = await createTestDatabase({ connections: 2 })
-  const startWith = (pools: string) =>
-    startApi(own.url, {
-      DNSPROVIDER_MANAGED_DOMAINS: pools,
-      DNSPROVIDER_KIND: 'cloudflare',
-      PDM_TEST_SETTINGS: JSON.stringify({ providerUrl: double.url }),
-      DNSPROVIDER_CLOUDFLARE_API_TOKEN: 'cloudflare-token',
-      PDM_DNS_COMMIT_WAIT: '1s',
-      PDM_DRIFT_INTERVAL: '1s',
-    })
-  const before = await startWith('pool.test,never.test')
-  const call = createContractCall(before.url)
-  const { body } = await reserve(call, 'never.test', 'acme')
-  const commit = commitBody('never.test', 'acme', body.reservationToken)
-  expect((await call('POST', `${pathOf('never.test')}/commit`, commit)).status).toBe(202)
-  expect((await call('DELETE', `${pathOf('never.test')}/release?sub=acme`)).status).toBe(202)
-  await until('the zone is compared', () => before.lines.some(line => line.includes('drift check failed')))
-  await before.process.stop()
-
-  const after = await startWith('pool.test')
-  await own.advance(11 * MINUTE_MS)
-  const readMetrics = async () => (await createContractCall(after.url)('GET', '/metrics')).text
-  // A sync that is in progress meanwhile can store its outcome once more. The next refresh of the pools deletes that too.
-  await until('nothing of the pool is tracked or reported', async () => {
-    const rows =
-      await own.sql`select zone from dns_zones where zone = 'never.test' union all select zone from dns_names`
-    return rows.length === 0 && !/^pdm_dns_failing_names.*never/m.test(await readMetrics())
-  })
-  await after.process.stop()
-  await own.drop()
+  expect((await failToStart('', { DNSPROVIDER_DOMAIN: pool })).lines).toEqual([
+    `configuration: DNSPROVIDER_DOMAIN ${reason}`,
+  ])
+  // The refused start has left nothing.
+  expect((await call('GET', '/healthz')).body).toEqual({ status: 'ok', managedDomains: ['pool.test'] })
 })

@@ -1,10 +1,10 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { startNode } from '@pool/dev/process'
 import { startDynadotDouble } from '@pool/test-kit/dns/dynadot-double.ts'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { until } from '@pool/test-kit/poll.ts'
-import { missingPrometheus, type Prometheus, startPrometheus, type TimeSeries } from '@pool/test-kit/prometheus.ts'
+import { missingPrometheus, startPrometheus } from '@pool/test-kit/prometheus.ts'
 import { reportProof } from '@pool/test-kit/proof-size.ts'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
@@ -12,7 +12,6 @@ import type { Api } from '../support/api.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { listMetrics, readAlerts, readRules } from '../support/monitoring.ts'
 import { check, commit, pool, release, reserve } from '../support/operations.ts'
-import { renderDashboard } from '../support/plot.ts'
 import { smallPoolEnv, startReplicas } from '../support/replicas.ts'
 
 const root = new URL('../../../../', import.meta.url)
@@ -25,10 +24,8 @@ const ruleFiles = ['alerts.yaml', 'recording-rules.yaml'].map(file =>
 const panel = z.object({
   type: z.enum(['row', 'timeseries']),
   title: z.string(),
-  fieldConfig: z
-    .object({ defaults: z.object({ unit: z.string(), noValue: z.string().optional() }) })
-    .default({ defaults: { unit: 'short' } }),
-  targets: z.array(z.object({ expr: z.string(), legendFormat: z.string() })).default([]),
+  fieldConfig: z.object({ defaults: z.object({ noValue: z.string().optional() }) }).default({ defaults: {} }),
+  targets: z.array(z.object({ expr: z.string() })).default([]),
 })
 type Panel = z.infer<typeof panel>
 const { panels } = z
@@ -85,30 +82,6 @@ const sendTraffic = async (apis: readonly Api[], witnessUrl: string, beforeRound
   }
 }
 
-const toName = (legend: string, { labels }: TimeSeries): string =>
-  legend.replaceAll(/\{\{(\w+)\}\}/g, (_, label) => labels[label] ?? '')
-
-/** The dashboard as an SVG, from the data of the run. */
-const plot = async (prometheus: Prometheus, from: number, to: number): Promise<string> => {
-  const rows: { title: string; panels: Parameters<typeof renderDashboard>[0][number]['panels'][number][] }[] = []
-  for (const { type, title, targets, fieldConfig } of panels) {
-    if (type === 'row') rows.push({ title, panels: [] })
-    else {
-      const { unit, noValue = 'no data' } = fieldConfig.defaults
-      const found = await Promise.all(
-        targets.map(async ({ expr, legendFormat }) =>
-          (await prometheus.queryRange(expr, from, to, Math.max(1, Math.round((to - from) / 150)))).map(series => ({
-            name: toName(legendFormat, series),
-            values: series.values,
-          })),
-        ),
-      )
-      rows.at(-1)?.panels.push({ title, unit, noValue, series: found.flat() })
-    }
-  }
-  return renderDashboard(rows, from, to)
-}
-
 test.skipIf(shouldSkip(missingPrometheus))(
   'a Prometheus that scrapes the services has data for every query of the dashboard, and evaluates every rule',
   async () => {
@@ -141,7 +114,6 @@ test.skipIf(shouldSkip(missingPrometheus))(
         ruleFiles,
       ),
     )
-    const from = Date.now() / 1_000
     await until('both jobs are scraped', async () => (await prometheus.query('up == 1')).length === 3, PATIENCE_MS)
     // The DNS provider does not respond in the second third.
     await sendTraffic(fleet.apis, `http://${witnessHost}`, async round => {
@@ -185,8 +157,6 @@ test.skipIf(shouldSkip(missingPrometheus))(
     expect(evaluated).toHaveLength(rules.length)
     expect(evaluated.filter(({ health }) => health !== 'ok')).toEqual([])
 
-    const file = process.env.DASHBOARD_PLOT
-    if (file) writeFileSync(new URL(file, root), await plot(prometheus, from, Date.now() / 1_000))
     reportProof(`dashboard: ${queries.length} queries and ${rules.length} rules have data after ${ROUNDS} rounds`)
   },
   600_000,

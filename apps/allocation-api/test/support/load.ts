@@ -10,9 +10,6 @@ export interface LoadGenerator {
   readonly committed: ReadonlySet<string>
   /** Number of responses per outcome: `<operation> <status> <error code>`. */
   readonly outcomes: ReadonlyMap<string, number>
-  /** The longest response time since the last `resetMaxLatency`, in milliseconds. */
-  maxLatencyMs(): number
-  resetMaxLatency(): void
   /** Number of successful requests so far. */
   successCount(): number
   /** Sends no new request and waits for those in flight. */
@@ -28,7 +25,6 @@ export const startLoad = (api: Api, callers: number, prefix = 'load'): LoadGener
   const committed = new Set<string>()
   const outcomes = new Map<string, number>()
   let isStopping = false
-  let maxLatency = 0
   let successCount = 0
 
   const count = (outcome: string) => outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
@@ -38,9 +34,7 @@ export const startLoad = (api: Api, callers: number, prefix = 'load'): LoadGener
     status >= 300 || (body.fqdn ?? `${body.subdomain}.${pool}`) === `${name}.${pool}`
 
   const record = async (operation: string, name: string, call: Promise<ApiResponse>): Promise<ApiResponse | null> => {
-    const started = performance.now()
     const response = await call.catch(() => null)
-    maxLatency = Math.max(maxLatency, performance.now() - started)
     const about = response && (isAbout(response, name) ? 'ok' : 'for another name')
     const outcome = response
       ? `${operation} ${response.status} ${response.body?.error ?? about}`
@@ -76,10 +70,6 @@ export const startLoad = (api: Api, callers: number, prefix = 'load'): LoadGener
     reserved,
     committed,
     outcomes,
-    maxLatencyMs: () => maxLatency,
-    resetMaxLatency() {
-      maxLatency = 0
-    },
     successCount: () => successCount,
     async stop() {
       isStopping = true
@@ -87,15 +77,6 @@ export const startLoad = (api: Api, callers: number, prefix = 'load'): LoadGener
     },
   }
 }
-
-/** The outcomes that are neither success nor `database-unavailable`. */
-export const unexpectedOutcomes = (load: LoadGenerator): string[] =>
-  [...load.outcomes.keys()].filter(
-    outcome =>
-      !/^(?:reserve 201 ok|check 200 ok|commit 20[02] ok|(?:reserve|check|commit) 503 database-unavailable)$/.test(
-        outcome,
-      ),
-  )
 
 /** The FQDNs of acknowledged writes that the database lost. */
 export const lostWrites = async (
