@@ -57,7 +57,7 @@ const planScanned = ({ name, ...current }: ScannedName, options: PlanOptions): P
  * commit. `apply` also prunes previous records that the zone no longer has.
  */
 export const diffZone = async (zone: LockedZone, mode: Mode): Promise<ZoneDiff | Unavailable> => {
-  const { repository, writesZones } = zone.parts
+  const { repository, writesZones } = zone.tools
   const otherProvider = await zone.findOtherProvider()
   if (otherProvider) return otherProvider
   const changes = new Listing<PlannedChange>()

@@ -1,13 +1,13 @@
 import type { Unavailable } from '../dns/domain/result.ts'
 import { diffZone, type ZoneDiff } from './diff-zone.ts'
-import type { Busy, ReconcilerParts, WithZone } from './locked-zone.ts'
+import type { Busy, ReconcilerTools, WithZone } from './locked-zone.ts'
 
 /** A drift check that did not end is started again after this time, by any replica. */
 const CLAIM_MS = 60_000
 
 /** Finds records that the provider no longer has as they were written, periodically and on request. */
-export const createDriftChecks = (parts: ReconcilerParts, withZone: WithZone) => {
-  const { repository, driftIntervalMs, random, observer } = parts
+export const createDriftChecks = (tools: ReconcilerTools, withZone: WithZone) => {
+  const { repository, driftIntervalMs, random, observer } = tools
   const inFlight = new Map<string, Promise<void>>()
 
   /** Makes drifted names due, and with `retryFailed` also the names that failed before. */

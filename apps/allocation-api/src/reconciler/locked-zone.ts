@@ -49,7 +49,7 @@ export interface ReconcilerSettings {
 }
 
 /** What all work on zones uses. A process has one. */
-export interface ReconcilerParts extends ReconcilerSettings {
+export interface ReconcilerTools extends ReconcilerSettings {
   readonly repository: ReconcilerRepository
   readonly adoptions: AdoptionRepository
   readonly writes: ZoneWritesRepository
@@ -98,12 +98,12 @@ const MAX_LOCK_STATUS_AGE_MS = 100
 /** A zone while this process holds its lock: no other replica writes to it. */
 export class LockedZone {
   readonly name: string
-  readonly parts: ReconcilerParts
+  readonly tools: ReconcilerTools
   readonly #lock: ZoneLock
 
-  constructor(name: string, parts: ReconcilerParts, lock: ZoneLock) {
+  constructor(name: string, tools: ReconcilerTools, lock: ZoneLock) {
     this.name = name
-    this.parts = parts
+    this.tools = tools
     this.#lock = lock
   }
 
@@ -114,7 +114,7 @@ export class LockedZone {
 
   /** A provider that replaces whole zones plans the next write on the result. */
   read(wanted: WantedRecords): Promise<ReadResult> {
-    return this.parts.provider.read(this.name, wanted)
+    return this.tools.provider.read(this.name, wanted)
   }
 
   async readMarkers(): Promise<{ readonly kind: 'read'; readonly markers: readonly ZoneMarker[] } | Unavailable> {
@@ -124,8 +124,8 @@ export class LockedZone {
 
   /** Compares all records of the zone with the rows of its names; see `scanZone`. */
   scan(): AsyncGenerator<ScanPage | Unavailable, void> {
-    const { name, parts } = this
-    const { provider, repository, recordTemplate } = parts
+    const { name, tools } = this
+    const { provider, repository, recordTemplate } = tools
     return scanZone({
       zone: name,
       recordTemplate,
@@ -137,15 +137,15 @@ export class LockedZone {
 
   /** For the plans of `names`. */
   planOptions(names: readonly DesiredName[]): Promise<PlanOptions> {
-    return toPlanOptions(this.parts, this.name, names)
+    return toPlanOptions(this.tools, this.name, names)
   }
 
   /** Null if the provider of this process is that of the zone. */
   async findOtherProvider(): Promise<Unavailable | null> {
-    const { name, parts } = this
-    const writes = await parts.writes.find(name)
-    if (isOwnProvider(writes, parts.providerKind)) return null
-    const reason = `The zone ${name} is published with ${writes.providerKind}, and this replica is configured with ${parts.providerKind}.`
+    const { name, tools } = this
+    const writes = await tools.writes.find(name)
+    if (isOwnProvider(writes, tools.providerKind)) return null
+    const reason = `The zone ${name} is published with ${writes.providerKind}, and this replica is configured with ${tools.providerKind}.`
     return { kind: 'unavailable', scope: 'zone', reason }
   }
 
@@ -154,7 +154,7 @@ export class LockedZone {
    * if the lock was lost in between. `apply` stops the zone if it must not be written, for all replicas.
    */
   async checkMarkers(markers: readonly ZoneMarker[], mode: Mode): Promise<MarkerCheck> {
-    const { writes, observer } = this.parts
+    const { writes, observer } = this.tools
     const known = await writes.find(this.name)
     const stopCause = findStopCause(markers, known)
     if (stopCause && mode === 'apply' && (await writes.stop(this.name, stopCause))) {
@@ -165,7 +165,7 @@ export class LockedZone {
 
   /** Writes the marker alone. It reads it first: a provider that replaces whole zones plans the write on that read. */
   async writeMarker(): Promise<ApplyResult> {
-    const { writes, providerKind } = this.parts
+    const { writes, providerKind } = this.tools
     const read = await this.readMarkers()
     if (read.kind === 'unavailable') return read
     const { installation } = await writes.find(this.name)
@@ -176,7 +176,7 @@ export class LockedZone {
 
   /** Writes the changes of the plans. Before the write, it records the attempt and raises the number of the zone. */
   async apply(planned: readonly PlannedName[], installation: string): Promise<Applied> {
-    const { repository, providerKind } = this.parts
+    const { repository, providerKind } = this.tools
     if (!planned.some(({ plan }) => plan.kind === 'changes' && plan.changes.length > 0)) {
       return { result: NOTHING_TO_APPLY, locked: new Set(), stoppedCause: null }
     }
@@ -201,7 +201,7 @@ export class LockedZone {
    * it does not know what another one has written since.
    */
   async save(outcomes: readonly NameOutcome[]): Promise<SyncResult> {
-    const { repository, driftIntervalMs, random } = this.parts
+    const { repository, driftIntervalMs, random } = this.tools
     const applied = outcomes.flatMap(toAppliedNames)
     const failed = outcomes.flatMap(outcome => toFailedNames(outcome, random))
     const isComplete = applied.length === outcomes.length
@@ -217,7 +217,7 @@ export class LockedZone {
 
   /** Writes the marker before everything else. */
   async #write(marker: ZoneMarker, changes: readonly RecordChange[]): Promise<ApplyResult> {
-    const { provider, recordTemplate, observer } = this.parts
+    const { provider, recordTemplate, observer } = this.tools
     const set = createMarkerRecord(this.name, marker, recordTemplate.ttl)
     const result = await provider.apply(this.name, [{ kind: 'upsert', set }, ...changes])
     // The names are published nevertheless: without the marker, only the protection of a later restore is missing.
@@ -229,7 +229,7 @@ export class LockedZone {
 
 /** For the plans of `names`, those of one sync or drift check. */
 export const toPlanOptions = async (
-  { repository, hasZoneTtl, pools }: ReconcilerParts,
+  { repository, hasZoneTtl, pools }: ReconcilerTools,
   zone: string,
   names: readonly DesiredName[],
 ): Promise<PlanOptions> => {
@@ -255,13 +255,13 @@ const holdDuring = async <Result>(lock: ZoneLock, work: () => Promise<Result>): 
 }
 
 /** Limits how many zones this process works on. `concurrency` is the provider's: 1 makes all zones share one lock. */
-export const createZoneLocker = (parts: ReconcilerParts, withLock: WithLock, concurrency: 1 | undefined): WithZone => {
+export const createZoneLocker = (tools: ReconcilerTools, withLock: WithLock, concurrency: 1 | undefined): WithZone => {
   const limit = pLimit(concurrency ?? MAX_CONCURRENT_ZONES)
   return (name, work, readFirst) =>
     limit(() =>
       withLock(
         concurrency === 1 ? ACCOUNT_LOCK : name,
-        (lock, first) => holdDuring(lock, () => work(new LockedZone(name, parts, lock), first)),
+        (lock, first) => holdDuring(lock, () => work(new LockedZone(name, tools, lock), first)),
         readFirst,
       ),
     )

@@ -1,4 +1,4 @@
-import type { LockedZone, ReconcilerParts, WithZone } from './locked-zone.ts'
+import type { LockedZone, ReconcilerTools, WithZone } from './locked-zone.ts'
 
 /** The pause after a check that failed, without its jitter of a fifth either way. */
 const RETRY_MS = 10_000
@@ -20,7 +20,7 @@ const checkMarker = async (zone: LockedZone): Promise<boolean> => {
  * of them.
  */
 export const createMarkerChecks = (
-  { provider, pools, now, random, observer }: ReconcilerParts,
+  { provider, pools, now, random, observer }: ReconcilerTools,
   withZone: WithZone,
 ): ((signal: AbortSignal) => Promise<void>) => {
   const checked = new Set<string>()

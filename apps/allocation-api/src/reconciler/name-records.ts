@@ -3,7 +3,7 @@ import { createRecords, type RecordChange, type RecordSet } from '../dns/domain/
 import { applyAction, planWithoutZone } from './domain/action-plan.ts'
 import type { DesiredName } from './domain/name.ts'
 import { indexRecords, planName } from './domain/plan.ts'
-import { type LockedZone, type ReconcilerParts, toPlanOptions, type WithZone } from './locked-zone.ts'
+import { type LockedZone, type ReconcilerTools, toPlanOptions, type WithZone } from './locked-zone.ts'
 
 /** The desired records of a name and those of the zone. */
 export interface ComparedName {
@@ -42,7 +42,7 @@ const toUnknownName = (subdomain: string): DesiredName => ({
   isPurged: false,
 })
 
-const findName = async ({ repository }: ReconcilerParts, zone: string, subdomain: string): Promise<DesiredName> =>
+const findName = async ({ repository }: ReconcilerTools, zone: string, subdomain: string): Promise<DesiredName> =>
   (await repository.findNames(zone, [subdomain]))[0] ?? toUnknownName(subdomain)
 
 /** Compares the records of a name with everything that the zone has at and below it. Changes nothing. */
@@ -50,7 +50,7 @@ export const compareName = async (zone: LockedZone, subdomain: string): Promise<
   const fqdn = `${subdomain}.${zone.name}`
   const read = await zone.read({ names: [], branches: [fqdn] })
   if (read.kind !== 'read') return read
-  const name = await findName(zone.parts, zone.name, subdomain)
+  const name = await findName(zone.tools, zone.name, subdomain)
   const current = indexRecords(zone.name, read)
   const plan = planName(current, name, await zone.planOptions([name]))
   return {
@@ -64,7 +64,7 @@ export const compareName = async (zone: LockedZone, subdomain: string): Promise<
 
 /** What an action would change in the zone. If the zone cannot be read, what the database knows of it. */
 export const planAction = async (
-  parts: ReconcilerParts,
+  tools: ReconcilerTools,
   withZone: WithZone,
   zone: string,
   subdomain: string,
@@ -73,19 +73,19 @@ export const planAction = async (
   const fqdn = `${subdomain}.${zone}`
   // Under the lock of the zone, because a provider may plan its next write on the last read.
   const read = await withZone(zone, locked => locked.read({ names: [], branches: [fqdn] }))
-  const before = await findName(parts, zone, subdomain)
+  const before = await findName(tools, zone, subdomain)
   const address = action.action === 'update' ? action.address : null
   const after = applyAction(
     before,
     action.action,
-    address === null ? before.desired : createRecords(fqdn, address, parts.recordTemplate),
+    address === null ? before.desired : createRecords(fqdn, address, tools.recordTemplate),
   )
   const nothing = { deletedRecords: [], conflict: null }
   if (read?.kind !== 'read') {
     const unavailable = read?.reason ?? BUSY
     return { kind: 'planned', ...nothing, changes: planWithoutZone(before, after), unavailable }
   }
-  const plan = planName(indexRecords(zone, read), after, await toPlanOptions(parts, zone, [after]))
+  const plan = planName(indexRecords(zone, read), after, await toPlanOptions(tools, zone, [after]))
   return plan.kind === 'conflict'
     ? { kind: 'planned', ...nothing, changes: [], unavailable: null, conflict: plan.reason }
     : { kind: 'planned', ...nothing, changes: plan.changes, deletedRecords: plan.deletedRecords, unavailable: null }

@@ -38,7 +38,7 @@ const BATCH_SIZE = 500
 
 /** Those of `orphans`, names without a row at the read of the zone, that a client could have and that still have none. */
 export const findOrphans = async (
-  { name: zone, parts: { repository, pools } }: LockedZone,
+  { name: zone, tools: { repository, pools } }: LockedZone,
   orphans: readonly Orphan[],
 ): Promise<Orphan[]> => {
   const grantable = orphans.filter(({ subdomain }) => canBeGranted(zone, subdomain, pools()))
@@ -70,7 +70,7 @@ export const changeOrphans = async (
     if (!caller) continue
     for (let i = 0; i < orphans.length; i += BATCH_SIZE) {
       const batch = orphans.slice(i, i + BATCH_SIZE)
-      changedCount += (await zone.parts.adoptions[action](zone.name, batch, caller)).length
+      changedCount += (await zone.tools.adoptions[action](zone.name, batch, caller)).length
     }
   }
   return { kind: 'orphans', orphans: listing.items, orphanCount: listing.count, changedCount }

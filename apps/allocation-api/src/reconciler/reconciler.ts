@@ -16,8 +16,8 @@ import {
   type Busy,
   createZoneLocker,
   type LockedZone,
-  type ReconcilerParts,
   type ReconcilerSettings,
+  type ReconcilerTools,
 } from './locked-zone.ts'
 import { createMarkerChecks } from './marker-checks.ts'
 import { type ComparedName, compareName, type PlannedAction, planAction, type RecordAction } from './name-records.ts'
@@ -166,9 +166,9 @@ export const createReconciler = (options: ReconcilerOptions): Reconciler => {
     writesZones,
   })
   const adoptions = createAdoptionRepository(options.sql, statements)
-  const parts: ReconcilerParts = { ...options, repository, adoptions, writes, provider, hasZoneTtl }
-  const withZone = createZoneLocker(parts, options.withLock, concurrency)
-  const drift = createDriftChecks(parts, withZone)
+  const tools: ReconcilerTools = { ...options, repository, adoptions, writes, provider, hasZoneTtl }
+  const withZone = createZoneLocker(tools, options.withLock, concurrency)
+  const drift = createDriftChecks(tools, withZone)
   const queues = new Map<string, ZoneSyncQueue>()
   let isStopping = false
 
@@ -241,7 +241,7 @@ export const createReconciler = (options: ReconcilerOptions): Reconciler => {
 
     async republish(poolDomain, caller) {
       const rejection = validatePool(poolDomain, pools())
-      const result = rejection ?? (await republishZone(parts, withZone, poolDomain, caller))
+      const result = rejection ?? (await republishZone(tools, withZone, poolDomain, caller))
       if (result.kind !== 'planned' || !caller) return result
       return { ...result, kind: 'republished', ...(await settle(poolDomain)) }
     },
@@ -267,7 +267,7 @@ export const createReconciler = (options: ReconcilerOptions): Reconciler => {
     compareName: (poolDomain, subdomain) => inZone(poolDomain, zone => compareName(zone, subdomain)),
 
     async planAction(poolDomain, subdomain, action) {
-      return validatePool(poolDomain, pools()) ?? planAction(parts, withZone, poolDomain, subdomain, action)
+      return validatePool(poolDomain, pools()) ?? planAction(tools, withZone, poolDomain, subdomain, action)
     },
 
     listZoneStates: () => repository.listZoneStates(),
@@ -278,7 +278,7 @@ export const createReconciler = (options: ReconcilerOptions): Reconciler => {
       if (!isStopping) await drift.startDue()
     },
 
-    checkMarkers: createMarkerChecks(parts, withZone),
+    checkMarkers: createMarkerChecks(tools, withZone),
 
     async stop() {
       isStopping = true

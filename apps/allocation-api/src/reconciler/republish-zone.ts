@@ -3,7 +3,7 @@ import type { Caller } from '../naming/caller.ts'
 import type { PlannedChange } from './diff-zone.ts'
 import { Listing } from './domain/listing.ts'
 import { toTemplateChanges } from './domain/republish.ts'
-import type { Busy, ReconcilerParts, WithZone } from './locked-zone.ts'
+import type { Busy, ReconcilerTools, WithZone } from './locked-zone.ts'
 import type { ActiveRecords } from './repository.ts'
 
 /** How the desired records of the active names of a zone differ from those of the current template. */
@@ -27,7 +27,7 @@ const BATCH_SIZE = 500
  * nothing. `busy`: the names before the interruption have their new records, and the others do not.
  */
 export const republishZone = async (
-  { repository, recordTemplate }: ReconcilerParts,
+  { repository, recordTemplate }: ReconcilerTools,
   withZone: WithZone,
   zone: string,
   caller: Caller | null,

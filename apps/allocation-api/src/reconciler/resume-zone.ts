@@ -59,7 +59,7 @@ interface DifferenceOptions {
 
 /** None if the zone has what the database wants. */
 const findDifference = (
-  { name: zone, parts: { pools, recordTemplate } }: LockedZone,
+  { name: zone, tools: { pools, recordTemplate } }: LockedZone,
   { name, records, unserved, isAsDesired }: ScannedName,
   { trust, stoppedMsAgo, plan: options }: DifferenceOptions,
 ): NameDifference[] => {
@@ -110,7 +110,7 @@ async function* findDifferences(
 
 /** What the names get: of those that changed since, what the database decides now. */
 const recheck = async (
-  { name: zone, parts: { repository } }: LockedZone,
+  { name: zone, tools: { repository } }: LockedZone,
   decided: readonly ZoneDifference[],
   done: ReadonlySet<string>,
 ): Promise<ZoneDifference[]> => {
@@ -136,7 +136,7 @@ const settle = async (
   trust: Trust,
   caller: Caller,
 ): Promise<ZoneDifference[]> => {
-  const { repository, adoptions } = zone.parts
+  const { repository, adoptions } = zone.tools
   const trusted = names.filter(({ action }) => TRUSTED_ACTIONS.includes(action))
   const others = names.filter(({ action }) => !TRUSTED_ACTIONS.includes(action))
   const drifted = others.filter(({ isApplied }) => isApplied)
@@ -155,7 +155,7 @@ const settle = async (
  * that of another database in the zone, the next sync would stop it again.
  */
 const endStop = async (zone: LockedZone, zoneSerial: number): Promise<Unavailable | null> => {
-  const { writes, repository } = zone.parts
+  const { writes, repository } = zone.tools
   await writes.catchUp(zone.name, zoneSerial)
   const result = await zone.writeMarker()
   if (result.kind === 'unavailable') return result

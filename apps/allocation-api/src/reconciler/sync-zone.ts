@@ -22,18 +22,18 @@ import type { Due } from './repository.ts'
  * same after a commit, a crash or an outage, and repeating it changes nothing. `due` was read when the lock was acquired.
  */
 export const syncZone = async (zone: LockedZone, due: Due): Promise<SyncResult> => {
-  const { parts } = zone
+  const { tools } = zone
   const { writes } = due
   let { names } = due
   const failAll = (failure: Failure) => zone.save(names.map(name => ({ name, outcome: failure })))
   // A replica with the provider of the zone publishes the names.
-  if (names.length === 0 || !isOwnProvider(writes, parts.providerKind)) return NOTHING_SYNCED
+  if (names.length === 0 || !isOwnProvider(writes, tools.providerKind)) return NOTHING_SYNCED
   if (writes.stoppedCause) return failAll(toStopFailure(zone.name, writes.stoppedCause))
   const wanted = toWantedRecords(zone.name, names)
   const read = await zone.read({ ...wanted, names: [...wanted.names, toMarkerName(zone.name)] })
   if (read.kind === 'unavailable') return failAll(toFailure(read))
   // Changes made during a long read need not wait for the next sync: the lock excludes other writers since the read.
-  if (read.isFullZone) names = await parts.repository.listDue(zone.name, MAX_BATCH_SIZE)
+  if (read.isFullZone) names = await tools.repository.listDue(zone.name, MAX_BATCH_SIZE)
   const markers = parseMarkers(zone.name, read.records)
   if (findStopCause(markers, writes)) {
     const { stopCause } = await zone.checkMarkers(markers, 'apply')
