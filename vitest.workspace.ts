@@ -21,7 +21,7 @@ const shared = {
   expect: { poll: { interval: 20, timeout: 60_000 } },
   testTimeout: 180_000,
   hookTimeout: 180_000,
-} as const
+}
 
 /** The test files of more than 5 s, longest first. */
 const slowFiles = [
