@@ -3,8 +3,8 @@ import { startNode } from '@pool/dev/process'
 import { HttpConnection } from '@pool/test-kit/http1.ts'
 import { readMemory } from '@pool/test-kit/processes.ts'
 import { proofScale, proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
+import { type Api, startApi } from '@pool/test-kit/services.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Api, startApi } from '../support/api.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 
 const READERS = proofSize(1_000, 300)

@@ -2,9 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { migrate } from '@pool/runtime/database/migrations'
 import { until } from '@pool/test-kit/poll.ts'
 import { proofScale, proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
+import { type Api, startApi } from '@pool/test-kit/services.ts'
 import { expect, onTestFinished, test } from 'vitest'
 import { readSchema } from '../../src/database/schema.ts'
-import { type Api, startApi } from '../support/api.ts'
 import { expectConsistentTables, untilApplied } from '../support/consistency.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { extractBuild, findBuildBefore } from '../support/earlier-build.ts'
@@ -42,7 +42,7 @@ test.skipIf('missing' in before)(
     const running = new Set<Api>()
     onTestFinished(async () => void (await Promise.all([...running].map(api => api.process.kill()))))
     const start = async (version: 'old' | 'new') => {
-      const api = await startApi(database.url, env, version === 'old' ? build.entry : undefined)
+      const api = await startApi(database.url, env, version === 'old' ? { entry: build.entry } : {})
       running.add(api)
       await until('the replica is ready', async () => (await api.call('GET', '/readyz')).status === 200)
       serving.push(api)

@@ -3,14 +3,13 @@ import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
-import { startNode } from '@pool/dev/process'
 import { createDatabaseClient, type Sql } from '@pool/runtime/database/client'
 import { migrate } from '@pool/runtime/database/migrations'
 import { dumpSchema } from '@pool/test-kit/dump-schema.ts'
 import { until } from '@pool/test-kit/poll.ts'
+import { runUntilExit, startApi, toApiEntry } from '@pool/test-kit/services.ts'
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
 import { migrateDatabase, readSchema } from '../../src/database/schema.ts'
-import { startApi, toEntry } from '../support/api.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { holdLock } from '../support/locks.ts'
 
@@ -107,16 +106,12 @@ test('ten replicas migrate an empty database concurrently', async () => {
 })
 
 /** Runs a command of the service until it exits. */
-const run = async (command: 'main' | 'migrate', url: string, ...args: string[]) => {
-  const lines: string[] = []
-  const { code } = await startNode({
-    entry: toEntry(command),
+const run = (command: 'main' | 'migrate', url: string, ...args: string[]) =>
+  runUntilExit({
+    entry: toApiEntry(command),
     args,
     env: { PORT: '0', PDM_OPERATOR_PORT: '0', PDM_DATABASE_URL: url, PDM_LOG_LEVEL: 'warn' },
-    onLine: line => lines.push(line),
-  }).exited
-  return { code, lines }
-}
+  })
 
 /** Records a migration that no build contains yet. */
 const recordNewer = (sql: Sql, oldestBuild: number) => sql`

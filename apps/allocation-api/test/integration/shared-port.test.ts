@@ -3,11 +3,10 @@ import { freePort } from '@pool/dev/ports'
 import { startNode } from '@pool/dev/process'
 import { HttpConnection, HttpReadError } from '@pool/test-kit/http1.ts'
 import { until } from '@pool/test-kit/poll.ts'
+import { sendRequest, smallPoolEnv, startApi, toApiEntry } from '@pool/test-kit/services.ts'
 import { afterAll, describe, expect, test } from 'vitest'
-import { sendRequest, startApi, toEntry } from '../support/api.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { pool } from '../support/operations.ts'
-import { smallPoolEnv } from '../support/replicas.ts'
 
 const database = await createTestDatabase({ schema: false, connections: 2 })
 afterAll(() => database.drop())
@@ -105,7 +104,7 @@ describe.runIf(process.platform === 'linux')('two processes on one port', () => 
     const lines: string[] = []
     const processPort = await freePort()
     const waiting = startNode({
-      entry: toEntry('main'),
+      entry: toApiEntry(),
       env: {
         PORT: String(port),
         PDM_PROCESS_PORT: String(processPort),
@@ -131,7 +130,7 @@ describe.runIf(process.platform === 'linux')('two processes on one port', () => 
     const first = await startApi(database.url, { ...smallPoolEnv, PORT: port })
     try {
       const { code } = await startNode({
-        entry: toEntry('main'),
+        entry: toApiEntry(),
         env: { PORT: port, PDM_PROCESS_PORT: '0', PDM_DATABASE_URL: database.url, DNSPROVIDER_KIND: 'local' },
       }).exited
       expect(code).toBe(1)

@@ -1,7 +1,7 @@
 import { startDynadotDouble } from '@pool/test-kit/dns/dynadot-double.ts'
 import { timed, until } from '@pool/test-kit/poll.ts'
+import type { Api } from '@pool/test-kit/services.ts'
 import { describe, expect, test } from 'vitest'
-import type { Api } from '../support/api.ts'
 import { apiKey, foreign, testWithDynadot } from '../support/dynadot-fixture.ts'
 import { holdLock } from '../support/locks.ts'
 import { createNaiveClient } from '../support/naive-dynadot-client.ts'

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Prng } from '@pool/test-kit/prng.ts'
-import type { Api, ApiResponse } from '../api.ts'
+import type { Api, ApiResponse } from '@pool/test-kit/services.ts'
 import { commit, pool, release, reserve } from '../operations.ts'
 
 /** The state of a name according to its last response. */
