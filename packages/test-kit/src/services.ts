@@ -140,7 +140,7 @@ export const smallPoolEnv = { PDM_DATABASE_POOL_SIZE: '5' }
 /** Starts the API on free ports, with the local DNS provider, by default that of this checkout. */
 export const startApi = async (
   databaseUrl: string,
-  env: Record<string, string> = {},
+  env: NodeJS.ProcessEnv = {},
   options: Partial<Omit<ServiceOptions, 'env'>> = {},
 ): Promise<Api> => {
   const service = await startService({
@@ -163,7 +163,7 @@ export const WITNESS_ENV = { PORT: '0', BEARER_TOKENS_CSV: TOKEN, MAX_REQUESTS_P
 /** Starts the witness on Postgres, as `pnpm --filter lease-witness start:postgres` runs it. By default its lines are not kept. */
 export const startWitness = (
   databaseUrl: string,
-  env: Record<string, string> = {},
+  env: NodeJS.ProcessEnv = {},
   options: Partial<Omit<ServiceOptions, 'env'>> = {},
 ): Promise<Service> =>
   startService({
@@ -176,6 +176,6 @@ export const startWitness = (
 /** Starts the witness under workerd with its storage in a folder: a Node process with workerd as its child. */
 export const startLocalWitness = (
   dataDir: string,
-  env: Record<string, string> = {},
+  env: NodeJS.ProcessEnv = {},
   entry = LOCAL_WITNESS_ENTRY,
 ): Promise<Service> => startService({ entry, env: { ...WITNESS_ENV, LOG_LEVEL: 'error', DATA_DIR: dataDir, ...env } })

@@ -2,10 +2,10 @@ import { chmodSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { freePort } from '@pool/dev/ports'
 import { ensureDatabase, startPostgres } from '@pool/dev/postgres'
-import { startNode } from '@pool/dev/process'
+import { TOKEN } from '@pool/test-kit/lease-connection.ts'
+import { startApi, startLocalWitness } from '@pool/test-kit/services.ts'
 
 /** Nothing listens there: connections are refused immediately. */
 const REFUSED_ADDRESS = '127.0.0.1:1'
@@ -44,46 +44,27 @@ export const startServices = async (): Promise<Services> => {
   writeFileSync(terraform, FAKE_TERRAFORM)
   chmodSync(terraform, 0o755)
   const operatorToken = 'operator-token-of-the-tests-0123456789'
-  const witnessToken = 'witness-token-of-the-tests-0123456789'
 
-  const api = startNode({
-    entry: fileURLToPath(import.meta.resolve('allocation-api/src/main.ts')),
-    env: {
-      PORT: '0',
-      PDM_DATABASE_URL: await ensureDatabase(postgres.url, 'pdm'),
-      PDM_OPERATOR_PORT: '0',
+  const api = cleanup.use(
+    await startApi(await ensureDatabase(postgres.url, 'pdm'), {
       PDM_OPERATOR_TOKENS: operatorToken,
       PDM_DNS_COMMIT_WAIT: '200ms',
       PDM_VALIDATION_ATTEMPTS: '10000',
       PDM_TERRAFORM_BINARY: terraform,
       PDM_DEPLOYMENTS_DIR: join(folder, 'deployments'),
-      DNSPROVIDER_KIND: 'local',
       DNSPROVIDER_LOCAL_PORT: String(await freePort()),
       OBJECT_STORAGE_DOMAIN: 'localhost:1',
       PROVIDER_TOKEN_URLS: `hetzner=https://${REFUSED_ADDRESS}/`,
-    },
-  })
-  cleanup.defer(async () => void (await api.stop()))
-  const witness = startNode({
-    entry: fileURLToPath(import.meta.resolve('lease-witness/local/main.ts')),
-    env: {
-      PORT: '0',
-      BEARER_TOKENS_CSV: witnessToken,
-      DATA_DIR: join(folder, 'witness'),
-      LOG_LEVEL: 'error',
-      MAX_WAIT_SECONDS: '1',
-    },
-  })
-  // Stopped, never killed: a kill would leave workerd running.
-  cleanup.defer(async () => void (await witness.stop()))
-  const [{ port, operatorPort }, { port: witnessPort }] = await Promise.all([api.ready, witness.ready])
+    }),
+  )
+  const witness = cleanup.use(await startLocalWitness(join(folder, 'witness'), { MAX_WAIT_SECONDS: '1' }))
   const services = cleanup.move()
   return {
-    apiUrl: `http://127.0.0.1:${port}`,
-    operatorUrl: `http://127.0.0.1:${operatorPort}`,
+    apiUrl: api.url,
+    operatorUrl: api.operatorUrl ?? '',
     operatorToken,
-    witnessUrl: `http://127.0.0.1:${witnessPort}`,
-    witnessToken,
+    witnessUrl: witness.url,
+    witnessToken: TOKEN,
     [Symbol.asyncDispose]: () => services.disposeAsync(),
   }
 }
