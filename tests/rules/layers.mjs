@@ -2,7 +2,6 @@
  * The layers. A folder determines the layer of its files: a file belongs to the first layer that lists its folder.
  * `**\/domain/` is a folder of that name at any depth. A layer imports itself, the layers in `imports`, and the npm
  * packages and workspace packages in `packages`; from the layers in `types` it imports types only.
- * docs/architecture.md has the same table; a test compares the two.
  */
 
 const api = 'apps/allocation-api/src/'

@@ -40,25 +40,6 @@ test('a layer imports only layers that exist, and no layer imports itself throug
   expect(layers.flatMap(({ name }) => reached(name))).toEqual([])
 })
 
-const toTableRow = ({ name, root, folders, imports, types = [] }: Layer): string => {
-  const shown = root.startsWith('packages/') ? folders.map(folder => root + folder) : folders
-  const cells = [
-    name,
-    shown.map(folder => `\`${folder}\``).join(' '),
-    imports?.join(', ') ?? 'every layer',
-    types.join(', '),
-  ]
-  return `| ${cells.join(' | ')} |`
-}
-
-test('docs/architecture.md has the same layers', () => {
-  const [, section = ''] = readFileSync(join(root, 'docs/architecture.md'), 'utf8').split(
-    '## Layers and import rules\n',
-  )
-  const rows = section.split('\n## ')[0]?.match(/^\| (?!layer ).*/gm)
-  expect(rows).toEqual(layers.map(toTableRow))
-})
-
 describe('biome.json', () => {
   test('checks exactly the pure layers for purity', () => {
     expect(purity).toHaveLength(1)

@@ -32,7 +32,7 @@ import { readSchema } from './database/schema.ts'
 import { createBucketClaims } from './deployments/bucket-claims.ts'
 import { parseDeploymentChange, parseDeploymentSpec, type SpecRules } from './deployments/domain/spec.ts'
 import { createDomainProof } from './deployments/domain-proof.ts'
-import { DeploymentService } from './deployments/service.ts'
+import { createDeploymentService } from './deployments/service.ts'
 import { createTerraform } from './deployments/terraform/terraform.ts'
 import { createTxtResolver } from './deployments/txt-resolver.ts'
 import { reportLimitations } from './doctor/startup.ts'
@@ -345,7 +345,7 @@ export const startService = async (config: ServiceConfig, log: Log, nodeVersion:
     toBucketName: fqdn => toBucketName(objectStorage.platformPrefix, fqdn),
     pools: pools(),
   })
-  const deployments = new DeploymentService({
+  const deployments = createDeploymentService({
     sql,
     readSql,
     writer,
@@ -405,7 +405,7 @@ export const startService = async (config: ServiceConfig, log: Log, nodeVersion:
     {
       countAllocations: allocations.count,
       countDeployments: () => deployments.countByStatus(),
-      activeDeployments: () => deployments.activeCount,
+      activeDeployments: deployments.activeCount,
       zoneLag: reconciler.listZoneLag,
       isCircuitOpen: reconciler.isCircuitOpen,
       drainingPools: () => pools().draining,
@@ -510,7 +510,7 @@ export const startService = async (config: ServiceConfig, log: Log, nodeVersion:
       eventLoopMs: performance.eventLoopUtilization().active,
       isReady: phase === 'ready' && (await acceptsRequests()),
       circuitOpen: reconciler.isCircuitOpen(),
-      activeRuns: deployments.activeCount,
+      activeRuns: deployments.activeCount(),
       pendingNames: zones.reduce((sum, zone) => sum + zone.pendingNames, 0),
       failingNames: zones.reduce((sum, zone) => sum + sumValues(zone.failing), 0),
     }

@@ -16,7 +16,7 @@ export interface BundleOptions {
   readonly cacheDir?: string
 }
 
-/** Without it, each start of the local run would spend a second of CPU time, and 60 MB, on the same bundle. */
+/** Without it, each start of the local run would make the same bundle. */
 const BUNDLE_CACHE = resolve(import.meta.dirname, '../node_modules/.cache/bundle')
 
 /** A package that an import names: the directory that contains the import, the name, and where it leads. */
@@ -148,7 +148,7 @@ export const bundle = async (entry: string, options: BundleOptions = {}): Promis
     }
     return output.text
   } finally {
-    // Otherwise its process, 60 MB, lives as long as ours.
+    // Otherwise its process lives as long as ours.
     await stop()
   }
 }

@@ -82,7 +82,7 @@ export const startWorkerd = async (
           resourcePersistencePath: directory.path,
           host: LOOPBACK,
           port: 0,
-          // Requests bypass Miniflare's entry worker, which costs almost half of the throughput.
+          // Requests bypass Miniflare's entry worker, which is slow.
           unsafeDirectSockets: [{ host: LOOPBACK, port }],
           // Works offline: does not fetch a sample of `request.cf`.
           cf: false,

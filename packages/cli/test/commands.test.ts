@@ -77,11 +77,6 @@ describe('the documents', () => {
     expect(ids.filter(id => !covered.includes(id) && !(id in WITHOUT_COMMAND))).toEqual([])
     expect(ids.length).toBeGreaterThan(12)
   })
-
-  test.each(all.map(([path]) => path))('the page of the screens shows poolctl %s', path => {
-    const lines = read('clients/poolctl-screens.md').split('\n')
-    expect(lines.filter(line => line === `$ poolctl ${path}` || line.startsWith(`$ poolctl ${path} `))).not.toEqual([])
-  })
 })
 
 /** The words of an example, as a shell without expansions would pass them. */

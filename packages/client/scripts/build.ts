@@ -18,8 +18,8 @@ const ENTRIES = { index: 'src/index.ts', allocation: 'src/allocation/index.ts', 
 const LITERAL = /(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?:[^`\\]|\\.)*`)/.source
 
 /**
- * What the OpenAPI documents need of a schema and of an operation, and the texts of the errors that the service sends. They are
- * a third of the code, and no client reads them. The ids would also be registered with the zod of the whole program.
+ * What the OpenAPI documents need of a schema and of an operation, and the texts of the errors that the service sends: much
+ * code that no client reads. The ids would also be registered with the zod of the whole program.
  */
 const UNREAD: readonly (readonly [RegExp, string])[] = [
   [new RegExp(`\\b(?:description|summary|tag|example):\\s*${LITERAL}\\s*(?:,|(?=\\}))`, 'g'), ''],

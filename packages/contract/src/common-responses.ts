@@ -4,7 +4,7 @@ import type { validationProblem } from './credentials.ts'
 import { poolDomain } from './fields.ts'
 import type { ResponseSpec } from './operation.ts'
 
-// Named types: a declaration that spells out every error code at every response has 800 KB.
+// Named types: a declaration that spells out every error code at every response is very large.
 export interface ErrorResponse extends ResponseSpec {
   readonly schema: typeof problem
 }

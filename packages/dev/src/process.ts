@@ -45,12 +45,12 @@ export interface NodeProcess {
   kill(): Promise<Exit>
 }
 
-/** Directory of Node's module compile cache: it halves the start time. If it is not writable, Node does not cache. */
+/** Directory of Node's module compile cache, for a faster start. If it is not writable, Node does not cache. */
 export const COMPILE_CACHE = fileURLToPath(new URL('../node_modules/.cache/compile', import.meta.url))
 
 /**
  * The Node flags of a service, as in the start scripts of the apps. By default, V8 lets the young generation of a busy
- * process grow above 100 MB without a gain in speed (docs/benchmarks.md). The value is in MB, for one of three semi-spaces.
+ * process grow without a gain in speed. The value is in MB, for one of three semi-spaces.
  */
 export const SERVICE_FLAGS: readonly string[] = ['--max-semi-space-size=16']
 

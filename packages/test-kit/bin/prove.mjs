@@ -1,25 +1,21 @@
 import { execFileSync } from 'node:child_process'
-import { globSync, readFileSync } from 'node:fs'
+import { globSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { parseArgs, stripVTControlCharacters } from 'node:util'
 import { proofScale } from '../src/proof-size.ts'
 import { runVitest } from './vitest.mjs'
 
-// `pnpm prove [path or name …]` runs the long proofs at their full size, or at PROOF_SCALE, and prints their figures for
-// docs/verification.md. The long proofs are the test files that call proofSize.
+// `pnpm prove [path or name …]` runs the proofs (`*.proof.test.ts`) at their full size, or at PROOF_SCALE, and prints their
+// figures for docs/verification.md.
 
 const { positionals: filters } = parseArgs({ allowPositionals: true })
-process.env.PROOF_SCALE ||= '1'
 const scale = proofScale()
 
-const files = globSync('{apps,packages,tests}/**/*.test.ts', { exclude: ['**/node_modules/**'] })
-  .filter(file => readFileSync(file, 'utf8').includes('proofSize(') && !file.endsWith('proof-size.test.ts'))
+const files = globSync('{apps,packages,tests}/**/*.proof.test.ts', { exclude: ['**/node_modules/**'] })
   .filter(file => filters.length === 0 || filters.some(filter => file.includes(filter)))
   .sort()
 if (files.length === 0) {
-  process.stderr.write(
-    `No long proof matches ${filters.join(' ')}. Name a part of the path of a test that calls proofSize.\n`,
-  )
+  process.stderr.write(`No proof matches ${filters.join(' ')}. Name a part of the path of a *.proof.test.ts file.\n`)
   process.exit(2)
 }
 
@@ -27,7 +23,7 @@ const figures = []
 const started = performance.now()
 const passed = await runVitest(files, {
   // A missing server fails the proof instead of skipping it.
-  env: { REQUIRE_ALL_DEPS: '1' },
+  env: { REQUIRE_ALL_DEPS: '1', TEST_TIER: 'proofs' },
   onLine: line => {
     const match = /^proof: (.*)$/.exec(stripVTControlCharacters(line))
     if (match) figures.push(match[1])
@@ -40,7 +36,7 @@ const commit = git('rev-parse', '--short', 'HEAD') + (git('status', '--porcelain
 process.stdout.write(
   [
     '',
-    `Long proofs: ${passed ? 'passed' : 'FAILED'} in ${minutes} min`,
+    `Proofs: ${passed ? 'passed' : 'FAILED'} in ${minutes} min`,
     `Commit ${commit}, ${new Date().toISOString().slice(0, 10)}, PROOF_SCALE ${scale}, Node ${process.version}, ${cpus().length} cores`,
     ...files.map(file => `- ${file}`),
     'Figures:',

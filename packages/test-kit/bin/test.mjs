@@ -2,11 +2,11 @@ import { spawn, spawnSync } from 'node:child_process'
 import { readFileSync, statfsSync } from 'node:fs'
 import { constants, setPriority } from 'node:os'
 import { fileURLToPath } from 'node:url'
-import { longProofs, MIN_LONG_PROOF_SCALE, proofScale } from '../src/proof-size.ts'
 import { runVitest } from './vitest.mjs'
 
-// `pnpm test` runs all tests, with the linter and the type checker beside them. The services run from new bundles.
-// `pnpm test <path or name> …` runs the matching test files only. The arguments are vitest's: `-t <title>` selects tests.
+// `pnpm test` runs every fast test, with the linter and the type checker beside them. The services run from new bundles.
+// `pnpm test .ci.test` runs the tests that need servers, as `.ci/run` does, and `pnpm test <path or name> …` the matching
+// test files but for the proofs. The arguments are vitest's: `-t <title>` selects tests.
 
 /** Runs a script of package.json at low priority, so that it does not delay tests that measure time. */
 const runCheck = script =>
@@ -60,20 +60,15 @@ const buildServices = () => {
 
 const args = process.argv.slice(2)
 const isWhole = args.length === 0
-process.stdout.write(`PROOF_SCALE ${proofScale()}\n`)
-const isDaily = isWhole && proofScale() < MIN_LONG_PROOF_SCALE
-if (isDaily) {
-  process.stdout.write(
-    `Not run every day: ${longProofs.join(', ')}. PROOF_SCALE=${MIN_LONG_PROOF_SCALE} runs them, as CI does.\n`,
-  )
-}
-if (isWhole) buildServices()
+// Many tests of the two whole runs start the services.
+const usesBundles = isWhole || args[0] === '.ci.test'
+if (usesBundles) buildServices()
 const checks = isWhole ? ['lint', 'typecheck'].map(runCheck) : []
 const testsPassed = await runVitest(args, {
   env: {
     ...keepFilesInMemory(),
-    ...(isWhole ? { TEST_BUNDLES: '1' } : {}),
-    ...(isDaily ? { SKIP_LONG_PROOFS: '1' } : {}),
+    ...(usesBundles ? { TEST_BUNDLES: '1' } : {}),
+    ...(isWhole ? { TEST_TIER: 'fast' } : {}),
   },
 })
 const results = await Promise.all(checks)

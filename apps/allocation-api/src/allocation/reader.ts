@@ -65,7 +65,7 @@ export const createAllocationReader = (sql: Sql, { timeoutMs }: { readonly timeo
       where a.state = 'active' and zone = a.pool_domain and subdomain = a.subdomain limit 1
     ) d on true`
 
-  /** A statement of its own: without a list, the server needs three quarters of the instructions. */
+  /** A statement of its own, because it costs the server less without a list. */
   const findState = async (name: PoolName): Promise<NameState> => {
     const [row] = await withTimeout(
       sql<NameStateRow[]>`

@@ -337,7 +337,7 @@ export const createAllocationRepository = (
 
   /**
    * Reserves a name that has no row, to which no rule about an earlier holder applies. Null if it has one: then `reserveRows`
-   * decides. The server takes half of the instructions of that statement.
+   * decides. It costs the server less than that statement.
    */
   const reserveUnknownName = async (
     lane: Sql,

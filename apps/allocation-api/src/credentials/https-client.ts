@@ -40,7 +40,7 @@ export type HttpsGet = (
   signal?: AbortSignal,
 ) => Promise<HttpsResponse | HttpsFailure>
 
-/** More than any valid response: S3 lists a thousand buckets in 200 KB. */
+/** More than any valid response, such as a list of a thousand buckets. */
 const MAX_BODY_BYTES = 1_024 * 1_024
 
 /** Codes of the system (errno(3), getaddrinfo(3)), of OpenSSL as Node names them, and of Node's HTTP parser. */

@@ -3,6 +3,7 @@ import type { Fragment, Sql } from '@pool/runtime/database/client'
 import { timeSql } from '@pool/runtime/database/time-sql'
 import { withTimeout } from '@pool/runtime/database/with-timeout'
 import type { Caller, Rejection } from '../allocation/domain/types.ts'
+import { type Page, type PageQuery, readPage } from '../lib/paginate.ts'
 import type { RejectionWithDetail } from './domain/types.ts'
 import { deploymentHistorySql } from './history.ts'
 
@@ -46,18 +47,6 @@ export const bucketClaimSql = (sql: Sql) => {
   }
 }
 
-export interface BucketClaimQuery {
-  readonly limit?: number | undefined
-  /** The `nextCursor` of the page before. */
-  readonly cursor?: string | undefined
-}
-
-export interface BucketClaimPage {
-  readonly buckets: readonly BucketClaim[]
-  /** Absent on the last page. */
-  readonly nextCursor?: string
-}
-
 export type LiftClaimOutcome =
   | { readonly kind: 'lifted' }
   | Rejection<'not-found'>
@@ -73,8 +62,20 @@ interface ClaimOwner {
   readonly hasInfrastructure: boolean
 }
 
-const DEFAULT_PAGE_SIZE = 100
-const MAX_PAGE_SIZE = 1_000
+interface ClaimRow {
+  readonly bucket: string
+  readonly sovereignFQDN: string
+  readonly lineageId: string
+  readonly deploymentId: string | null
+  readonly isPermanent: boolean
+  readonly claimedAt: Date
+}
+
+const toClaim = ({ claimedAt, deploymentId, ...claim }: ClaimRow): BucketClaim => ({
+  ...claim,
+  claimedAt: claimedAt.toISOString(),
+  ...(deploymentId === null ? {} : { deploymentId }),
+})
 
 const toLiftObstacle = ({ deploymentId, isFinished, hasInfrastructure }: ClaimOwner): LiftClaimOutcome | null => {
   if (deploymentId === null) return null
@@ -141,23 +142,18 @@ export const createBucketClaims = (sql: Sql, { timeoutMs }: { readonly timeoutMs
 
   return {
     /** By name of the bucket. */
-    async list({ limit = DEFAULT_PAGE_SIZE, cursor = '' }: BucketClaimQuery): Promise<BucketClaimPage> {
-      const size = Math.min(limit, MAX_PAGE_SIZE)
-      const rows = await withTimeout(
-        sql<(Omit<BucketClaim, 'claimedAt' | 'deploymentId'> & { claimedAt: Date; deploymentId: string | null })[]>`
-          select c.bucket, c.sovereign_fqdn as "sovereignFQDN", c.lineage_id as "lineageId", d.id as "deploymentId",
-            c.is_permanent as "isPermanent", c.claimed_at as "claimedAt"
-          from bucket_claims c left join deployments d on d.lineage_id = c.lineage_id
-          where c.bucket > ${cursor} order by c.bucket limit ${size + 1}`,
-        timeoutMs,
-      )
-      const buckets = rows.slice(0, size).map(({ claimedAt, deploymentId, ...claim }) => ({
-        ...claim,
-        claimedAt: claimedAt.toISOString(),
-        ...(deploymentId === null ? {} : { deploymentId }),
-      }))
-      const last = buckets.at(-1)
-      return rows.length > size && last ? { buckets, nextCursor: last.bucket } : { buckets }
+    async list(query: PageQuery): Promise<Page<BucketClaim>> {
+      const read = (size: number) =>
+        withTimeout(
+          sql<ClaimRow[]>`
+            select c.bucket, c.sovereign_fqdn as "sovereignFQDN", c.lineage_id as "lineageId", d.id as "deploymentId",
+              c.is_permanent as "isPermanent", c.claimed_at as "claimedAt"
+            from bucket_claims c left join deployments d on d.lineage_id = c.lineage_id
+            where c.bucket > ${query.cursor ?? ''} order by c.bucket limit ${size}`,
+          timeoutMs,
+        )
+      const { items, nextCursor } = await readPage(query, read, ({ bucket }) => bucket)
+      return { items: items.map(toClaim), nextCursor }
     },
 
     /** Gives up a claim, so that another deployment can have a bucket of this name. The bucket itself is not touched. */

@@ -2,6 +2,7 @@ import type { DeploymentHistoryEntry } from '@pool/contract'
 import type { Fragment, Sql } from '@pool/runtime/database/client'
 import { withTimeout } from '@pool/runtime/database/with-timeout'
 import type { Caller } from '../allocation/domain/types.ts'
+import { type Page, type PageQuery, readPage } from '../lib/paginate.ts'
 
 export type DeploymentHistoryEvent = DeploymentHistoryEntry['event']
 
@@ -33,18 +34,9 @@ export const deploymentHistorySql = (sql: Sql) => ({
   },
 })
 
-export interface DeploymentHistoryQuery {
+export interface DeploymentHistoryQuery extends PageQuery {
   readonly deployment?: string | undefined
   readonly fqdn?: string | undefined
-  readonly limit?: number | undefined
-  /** The `nextCursor` of the page before. */
-  readonly cursor?: string | undefined
-}
-
-export interface DeploymentHistoryPage {
-  readonly entries: readonly DeploymentHistoryEntry[]
-  /** Absent on the last page. */
-  readonly nextCursor?: string
 }
 
 interface HistoryRow {
@@ -61,9 +53,6 @@ interface HistoryRow {
   readonly detail: string | null
 }
 
-const DEFAULT_PAGE_SIZE = 100
-const MAX_PAGE_SIZE = 1_000
-
 const toEntry = ({ id: _, at, address, requestId, detail, ...row }: HistoryRow): DeploymentHistoryEntry => ({
   ...row,
   at: at.toISOString(),
@@ -75,23 +64,22 @@ const toEntry = ({ id: _, at, address, requestId, detail, ...row }: HistoryRow):
 /** The entries of one deployment, of one FQDN, or all; newest first. */
 export const listDeploymentHistory = async (
   sql: Sql,
-  { deployment, fqdn, limit = DEFAULT_PAGE_SIZE, cursor }: DeploymentHistoryQuery,
+  query: DeploymentHistoryQuery,
   timeoutMs: number,
-): Promise<DeploymentHistoryPage> => {
-  const size = Math.min(limit, MAX_PAGE_SIZE)
-  const rows = await withTimeout(
-    sql<HistoryRow[]>`
-      select id, at, event, deployment_id as "deploymentId", lineage_id as "lineageId",
-        sovereign_fqdn as "sovereignFQDN", org_name as "orgName", actor, address, request_id as "requestId", detail
-      from deployment_history
-      where true ${deployment === undefined ? sql`` : sql`and deployment_id = ${deployment}`}
-        ${fqdn === undefined ? sql`` : sql`and sovereign_fqdn = ${fqdn}`}
-        ${cursor === undefined ? sql`` : sql`and id < ${Number(cursor)}`}
-      order by id desc limit ${size + 1}`,
-    timeoutMs,
-  )
-  const page = rows.slice(0, size)
-  const last = page.at(-1)
-  const entries = page.map(toEntry)
-  return rows.length > size && last ? { entries, nextCursor: String(last.id) } : { entries }
+): Promise<Page<DeploymentHistoryEntry>> => {
+  const { deployment, fqdn, cursor } = query
+  const read = (size: number) =>
+    withTimeout(
+      sql<HistoryRow[]>`
+        select id, at, event, deployment_id as "deploymentId", lineage_id as "lineageId",
+          sovereign_fqdn as "sovereignFQDN", org_name as "orgName", actor, address, request_id as "requestId", detail
+        from deployment_history
+        where true ${deployment === undefined ? sql`` : sql`and deployment_id = ${deployment}`}
+          ${fqdn === undefined ? sql`` : sql`and sovereign_fqdn = ${fqdn}`}
+          ${cursor === undefined ? sql`` : sql`and id < ${Number(cursor)}`}
+        order by id desc limit ${size}`,
+      timeoutMs,
+    )
+  const { items, nextCursor } = await readPage(query, read, ({ id }) => String(id))
+  return { items: items.map(toEntry), nextCursor }
 }

@@ -14,8 +14,7 @@ import { type DeploymentRecord, fromRecord } from './domain/spec.ts'
 import type { DeploymentSpec, KnownState, RunState, StateLock, StoredLogLine } from './domain/types.ts'
 import { domainChallengeSql, type Proof } from './domain-proof.ts'
 import { deploymentHistorySql } from './history.ts'
-import { type DeploymentRepositoryOptions, runColumns, toRunState } from './run-repository.ts'
-import { isUniqueViolation } from './unique-violation.ts'
+import { type DeploymentRepositoryOptions, isUniqueViolation, runColumns, toRunState } from './run-repository.ts'
 
 /** The decision on a request as stored under its Idempotency-Key. */
 export type StoredCreateDecision =

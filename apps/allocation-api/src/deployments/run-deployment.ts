@@ -2,12 +2,15 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { DeploymentResult } from '@pool/contract'
 import { sanitizeText } from '../lib/sanitize-text.ts'
 import type { LogWriter } from './deployment-log.ts'
+import type { Operation } from './domain/lifecycle.ts'
 import {
+  CANCELLED,
   decideResume,
   parseModuleOutputs,
   type StorageProvider,
   toModuleSecrets,
   toModuleVariables,
+  toRetryAdvice,
 } from './domain/run.ts'
 import type { AccessKeyPair, DeploymentLogLine, KnownState, RunState } from './domain/types.ts'
 import type {
@@ -19,15 +22,41 @@ import type {
   StateRequest,
 } from './provisioner.ts'
 import type { ReservationClient } from './reservation.ts'
-import {
-  CancelledError,
-  DeploymentFailedError,
-  LeaseLostError,
-  ReservationLostError,
-  ShutdownError,
-  type StopError,
-} from './run-errors.ts'
 import type { RunRepository } from './run-repository.ts'
+
+/** Another process runs the deployment now, or may do so: no write of this run counts any more. */
+export class LeaseLostError extends Error {
+  override readonly name = 'LeaseLostError'
+}
+
+/** Ends the operation as `failed`. The message is the reason that users see. */
+export class DeploymentFailedError extends Error {
+  override readonly name: string = 'DeploymentFailedError'
+}
+
+export class CancelledError extends DeploymentFailedError {
+  override readonly name = 'CancelledError'
+  constructor() {
+    super(CANCELLED)
+  }
+}
+
+export class ReservationLostError extends DeploymentFailedError {
+  override readonly name = 'ReservationLostError'
+  constructor() {
+    super('Its name was released, or reserved by another client, during the deployment.')
+  }
+}
+
+/** Fails the operation only if it has credentials; without them, another process can resume it. */
+export class ShutdownError extends DeploymentFailedError {
+  override readonly name = 'ShutdownError'
+  constructor(operation: Operation) {
+    super(`The service was stopped during this deployment. ${toRetryAdvice(operation)}`)
+  }
+}
+
+export type StopError = LeaseLostError | CancelledError | ReservationLostError | ShutdownError
 
 /** `released`: another process resumes the run. */
 export type RunOutcome = 'ready' | 'destroyed' | 'failed' | 'released' | 'lease-lost'

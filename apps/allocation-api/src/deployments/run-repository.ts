@@ -2,12 +2,12 @@ import type { DeploymentResult } from '@pool/contract'
 import type { Sql } from '@pool/runtime/database/client'
 import { timeSql } from '@pool/runtime/database/time-sql'
 import { withTimeout } from '@pool/runtime/database/with-timeout'
+import postgres from 'postgres'
 import { allocationSql } from '../allocation/sql.ts'
 import { bucketClaimSql } from './bucket-claims.ts'
 import { type DeploymentRecord, fromRecord } from './domain/spec.ts'
 import type { DeploymentLogLine, KnownState, RunLease, RunState, StateLock } from './domain/types.ts'
 import { deploymentHistorySql } from './history.ts'
-import { isUniqueViolation } from './unique-violation.ts'
 
 /** Times in milliseconds. */
 export interface DeploymentRepositoryOptions {
@@ -26,6 +26,10 @@ export interface RenewedLease {
 
 /** `name-lost`: the name belongs to another client now. `fqdn-remains`: another lineage has infrastructure. */
 export type BeginResult = 'begun' | 'lease-lost' | 'name-lost' | 'fqdn-remains'
+
+/** Whether a statement violated this unique constraint or index (SQLSTATE 23505). */
+export const isUniqueViolation = (error: unknown, constraint: string): boolean =>
+  error instanceof postgres.PostgresError && error.code === '23505' && error.constraint_name === constraint
 
 interface RunRow extends Omit<RunState, 'spec'> {
   readonly request: DeploymentRecord

@@ -3,9 +3,15 @@ import { LogWriter } from './deployment-log.ts'
 import type { StorageProvider } from './domain/run.ts'
 import type { AccessKeyPair, RunLease, RunState } from './domain/types.ts'
 import type { Provisioner } from './provisioner.ts'
-import type { ReservationClient } from './reservation.ts'
-import { DeploymentRun, type RunOutcome } from './run-deployment.ts'
-import { CancelledError, LeaseLostError, ReservationLostError, ShutdownError } from './run-errors.ts'
+import type { Holder, ReservationClient } from './reservation.ts'
+import {
+  CancelledError,
+  DeploymentRun,
+  LeaseLostError,
+  ReservationLostError,
+  type RunOutcome,
+  ShutdownError,
+} from './run-deployment.ts'
 import type { RunRepository } from './run-repository.ts'
 
 export interface RunObserver {
@@ -76,6 +82,26 @@ export class Runner {
 
   hasCapacity(): boolean {
     return !this.#isStopping && this.#limit.pendingCount < MAX_QUEUED
+  }
+
+  /** Queues the first run of a deployment that this process has stored as generation 1. */
+  submitNew(holder: Holder, credentials: AccessKeyPair | null): void {
+    const state: RunState = {
+      ...holder,
+      generation: 1,
+      operation: 'create',
+      attempt: 1,
+      hasInfrastructure: false,
+      isApplied: false,
+      result: null,
+      stateLock: null,
+      knownState: null,
+      hasCreatedBucket: false,
+      isCancelled: false,
+      pendingError: null,
+      lineCount: 0,
+    }
+    this.submit(state, credentials)
   }
 
   /** Queues a run whose lease this process holds. */

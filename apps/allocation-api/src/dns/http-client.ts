@@ -93,8 +93,7 @@ const send = (request: ProviderRequest, signal: AbortSignal): Promise<Response> 
 
 /**
  * Not with fetch(): in Node 24, it ends the process if the server closes the connection while the reader of the body is
- * slower than the server (an assertion of undici, seen 2026-11-23). On a connection of its own, because the reader may
- * abandon the body.
+ * slower than the server (an assertion of undici). On a connection of its own, because the reader may abandon the body.
  */
 const sendStreaming = (request: ProviderRequest, signal: AbortSignal): Promise<IncomingMessage> =>
   new Promise((resolve, reject) => {

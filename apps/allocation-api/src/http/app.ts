@@ -7,6 +7,7 @@ import { TrieRouter } from 'hono/router/trie-router'
 import { getPath } from 'hono/utils/url'
 import type { AllocationService } from '../allocation/service.ts'
 import type { CredentialService } from '../credentials/service.ts'
+import type { DeploymentOperations } from '../deployments/service.ts'
 import type { Observer } from '../observability/domain/observer.ts'
 import type { Tracer } from '../observability/domain/tracer.ts'
 import type { Reconciler } from '../reconciler/reconciler.ts'
@@ -24,7 +25,6 @@ import { type BucketOperations, bucketRoutes } from './routes/buckets.ts'
 import { convergeRoutes } from './routes/converge.ts'
 import { credentialRoutes, type KnownProviders } from './routes/credentials.ts'
 import {
-  type DeploymentOperations,
   deploymentHistoryRoutes,
   deploymentListRoutes,
   deploymentRoutes,

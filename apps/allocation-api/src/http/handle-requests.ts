@@ -17,7 +17,7 @@ const SAFE_ID = /^[A-Za-z0-9._:/+=@-]{1,128}$/
 const PROCESS_ID = randomBytes(12).toString('hex')
 let requestCount = 0
 
-/** An id that no other request has, of any process. A UUID would be a twentieth of the JavaScript of a small request. */
+/** An id that no other request has, of any process. Cheaper than a UUID. */
 const createRequestId = (): string => {
   requestCount += 1
   return `${PROCESS_ID}-${requestCount}`
@@ -43,7 +43,7 @@ type Dispatch = (context: RequestContext) => Response | Promise<Response>
 
 /**
  * Passes requests to the routes. It is not middleware, because with middleware Hono composes a chain of functions for each
- * request: a tenth of the JavaScript of a check.
+ * request.
  */
 const createDispatch = (routes: Hono<HttpEnv>, reject: RequestHandling['reject']): Dispatch => {
   const { router } = routes

@@ -1,4 +1,6 @@
+import { encodeCursor } from '@pool/contract'
 import type { Context } from 'hono'
+import type { Page } from '../lib/paginate.ts'
 import { RETRY_AFTER_S, sendError } from './errors.ts'
 import type { HttpEnv, OnStreamError } from './types.ts'
 
@@ -176,6 +178,17 @@ async function* toSinglePart(body: object): AsyncGenerator<string, void, void> {
   yield JSON.stringify(body)
 }
 
-/** Sends one page of a list. */
-export const sendListPage = (c: Context<HttpEnv>, lists: ListStreams, load: () => Promise<object>): Promise<Response> =>
-  sendList(c, lists, async () => toSinglePart(await load()))
+/** Sends one page of a list, with its items in `field`. */
+export const sendListPage = (
+  c: Context<HttpEnv>,
+  lists: ListStreams,
+  field: string,
+  load: () => Promise<Page<unknown>>,
+): Promise<Response> =>
+  sendList(c, lists, async () => {
+    const { items, nextCursor } = await load()
+    return toSinglePart({
+      [field]: items,
+      ...(nextCursor === undefined ? {} : { nextCursor: encodeCursor(nextCursor) }),
+    })
+  })

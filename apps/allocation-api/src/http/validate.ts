@@ -128,8 +128,8 @@ export interface WriteRequest<Body> {
 }
 
 /**
- * Validates a write to an allocation: the Idempotency-Key, then the body. It does not use the validators above: on
- * reserve they cost a fifth of the HTTP layer's time (measured 2026-11-22). `body`: if it has already been read.
+ * Validates a write to an allocation: the Idempotency-Key, then the body. It does not use the validators above,
+ * which are slower (measured). `body`: if it has already been read.
  */
 export const parseWrite = async <Schema extends z.ZodType<object>>(
   c: Context<HttpEnv>,

@@ -78,3 +78,33 @@ export const createPageQueue = ({ now, sleep }: PageQueueOptions) => {
     return page
   }
 }
+
+/** What a client asks of a list. */
+export interface PageQuery {
+  readonly limit?: number | undefined
+  /** The `nextCursor` of the page before. */
+  readonly cursor?: string | undefined
+}
+
+/** A page that one statement reads, in the order of the list. */
+export interface Page<Item> {
+  readonly items: readonly Item[]
+  /** Undefined on the last page. */
+  readonly nextCursor: string | undefined
+}
+
+const DEFAULT_PAGE_SIZE = 100
+const MAX_PAGE_SIZE = 1_000
+
+/** Reads one item more than the page has, to know whether another page follows. The limit is 100 by default and at most 1,000. */
+export const readPage = async <Item>(
+  { limit = DEFAULT_PAGE_SIZE }: PageQuery,
+  read: (size: number) => Promise<readonly Item[]>,
+  toCursor: (last: Item) => string,
+): Promise<Page<Item>> => {
+  const size = Math.min(limit, MAX_PAGE_SIZE)
+  const rows = await read(size + 1)
+  const items = rows.slice(0, size)
+  const last = items.at(-1)
+  return { items, nextCursor: rows.length > size && last ? toCursor(last) : undefined }
+}

@@ -23,8 +23,8 @@ export interface LogOptions {
 const SERVICE = 'allocation-api'
 
 /**
- * Standard output. The lines of one turn of the event loop are written with one system call: of a busy process, a call per
- * line is a tenth of the CPU time of a request. `onExit` calls `flush` when the process exits, so its last line is written;
+ * Standard output. The lines of one turn of the event loop are written with one system call: a call per line is a measurable
+ * part of a request. `onExit` calls `flush` when the process exits, so its last line is written;
  * SIGKILL loses the lines of the turn in which it arrives.
  */
 export const createStdout = (onExit: (flush: () => void) => void): LogDestination => {
@@ -91,7 +91,7 @@ const toFields = (entry: RequestLogEntry): string => {
  * line of defence.
  *
  * The lines of requests have fixed fields, which hold nothing that was sent, so they are neither redacted nor formatted by
- * the library: that would take a fifth of the CPU time of a check.
+ * the library: that is slower (measured).
  */
 export const createLog = (level: LogLevel, { destination, now }: LogOptions): Log => {
   const toTimestamp = createTimestamp(now)

@@ -67,7 +67,7 @@ export const isTransactionOpen = (sql: Sql, transaction: string) =>
  *
  * Each lock has its own connection, a client with a single one, and sends `begin` and `commit` itself. The driver's own
  * transactions are not used: if the connection dies in one, version 3.4.9 can write to the closed socket, which ends the
- * process, or run the rest on another session (its issues 1208 and 1216, verified 2026-11-21). Here a statement that
+ * process, or run the rest on another session (its issues 1208 and 1216). Here a statement that
  * reaches another session finds another transaction, so the lost lock is noticed.
  *
  * The connections are not among `sessions`, which would close one that holds a lock. `sessions` only report a silent server.

@@ -1,5 +1,5 @@
 import type { ReservedAllocation } from '@pool/contract'
-import { MIN_LONG_PROOF_SCALE, proofScale, proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
+import { isProof, proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Caller } from '../../src/allocation/domain/types.ts'
@@ -454,7 +454,7 @@ describe('the repository behaves like its model', () => {
   })
 
   // Every third bug each day, from a random first one; all of them in a longer run.
-  const step = proofScale() < MIN_LONG_PROOF_SCALE ? 3 : 1
+  const step = isProof ? 1 : 3
   const first = Math.floor(Math.random() * step)
   const bugs = Object.keys(seeded).filter((_, i) => i % step === first)
   test.each(bugs)('the model finds the seeded bug: %s', { timeout: 600_000 }, async bug => {

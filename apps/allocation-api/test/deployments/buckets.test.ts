@@ -28,7 +28,7 @@ const specOf = (sovereignFQDN: 'a-b.c.io' | 'a.b.c.io' | 'a.b-c.io'): Deployment
 const lifter: Caller = { actor: 'operator', address: '192.0.2.7', requestId: 'lift-1' }
 
 const claims = () => createBucketClaims(fixture.sql, { timeoutMs: 5_000 })
-const listClaims = async () => (await claims().list({})).buckets
+const listClaims = async () => (await claims().list({})).items
 const create = (replica: DeploymentReplica, spec: DeploymentSpec) =>
   replica.deployments.create(toBody(spec), caller, undefined)
 const events = async (id: string): Promise<string[]> => {
@@ -123,7 +123,7 @@ describe('a process that is killed at any statement of a creation', () => {
     const killed = replica.killAt(n, moment)
     // How many statements a run needs varies: the lines of its log are stored in batches.
     const ended = create(replica, withStorage('acme')).then(() =>
-      until('the run has ended', () => replica.deployments.activeCount === 0),
+      until('the run has ended', () => replica.deployments.activeCount() === 0),
     )
     await Promise.race([killed, ended])
     const other = fixture.replica()
@@ -216,7 +216,7 @@ describe('lifting a claim', () => {
     expect(await replica.deployments.apply(id, toKeys(specOf('a.b.c.io')), operator)).toEqual({
       kind: 'bucket-conflict',
     })
-    expect((await replica.deployments.history({ deployment: id })).entries[0]).toMatchObject({
+    expect((await replica.deployments.history({ deployment: id })).items[0]).toMatchObject({
       event: 'bucket-claim-lifted',
       actor: 'operator',
       address: '192.0.2.7',
@@ -290,11 +290,11 @@ test('the list is by bucket, paginated without gaps, at most 1,000 on a page', a
     insert into bucket_claims (bucket, lineage_id, sovereign_fqdn, is_permanent, claimed_at)
     select 'catalyst-' || replace(sovereign_fqdn, '.', '-'), id, sovereign_fqdn, true, now() from lineage`
   const first = await claims().list({ limit: 5_000 })
-  expect(first.buckets).toHaveLength(1_000)
+  expect(first.items).toHaveLength(1_000)
   const rest = await claims().list({ limit: 5_000, cursor: first.nextCursor })
-  expect(rest).not.toHaveProperty('nextCursor')
-  const names = [...first.buckets, ...rest.buckets].map(claim => claim.bucket)
+  expect(rest.nextCursor).toBeUndefined()
+  const names = [...first.items, ...rest.items].map(claim => claim.bucket)
   expect(names).toEqual([...new Set(names)].sort())
   expect(names).toHaveLength(1_100)
-  expect((await claims().list({})).buckets).toHaveLength(100)
+  expect((await claims().list({})).items).toHaveLength(100)
 })

@@ -61,7 +61,7 @@ describe('a rejected request leaves nothing behind', () => {
     expect(await rows('deployments')).toBe(0)
     expect(await rows('pool_allocations')).toBe(0)
     expect(await rows('bucket_claims')).toBe(0)
-    expect(replica.deployments.activeCount).toBe(0)
+    expect(replica.deployments.activeCount()).toBe(0)
   })
 
   test('a name that is already allocated', async () => {
@@ -145,7 +145,7 @@ describe('of many concurrent requests', () => {
     expect(new Set(outcomes.map(outcome => JSON.stringify(outcome))).size).toBe(1)
     expect(outcomes[0]).toMatchObject({ kind: 'created' })
     expect(await rows('deployments')).toBe(1)
-    expect(replicas.reduce((sum, { deployments }) => sum + deployments.activeCount, 0)).toBe(1)
+    expect(replicas.reduce((sum, { deployments }) => sum + deployments.activeCount(), 0)).toBe(1)
   })
 })
 
@@ -154,7 +154,7 @@ describe('an Idempotency-Key', () => {
     const replica = fixture.replica()
     replica.provisioner.result = { kind: 'failed', reason: 'no' }
     const first = await create(replica, withStorage('acme'), 'one-key')
-    await until('the run has ended', () => replica.deployments.activeCount === 0)
+    await until('the run has ended', () => replica.deployments.activeCount() === 0)
     replica.provisioner.result = applied()
     expect(await create(replica, withStorage('acme'), 'one-key')).toEqual(first)
     expect(replica.provisioner.applies).toHaveLength(1)
@@ -187,24 +187,24 @@ describe('the list', () => {
     const replica = fixture.replica()
     replica.provisioner.result = applied()
     for (let i = 0; i < 5; i += 1) await create(replica, specFor(`tenant-${i}`))
-    await until('all runs have ended', () => replica.deployments.activeCount === 0)
+    await until('all runs have ended', () => replica.deployments.activeCount() === 0)
     replica.provisioner.result = { kind: 'failed', reason: 'no' }
     await create(replica, specFor('unlucky'))
-    await until('all runs have ended', () => replica.deployments.activeCount === 0)
+    await until('all runs have ended', () => replica.deployments.activeCount() === 0)
     const { deployments } = replica
     const seen: string[] = []
     let cursor: string | undefined
     do {
       const page = await deployments.list({ limit: 2, cursor })
-      expect(page.deployments.length).toBeLessThanOrEqual(2)
-      seen.push(...page.deployments.map(({ sovereignFQDN }) => sovereignFQDN))
+      expect(page.items.length).toBeLessThanOrEqual(2)
+      seen.push(...page.items.map(({ sovereignFQDN }) => sovereignFQDN))
       cursor = page.nextCursor
     } while (cursor !== undefined)
     expect(seen).toEqual(
       ['unlucky', 'tenant-4', 'tenant-3', 'tenant-2', 'tenant-1', 'tenant-0'].map(n => `${n}.pool.test`),
     )
     const failed = await deployments.list({ status: 'failed' })
-    expect(failed.deployments.map(({ sovereignFQDN }) => sovereignFQDN)).toEqual(['unlucky.pool.test'])
+    expect(failed.items.map(({ sovereignFQDN }) => sovereignFQDN)).toEqual(['unlucky.pool.test'])
     expect(failed.nextCursor).toBeUndefined()
   })
 })

@@ -55,7 +55,7 @@ describe('a run whose lease another process has claimed', () => {
     const other = await fixture.takeOver(applied())
     expect(await waitUntilFinished(other, id)).toMatchObject({ status: 'ready' })
     late.end(end)
-    await until('the late run is over', () => replica.deployments.activeCount === 0)
+    await until('the late run is over', () => replica.deployments.activeCount() === 0)
     expect(await fixture.nameState('acme')).toBe('active')
     expect(await readDeployment(other, id)).toMatchObject({ status: 'ready' })
     expect(replica.errors).toEqual([])
@@ -104,7 +104,7 @@ test('cancelling a queued deployment releases its name immediately, without wait
   expect(await waitUntilFinished(replica, id)).toMatchObject({ status: 'failed', error: 'Cancelled.' })
   expect(await fixture.nameState('acme')).toBe('free')
   expect(signal.aborted).toBe(false)
-  await until('only the other deployment runs', () => replica.deployments.activeCount === 1)
+  await until('only the other deployment runs', () => replica.deployments.activeCount() === 1)
 })
 
 test('a reservation that cannot be renewed now delays neither other renewals nor the claim of orphaned deployments', async () => {

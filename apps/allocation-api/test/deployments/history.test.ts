@@ -20,7 +20,7 @@ const by = (caller: Caller) => ({ caller, token: undefined })
 
 /** Event, actor, address and request id of each entry, oldest first. */
 const readHistory = async (replica: DeploymentReplica, id: string) => {
-  const { entries } = await replica.deployments.history({ deployment: id })
+  const { items: entries } = await replica.deployments.history({ deployment: id })
   return entries.map(({ event, actor, address, requestId }) => [event, actor, address, requestId]).toReversed()
 }
 const createBy = async (replica: DeploymentReplica, caller: Caller) => {
@@ -50,7 +50,7 @@ describe('the history of a deployment', () => {
       ['destroyed', 'deployment', undefined, undefined],
       ['deleted', 'in-cluster', '10.0.0.9', 'tenant-1'],
     ])
-    const { entries } = await replica.deployments.history({ fqdn: 'acme.pool.test' })
+    const { items: entries } = await replica.deployments.history({ fqdn: 'acme.pool.test' })
     expect(entries).toHaveLength(7)
     expect(entries[0]).toMatchObject({ orgName: 'Acme', sovereignFQDN: 'acme.pool.test', deploymentId: id })
   })
@@ -71,7 +71,7 @@ describe('the history of a deployment', () => {
       ['cancelled', 'operator', '192.0.2.7', 'operator-1'],
       ['failed', 'deployment', undefined, undefined],
     ])
-    expect((await replica.deployments.history({ deployment: id })).entries[0]?.detail).toBe('Cancelled.')
+    expect((await replica.deployments.history({ deployment: id })).items[0]?.detail).toBe('Cancelled.')
   })
 
   test('has who abandoned infrastructure, once, also after a crash between that and the deletion', async () => {
@@ -102,7 +102,7 @@ describe('the history of a deployment', () => {
     const lock = { id: 'lock-1', host: 'h', processGroup: 1, startedAt: '1' }
     await fixture.sql`update lineages set state_lock = ${fixture.sql.json(lock)}`
     expect(await replica.deployments.unlock(id, operator)).toMatchObject({ kind: 'unlocked' })
-    expect((await replica.deployments.history({ deployment: id })).entries[0]).toMatchObject({
+    expect((await replica.deployments.history({ deployment: id })).items[0]).toMatchObject({
       event: 'unlocked',
       address: '192.0.2.7',
       detail: 'Lock lock-1',
@@ -117,10 +117,10 @@ describe('the history of a deployment', () => {
       from generate_series(1, 1100) i order by i`
     const first = await replica.deployments.history({ limit: 5_000 })
     const rest = await replica.deployments.history({ limit: 5_000, cursor: first.nextCursor })
-    const names = [...first.entries, ...rest.entries].map(({ sovereignFQDN }) => sovereignFQDN)
-    expect([first.entries.length, rest.nextCursor]).toEqual([1_000, undefined])
+    const names = [...first.items, ...rest.items].map(({ sovereignFQDN }) => sovereignFQDN)
+    expect([first.items.length, rest.nextCursor]).toEqual([1_000, undefined])
     expect(names).toEqual(Array.from({ length: 1_100 }, (_, i) => `n${1_100 - i}.test`))
-    expect((await replica.deployments.history({})).entries).toHaveLength(100)
+    expect((await replica.deployments.history({})).items).toHaveLength(100)
   })
 })
 

@@ -1,7 +1,7 @@
 import { type Deployment, encodeCursor } from '@pool/contract'
 import { describe, expect, test } from 'vitest'
 import type { CreateOutcome, StartOutcome } from '../../src/deployments/domain/types.ts'
-import type { DeploymentOperations } from '../../src/http/routes/deployments.ts'
+import type { DeploymentOperations } from '../../src/deployments/service.ts'
 import { createAppWithFakeDeployments, sendRequest } from '../support/fake-services-app.ts'
 import { expectContract } from '../support/validate.ts'
 
@@ -118,14 +118,14 @@ describe('get, list and remove', () => {
   })
 
   test('a page with the cursor of the next one', async () => {
-    const { calls, call } = createTestApp({ list: { deployments: [deployment], nextCursor: '17' } })
+    const { calls, call } = createTestApp({ list: { items: [deployment], nextCursor: '17' } })
     const { body } = await call('GET', `${path}?status=failed&limit=1&cursor=${encodeCursor('42')}`)
     expect(body).toEqual({ deployments: [deployment], nextCursor: encodeCursor('17') })
     expect(calls).toEqual([['list', { status: 'failed', limit: 1, cursor: '42' }]])
   })
 
   test('the last page', async () => {
-    const { calls, call } = createTestApp({ list: { deployments: [] } })
+    const { calls, call } = createTestApp({ list: { items: [], nextCursor: undefined } })
     expect((await call('GET', path)).body).toEqual({ deployments: [] })
     expect(calls).toEqual([['list', {}]])
   })
@@ -135,7 +135,10 @@ describe('get, list and remove', () => {
     ['limit=0', 'invalid-limit'],
     ['cursor=held', 'invalid-cursor'],
   ])('?%s is %s', async (query, code) => {
-    const { status, body } = await createTestApp({ list: { deployments: [] } }).call('GET', `${path}?${query}`)
+    const { status, body } = await createTestApp({ list: { items: [], nextCursor: undefined } }).call(
+      'GET',
+      `${path}?${query}`,
+    )
     expect([status, body.error]).toEqual([422, code])
   })
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { until } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
-import type { CallerWithToken } from '../../src/deployments/calls.ts'
+import type { CallerWithToken } from '../../src/deployments/commands/call.ts'
 import type { DeploymentSpec } from '../../src/deployments/domain/types.ts'
 import {
   caller,
@@ -37,7 +37,7 @@ const createReady = async (replica: DeploymentReplica, spec: DeploymentSpec): Pr
   replica.provisioner.result = applied()
   const owned = await create(replica, spec)
   expect(await waitUntilFinished(replica, owned.id)).toMatchObject({ status: 'ready' })
-  await until('the run is over', () => replica.deployments.activeCount === 0)
+  await until('the run is over', () => replica.deployments.activeCount() === 0)
   return owned
 }
 
@@ -70,7 +70,7 @@ describe('the deployment token', () => {
     expect(await replica.deployments.remove(id, true, operator)).toEqual({ kind: 'removed' })
     expect(fixture.states.archived).toHaveLength(1)
     expect(await fixture.nameState('acme')).toBe('free')
-    const { entries } = await replica.deployments.history({ deployment: id })
+    const { items: entries } = await replica.deployments.history({ deployment: id })
     const detail = `The state is in archive/${fixture.states.archived[0]}.`
     expect(entries.slice(0, 2)).toMatchObject([{ event: 'deleted', detail }, { event: 'abandoned' }])
   })
@@ -175,7 +175,7 @@ describe('new input', () => {
       org_email: 'ops@acme.test',
       sovereign_fqdn: 'acme.pool.test',
     })
-    await until('the run is over', () => replica.deployments.activeCount === 0)
+    await until('the run is over', () => replica.deployments.activeCount() === 0)
     await replica.deployments.apply(id, {}, owner)
     expect((await waitForApply(replica, 3)).request.variables).toMatchObject({ org_name: 'Beta', region: 'hel1' })
   })

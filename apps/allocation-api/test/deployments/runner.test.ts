@@ -242,7 +242,7 @@ describe('the lease of a run', () => {
     await fixture.advance(0.9 * LEASE_MS)
     await expect(replica.deployments.tick()).rejects.toThrow('refused')
     expect(signal.aborted).toBe(true)
-    await until('it has ended, although the database is unavailable', () => replica.deployments.activeCount === 0)
+    await until('it has ended, although the database is unavailable', () => replica.deployments.activeCount() === 0)
     const other = fixture.replica()
     await other.deployments.tick()
     expect(other.provisioner.applies).toHaveLength(0)
@@ -296,7 +296,7 @@ describe('the lease of a run', () => {
     const other = await fixture.takeOver()
     const { end } = await waitForApply(other)
     late.end(applied('192.0.2.9'))
-    await until('the late run has ended', () => replica.deployments.activeCount === 0)
+    await until('the late run has ended', () => replica.deployments.activeCount() === 0)
     expect(await readDeployment(other, id)).toMatchObject({ status: 'provisioning' })
     end(applied('192.0.2.1'))
     expect(await waitUntilFinished(other, id)).toMatchObject({
@@ -326,7 +326,7 @@ describe('the lease of a run', () => {
     })
     late.log({ phase: 'apply', level: 'info', message: 'late' })
     late.end(applied())
-    await until('the late run has ended', () => replica.deployments.activeCount === 0)
+    await until('the late run has ended', () => replica.deployments.activeCount() === 0)
     expect(await readDeployment(other, id)).toEqual(failed)
     expect(await fixture.nameState('acme')).toBe('free')
   })
@@ -514,7 +514,7 @@ describe('a process that is killed', () => {
     const other = fixture.replica({ maxConcurrentRuns: 2 })
     await other.deployments.tick()
     await other.deployments.tick()
-    expect(other.deployments.activeCount).toBe(2)
+    expect(other.deployments.activeCount()).toBe(2)
   })
 
   test('leaves a deployment to a process whose queue is never empty, if no other claims it in time', async () => {
@@ -535,11 +535,11 @@ describe('a process that is killed', () => {
       await busy.deployments.tick()
     }
     await expireOrphans()
-    expect(busy.deployments.activeCount).toBe(3)
+    expect(busy.deployments.activeCount()).toBe(3)
     await expireOrphans()
-    expect(busy.deployments.activeCount).toBe(4)
+    expect(busy.deployments.activeCount()).toBe(4)
     await busy.deployments.tick()
-    expect(busy.deployments.activeCount).toBe(4)
+    expect(busy.deployments.activeCount()).toBe(4)
     for (let n = 1; n <= 4; n += 1) {
       const { end } = await waitForApply(busy, n)
       await createDeployment(busy, specFor(`more-${n}`))
@@ -548,7 +548,7 @@ describe('a process that is killed', () => {
     expect(orphans).toContain(busy.provisioner.applies[3]?.request.id)
     await until('the next one is claimed', async () => {
       await busy.deployments.tick()
-      return busy.deployments.activeCount === 5
+      return busy.deployments.activeCount() === 5
     })
   })
 

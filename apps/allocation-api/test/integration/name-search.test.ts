@@ -1,11 +1,11 @@
 import type { ListedName, NamesQuery } from '@pool/contract'
-import { MIN_LONG_PROOF_SCALE, proofScale, proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
+import { proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { formatNamePosition } from '../../src/allocation/domain/name-filter.ts'
 import { createNameSearch } from '../../src/allocation/name-search.ts'
 import { createTestDatabase } from '../support/database.ts'
 
-const NAMES = proofScale() < MIN_LONG_PROOF_SCALE ? 20_000 : proofSize(1_000_000)
+const NAMES = proofSize(1_000_000, 20_000)
 /** Blocks of 8 KiB. A page reads at most 2,000 rows of an index for each pool, and finds each of them in two tables. */
 const MAX_BLOCKS = 60_000
 const POOLS = ['a.test', 'b.test', 'c.test']

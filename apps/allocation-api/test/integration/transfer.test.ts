@@ -1,7 +1,7 @@
 import { request } from 'node:http'
 import { exportLine, importResponse } from '@pool/contract'
 import { until } from '@pool/test-kit/poll.ts'
-import { MIN_LONG_PROOF_SCALE, proofScale, proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
+import { proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
 import { type Api, startApi } from '@pool/test-kit/services.ts'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { listTransferTables } from '../../src/transfer/import.ts'
@@ -11,7 +11,7 @@ import { holdLock } from '../support/locks.ts'
 const token = 'operator-token-of-the-transfer'
 const headers = { Authorization: `Bearer ${token}` }
 const pool = '/api/v1/pool/pool.test'
-const NAMES = proofScale() < MIN_LONG_PROOF_SCALE ? 1_000 : proofSize(100_000)
+const NAMES = proofSize(100_000, 1_000)
 
 interface Installation {
   readonly database: TestDatabase

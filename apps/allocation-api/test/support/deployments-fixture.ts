@@ -9,11 +9,15 @@ import type { Caller } from '../../src/allocation/domain/types.ts'
 import { createAllocationReader } from '../../src/allocation/reader.ts'
 import { createAllocationRepository } from '../../src/allocation/repository.ts'
 import { createAllocationService } from '../../src/allocation/service.ts'
-import type { CallerWithToken } from '../../src/deployments/calls.ts'
+import type { CallerWithToken } from '../../src/deployments/commands/call.ts'
 import { parseDeploymentChange } from '../../src/deployments/domain/spec.ts'
 import type { AccessKeyPair, DeploymentSpec } from '../../src/deployments/domain/types.ts'
 import { createDomainProof } from '../../src/deployments/domain-proof.ts'
-import { DeploymentService, type DeploymentServiceOptions } from '../../src/deployments/service.ts'
+import {
+  createDeploymentService,
+  type DeploymentService,
+  type DeploymentServiceOptions,
+} from '../../src/deployments/service.ts'
 import { createIdempotency } from '../../src/idempotency/idempotency.ts'
 import { createPools, toBucketName } from '../../src/naming/naming.ts'
 import { createTestDatabase, createTestWriter, type TestDatabase } from './database.ts'
@@ -175,7 +179,7 @@ export const useDeployments = () => {
       const waitUntilApplied = async () => ({ status: 'published' as const })
       const provisioner = new FakeProvisioner(states)
       const errors: unknown[] = []
-      const deployments = new DeploymentService({
+      const deployments = createDeploymentService({
         sql,
         readSql: sql,
         writer,

@@ -1,6 +1,6 @@
+import type { DeploymentOperations } from '../../src/deployments/service.ts'
 import { type AppDependencies, createApp } from '../../src/http/app.ts'
 import type { App } from '../../src/http/handle-requests.ts'
-import type { DeploymentOperations } from '../../src/http/routes/deployments.ts'
 import { createStreamLimiter } from '../../src/http/streams.ts'
 
 /** Sends a request to an app without a server. */

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { until } from '@pool/test-kit/poll.ts'
 import { expect } from 'vitest'
-import type { CallerWithToken } from '../../src/deployments/calls.ts'
+import type { CallerWithToken } from '../../src/deployments/commands/call.ts'
 import type { Call } from '../../src/deployments/domain/lifecycle.ts'
 import type { DeploymentSpec } from '../../src/deployments/domain/types.ts'
 import { hashToken } from '../../src/lib/token.ts'
@@ -141,7 +141,7 @@ export const invoke = (replica: CloudReplica, tenant: Tenant, call: Call): Promi
 
 /** Waits for the end of the runs in this process, which are in memory and not in the database alone. */
 export const waitUntilIdle = (replica: DeploymentReplica): Promise<unknown> =>
-  until('no run is in progress', () => replica.deployments.activeCount === 0)
+  until('no run is in progress', () => replica.deployments.activeCount() === 0)
 
 /** The client of a creation whose response was lost does not know its deployment. An operator does. */
 export const adoptUnheardCreations = async (fixture: Fixture, tenants: readonly Tenant[]): Promise<void> => {
@@ -165,11 +165,11 @@ export const settle = async (fixture: Fixture, survivor: CloudReplica, killed?: 
   if (killed) void killed.deployments.tick().catch(() => {})
   await until('every run has ended', async () => {
     // Repeated, because a renewal that was sent before the kill may take effect after it.
-    if (survivor.deployments.activeCount === 0) await fixture.advance(LEASE_MS)
+    if (survivor.deployments.activeCount() === 0) await fixture.advance(LEASE_MS)
     await survivor.deployments.tick()
     return (await fixture.sql`select from deployments where finished_at is null`).length === 0
   })
-  await until('the runs are over in this process', () => survivor.deployments.activeCount === 0)
+  await until('the runs are over in this process', () => survivor.deployments.activeCount() === 0)
   expect(survivor.errors).toEqual([])
 }
 

@@ -91,7 +91,7 @@ const concatenate = (chunks: readonly Uint8Array[], size: number): Uint8Array =>
   return body
 }
 
-/** For a body whose Content-Length is within the limit. A stream would make a small request a tenth slower. */
+/** For a body whose Content-Length is within the limit. A stream would be slower. */
 const readWhole = async (request: Request): Promise<Uint8Array | BodyError> => {
   try {
     return new Uint8Array(await request.arrayBuffer())
@@ -121,8 +121,7 @@ const readStream = async (stream: ReadableStream<Uint8Array>): Promise<Uint8Arra
 }
 
 /**
- * Whether to look for a body. Looking for one takes a quarter of the CPU time of a read on Node, which creates streams. A
- * request without these headers has none (RFC 9112 section 6.3).
+ * Whether to look for a body. Looking for one is slow on Node, which creates streams. A request without these headers has none (RFC 9112 section 6.3).
  */
 const mayHaveBody = ({ method, headers }: Request): boolean =>
   (method !== 'GET' && method !== 'HEAD') || headers.has('Content-Length') || headers.has('Transfer-Encoding')

@@ -12,7 +12,7 @@ import {
 } from '../process/support/race.ts'
 import { createTestDatabase, type TestDatabase } from './support/database.ts'
 
-const ROUNDS = proofSize(500)
+const ROUNDS = proofSize(500, 50)
 
 describe('concurrent writers on two replicas', () => {
   const cases = SLOT_STATES.flatMap(state => [2, 8, MAX_WRITERS].map(writers => ({ state, writers })))

@@ -10,9 +10,8 @@ const isMissing = spawnSync('tmux', ['-V']).error !== undefined
 export const missingTmux = isMissing ? 'poolctl in a shell: apt-get install tmux' : undefined
 
 const PROMPT = '$ '
-const HISTORY_LINES = 20_000
 
-/** How each shell starts without the files of the user, and records the exit code of each command in the file `codes`. */
+/** How each shell starts without the files of the user, and adds a line to the file `codes` at the end of each command. */
 const SHELLS = {
   bash: { command: 'exec bash --noprofile --norc -i', setup: `PS1='${PROMPT}'; PROMPT_COMMAND='echo $? >> codes'` },
   zsh: {
@@ -31,24 +30,20 @@ export interface ShellOptions {
   /** The working directory, with the program `poolctl` in the folder `bin`. */
   readonly folder: string
   readonly env: NodeJS.ProcessEnv
-  readonly columns: number
 }
 
 export interface Shell extends AsyncDisposable {
-  /** Types a line, and waits for its end. `answers` are typed when the screen shows the text before them. */
-  run(
-    line: string,
-    answers?: Readonly<Record<string, string>>,
-  ): Promise<{ readonly screen: string; readonly exitCode: number }>
+  /** Types a line, and waits for its end. */
+  run(line: string): Promise<void>
   /** Types on the keyboard; a key of tmux such as `Tab` or `C-c` is one argument. */
   press(...keys: readonly string[]): Promise<void>
   type(text: string): Promise<void>
-  /** The text of the screen and of its history. Lines that the terminal wrapped are joined. */
+  /** The text of the screen. Lines that the terminal wrapped are joined. */
   read(): Promise<string>
 }
 
 /** Opens an interactive shell in a terminal of tmux, with a server of its own. */
-export const openShell = async ({ shell, folder, env, columns }: ShellOptions): Promise<Shell> => {
+export const openShell = async ({ shell, folder, env }: ShellOptions): Promise<Shell> => {
   const { command, setup } = SHELLS[shell]
   const bin = join(folder, 'bin')
   mkdirSync(bin, { recursive: true })
@@ -62,7 +57,7 @@ export const openShell = async ({ shell, folder, env, columns }: ShellOptions): 
     return stdout
   }
   const read = async () =>
-    (await tmux('capture-pane', '-p', '-J', '-S', '-'))
+    (await tmux('capture-pane', '-p', '-J'))
       .split('\n')
       .map(line => line.trimEnd())
       .join('\n')
@@ -71,8 +66,7 @@ export const openShell = async ({ shell, folder, env, columns }: ShellOptions): 
   const type = async (text: string) => void (await tmux('send-keys', '-l', text))
   const readCodes = () => (existsSync(codesFile) ? readFileSync(codesFile, 'utf8').trim().split('\n') : [])
 
-  const size = ['-x', String(columns), '-y', '50']
-  await tmux('set-option', '-g', 'history-limit', String(HISTORY_LINES), ';', 'new-session', '-d', ...size, command)
+  await tmux('new-session', '-d', '-x', '100', '-y', '50', command)
   const pid = Number(await tmux('display-message', '-p', '#{pane_pid}'))
   await type(setup)
   await press('Enter')
@@ -82,24 +76,11 @@ export const openShell = async ({ shell, folder, env, columns }: ShellOptions): 
     read,
     press,
     type,
-    async run(line, answers = {}) {
-      await tmux('send-keys', '-R', ';', 'clear-history')
+    async run(line) {
       const before = readCodes().length
       await type(line)
       await press('Enter')
-      for (const [question, answer] of Object.entries(answers)) {
-        await until(`the screen shows ${question}`, async () => (await read()).includes(question))
-        await type(answer)
-        await press('Enter')
-      }
-      const code = await until(`${line} has ended`, () => readCodes()[before])
-      // The shell writes its prompt after the code.
-      const screen = await until('the screen has the prompt', async () => {
-        const text = await read()
-        return text.endsWith(`\n${PROMPT.trim()}`) && text
-      })
-      // The typed line has no prompt, because the screen was cleared.
-      return { screen: screen.split('\n').slice(1, -1).join('\n').trimEnd(), exitCode: Number(code) }
+      await until(`${line} has ended`, () => readCodes().length > before)
     },
     async [Symbol.asyncDispose]() {
       await tmux('kill-server').catch(() => undefined)

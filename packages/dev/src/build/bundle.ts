@@ -102,7 +102,7 @@ export const listPackages = async (
 export const bundle = async (options: BundleOptions): Promise<readonly BundledPackage[]> => {
   const { app, outDir, commands, packageFiles = [] } = options
   await mkdir(outDir, { recursive: true })
-  // Without the stop, esbuild's process, 60 MB, lives as long as this one.
+  // Without the stop, esbuild's process lives as long as this one.
   const { metafile, warnings } = await build({
     entryPoints: Object.fromEntries(Object.entries(commands).map(([name, entry]) => [name, join(app, entry)])),
     outdir: outDir,

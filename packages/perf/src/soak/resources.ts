@@ -82,7 +82,7 @@ const CONNECTIONS_PER_REPLICA = POOL_SIZE + Math.ceil(POOL_SIZE / 2) + 8 + 4 + 2
 const MB = 1e6
 
 /**
- * A Node process of this size settles below 200 MB and swings by about three times the young generation of its heap.
+ * A Node process swings by about three times the young generation of its heap, which has three semi-spaces.
  * Connections of a killed or frozen process stay until the server notices.
  */
 const bounds = {

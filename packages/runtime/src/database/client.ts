@@ -34,7 +34,7 @@ const DAY_MS = 86_400_000
  * How many statements the driver may send on a connection before the first one is answered; none if statements cannot be
  * prepared. The driver then asks the server for the parameter types (Parse, Describe, Flush) and waits for the answer.
  * PgBouncer before 1.22.1 counts only Sync: at the ReadyForQuery of an earlier statement it takes the server away, and
- * that answer is lost (PgBouncer issue 759; seen 2026-11-22 with 1.18). The driver's own transactions (`begin`) do not
+ * that answer is lost (PgBouncer issue 759). The driver's own transactions (`begin`) do not
  * work with this setting (postgres issue 1210).
  */
 const pipelineOptions = (url: string, pipelines: boolean): { max_pipeline?: number } =>

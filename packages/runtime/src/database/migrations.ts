@@ -25,7 +25,7 @@ export class SchemaVersionError extends Error {
 /** While a migration waits for a lock of a table, every write to the table waits behind it. Each attempt waits longer. */
 const MIN_LOCK_TIMEOUT_MS = 50
 const MAX_LOCK_TIMEOUT_MS = 400
-/** Writes wait for a quarter of a percent of the time, and each wait delays those that queue behind it: p99 stays the same. */
+/** Writes wait for a quarter of a percent of the time, and each wait delays those that queue behind it. */
 const PAUSE_FACTOR = 400
 
 const hasCode = (error: unknown, ...codes: string[]): error is postgres.PostgresError =>

@@ -102,9 +102,10 @@ export const createWriter = ({ fast, slow, clock, timeoutMs, fastLockWaitMs = FA
       try {
         return await execute(sql, {
           limitLockWait: sql`set_config('lock_timeout', ${`${lockWaitMs}ms`}, true) is not null`,
-          // The conditions of `assert_in_time`. The function only raises the error: its call is a tenth of a short statement.
+          // The conditions of `assert_in_time`. The function only raises the error, because a call costs more than
+          // the conditions.
           // `case` keeps the order: first what was written, then the clock. `to_timestamp` is exact to the microsecond, and
-          // `extract` computes with numerics: a twenty-fifth of a short statement.
+          // `extract` computes with numerics, which is slower.
           assertInTime: written => sql`case
             when case when ${written} is not null then
                 pg_postmaster_start_time() = to_timestamp(${server}::float8)

@@ -13,7 +13,7 @@ import { getRequestListener } from '@hono/node-server'
 
 /**
  * A response that has the header `X-Request-Id` if `requestId` is set. With `setHeader`, Node would copy every other header of
- * the response too: 4 % of the JavaScript of a small request.
+ * the response too.
  */
 export class IdentifiedResponse<Received extends IncomingMessage = IncomingMessage> extends ServerResponse<Received> {
   requestId: string | null = null
@@ -153,7 +153,7 @@ export const listen = async (
       return new Response(body, { status: 400, headers: toHeaders(body) })
     },
   })
-  // A stream for a body that no request header announces would be a twentieth of the CPU time of a check.
+  // No stream for a body that no request header announces.
   const options = { ServerResponse: IdentifiedResponse, requireHostHeader: false, optimizeEmptyRequests: true }
   const server = createServer(options, (request, response) => {
     exchanges.add(request, response)

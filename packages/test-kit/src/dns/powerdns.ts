@@ -47,7 +47,7 @@ export interface PowerdnsServer extends AsyncDisposable {
   readonly edit: (zone: string, edit: ZoneEdit) => Promise<void>
   readonly put: (zone: string, set: ZoneRecordSet) => Promise<void>
   readonly remove: (zone: string, name: string, type: string) => Promise<void>
-  /** Adds A records to a zone, directly in its database: many times faster than `edit`. */
+  /** Adds A records to a zone, directly in its database, which is faster than `edit`. */
   readonly fill: (zone: string, records: Iterable<readonly [name: string, address: string]>) => void
   /** Kills it. `start` starts it again on the same ports with the same data. */
   readonly stop: () => Promise<void>

@@ -20,7 +20,7 @@ import { toClockScript } from './database-clock.ts'
  */
 
 const DATABASE = 'service'
-/** They are half of the files that each start copies. */
+/** Each start copies fewer files without them. */
 const DROP_UNUSED = [
   'drop database postgres',
   "update pg_database set datistemplate = false where datname = 'template0'",

@@ -1,7 +1,7 @@
 import { createLineSplitter } from '../../lib/line-splitter.ts'
 import type { StateLock } from '../domain/types.ts'
 import { isProofOfLock } from './domain/lock.ts'
-import { identifyProcessGroup, type ProcessGroupIdentity } from './process-identity.ts'
+import { identifyProcessGroup, type ProcessGroupIdentity } from './process-group.ts'
 
 export interface LockRecorderOptions {
   /** The ID of the lock that the state has now; null if it has none or its backend does not show it. */

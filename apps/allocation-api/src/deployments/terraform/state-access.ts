@@ -2,8 +2,14 @@ import { randomUUID } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ProvisioningRequest, StateRequest } from '../provisioner.ts'
-import { findStateMismatch, toInitialState } from './domain/known-state.ts'
-import { isBucketResource, parseState, type State, sortState } from './domain/state.ts'
+import {
+  findStateMismatch,
+  isBucketResource,
+  parseState,
+  type State,
+  sortState,
+  toInitialState,
+} from './domain/state.ts'
 import { CommandFailedError, type TerraformSession } from './session.ts'
 
 const INITIAL_STATE = 'initial.tfstate'

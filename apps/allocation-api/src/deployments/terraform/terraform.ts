@@ -22,7 +22,7 @@ import { createMask, type Mask, maskValue } from './domain/secret-masker.ts'
 import { type State, type StateContents, StateFormatError, sortState } from './domain/state.ts'
 import { readModuleVersion } from './module-version.ts'
 import { Prerequisites } from './prerequisites.ts'
-import { checkProcessGroup } from './process-identity.ts'
+import { checkProcessGroup } from './process-group.ts'
 import { CommandFailedError, StoppedError, TerraformSession } from './session.ts'
 import { changeState, establishState, readState, untaintBucket } from './state-access.ts'
 import {

@@ -1,4 +1,4 @@
-import { bucketClaimsQuery, encodeCursor } from '@pool/contract'
+import { bucketClaimsQuery } from '@pool/contract'
 import { type Context, Hono } from 'hono'
 import type { BucketClaims } from '../../deployments/bucket-claims.ts'
 import { sendError } from '../errors.ts'
@@ -14,10 +14,7 @@ const sendNotFound = (c: Context<HttpEnv>) => sendError(c, { kind: 'not-found', 
 export const bucketRoutes = (buckets: BucketOperations, lists: ListStreams) =>
   new Hono<HttpEnv>()
     .get('/', validate('query', bucketClaimsQuery), c =>
-      sendListPage(c, lists, async () => {
-        const { nextCursor, ...page } = await buckets.list(c.req.valid('query'))
-        return { ...page, ...(nextCursor === undefined ? {} : { nextCursor: encodeCursor(nextCursor) }) }
-      }),
+      sendListPage(c, lists, 'buckets', () => buckets.list(c.req.valid('query'))),
     )
 
     .delete('/:bucket', async c => {

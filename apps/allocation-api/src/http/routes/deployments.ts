@@ -7,15 +7,14 @@ import {
   type DeploymentUnlocked,
   deploymentHistoryQuery,
   deploymentsQuery,
-  encodeCursor,
   lastEventId,
   removeQuery,
 } from '@pool/contract'
 import { type Context, Hono } from 'hono'
 import * as z from 'zod'
-import type { CallerWithToken } from '../../deployments/calls.ts'
+import type { CallerWithToken } from '../../deployments/commands/call.ts'
 import type { TailEvent } from '../../deployments/deployment-log.ts'
-import type { DeploymentService } from '../../deployments/service.ts'
+import type { DeploymentOperations } from '../../deployments/service.ts'
 import { type ErrorOutcome, RETRY_AFTER_S, sendError } from '../errors.ts'
 import type { Listener } from '../request-context.ts'
 import {
@@ -29,11 +28,6 @@ import {
 } from '../streams.ts'
 import type { HttpEnv, OnStreamError } from '../types.ts'
 import { getCaller, parseIdempotencyKey, readJson, readRequiredJson, validate } from '../validate.ts'
-
-export type DeploymentOperations = Pick<
-  DeploymentService,
-  'create' | 'get' | 'list' | 'apply' | 'destroy' | 'plan' | 'remove' | 'cancel' | 'unlock' | 'tailLog' | 'history'
->
 
 const BASE_PATH = '/api/v1/deployments'
 
@@ -96,19 +90,17 @@ const sendRejection = (c: Context<HttpEnv>, outcome: ErrorOutcome) => {
 }
 
 /** Separate, because only listeners that expose lists have this route. */
-export const deploymentListRoutes = (deployments: Pick<DeploymentOperations, 'list'>, lists: ListStreams) =>
+export const deploymentListRoutes = (deployments: DeploymentOperations, lists: ListStreams) =>
   new Hono<HttpEnv>().get('/', validate('query', deploymentsQuery), c =>
-    sendListPage(c, lists, async () => {
-      const page = await deployments.list(c.req.valid('query'))
-      const { nextCursor } = page
-      const visible = page.deployments.map(deployment => toVisible(deployment, c.env.listener))
-      return { deployments: visible, ...(nextCursor === undefined ? {} : { nextCursor: encodeCursor(nextCursor) }) }
+    sendListPage(c, lists, 'deployments', async () => {
+      const { items, nextCursor } = await deployments.list(c.req.valid('query'))
+      return { items: items.map(deployment => toVisible(deployment, c.env.listener)), nextCursor }
     }),
   )
 
 const startOperation = async (
   c: Context<HttpEnv>,
-  deployments: Pick<DeploymentOperations, 'apply' | 'destroy'>,
+  deployments: DeploymentOperations,
   operation: 'apply' | 'destroy',
   id: string,
 ) => {
@@ -122,16 +114,13 @@ const startOperation = async (
 }
 
 /** Separate, because only the operator listener has it. Mount it before the routes with an id. */
-export const deploymentHistoryRoutes = (deployments: Pick<DeploymentOperations, 'history'>, lists: ListStreams) =>
+export const deploymentHistoryRoutes = (deployments: DeploymentOperations, lists: ListStreams) =>
   new Hono<HttpEnv>().get('/history', validate('query', deploymentHistoryQuery), c =>
-    sendListPage(c, lists, async () => {
-      const { nextCursor, ...page } = await deployments.history(c.req.valid('query'))
-      return { ...page, ...(nextCursor === undefined ? {} : { nextCursor: encodeCursor(nextCursor) }) }
-    }),
+    sendListPage(c, lists, 'entries', () => deployments.history(c.req.valid('query'))),
   )
 
 /** Separate, because only the operator listener has it. */
-export const deploymentUnlockRoutes = (deployments: Pick<DeploymentOperations, 'unlock'>) =>
+export const deploymentUnlockRoutes = (deployments: DeploymentOperations) =>
   new Hono<HttpEnv>().post('/:id/unlock', validateId, async c => {
     const outcome = await deployments.unlock(c.req.valid('param').id, getCaller(c))
     if (outcome.kind !== 'unlocked') return sendRejection(c, outcome)

@@ -220,8 +220,8 @@ export const planName = (
 }
 
 /**
- * Deletions of other writers' record sets at one name in one write. PowerDNS 4.7 needs about 15 ms for each over RFC 2136,
- * so that many take most of the time of a call.
+ * Deletions of other writers' record sets at one name in one write. PowerDNS is slow at each over RFC 2136, so
+ * that many take most of the time of a call.
  */
 const MAX_DELETIONS = 500
 

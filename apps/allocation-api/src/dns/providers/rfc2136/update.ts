@@ -24,7 +24,7 @@ const ZONE_REJECTIONS = new Set(['NOTAUTH', 'NOTIMP'])
 const KEY_REJECTIONS = new Set(['REFUSED', 'BADKEY'])
 
 /**
- * Updates in one message. PowerDNS 4.7 needs about 15 ms to replace an RRset in a zone of 10,000 records, so a full
+ * Updates in one message. PowerDNS is so slow at replacing an RRset in a large zone that a full
  * message would exceed the timeout of a call, at each retry again.
  */
 const MAX_UPDATES = 100

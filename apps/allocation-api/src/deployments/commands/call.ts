@@ -1,0 +1,147 @@
+import { timingSafeEqual } from 'node:crypto'
+import type { Deployment, ObjectStorageKeys } from '@pool/contract'
+import type { Caller, Rejection } from '../../allocation/domain/types.ts'
+import type { ValidationOutcome } from '../../credentials/service.ts'
+import type { Idempotency } from '../../idempotency/idempotency.ts'
+import { hashToken } from '../../lib/token.ts'
+import { type Call, decideCall, type Verdict } from '../domain/lifecycle.ts'
+import type { StorageProvider } from '../domain/run.ts'
+import { type ChangeableDeployment, parseCredentials, type SpecResult } from '../domain/spec.ts'
+import type { AccessKeyPair, DeploymentSpec, Obstacle } from '../domain/types.ts'
+import type { DomainProof } from '../domain-proof.ts'
+import type { Provisioner, StateRequest } from '../provisioner.ts'
+import type { DeploymentRepository, DeploymentSituation, Remains } from '../repository.ts'
+import type { ReservationClient } from '../reservation.ts'
+import type { Runner } from '../runner.ts'
+
+/** What the calls to deployments work with. */
+export interface CallDependencies {
+  readonly repository: DeploymentRepository
+  readonly reservations: ReservationClient
+  readonly provisioner: Provisioner
+  readonly storage: StorageProvider
+  readonly runner: Runner
+  readonly domainProof: Pick<DomainProof, 'prove'>
+  readonly idempotency: Pick<Idempotency, 'replayThenExecute' | 'isExecuted'>
+  readonly parseSpec: (body: unknown) => SpecResult
+  readonly parseChange: (body: unknown, deployment: ChangeableDeployment) => SpecResult
+  /** Limited per caller, so that deployments cannot be used to try credentials faster than the validation routes. */
+  readonly validateKeys: (keys: ObjectStorageKeys, address: string | null) => Promise<ValidationOutcome>
+  /** A new UUID. */
+  readonly newId: () => string
+}
+
+/** Who calls, and the token of the deployment if one was sent. An operator needs none. */
+export interface CallerWithToken {
+  readonly caller: Caller
+  readonly token: string | undefined
+}
+
+export type CancelOutcome =
+  | { readonly kind: 'cancelling'; readonly deployment: Deployment }
+  | Rejection<'not-found' | 'token-mismatch'>
+
+const QUEUE_FULL_RETRY_S = 30
+
+/** An operator's actor is that of the operator listener, which authenticates. */
+const isAuthorized = ({ caller, token }: CallerWithToken, { tokenHash }: DeploymentSituation): boolean =>
+  caller.actor === 'operator' || (token !== undefined && timingSafeEqual(hashToken(token), tokenHash))
+
+export type FoundSituation =
+  | { readonly kind: 'found'; readonly situation: DeploymentSituation }
+  | Rejection<'not-found' | 'token-mismatch'>
+
+/** The deployment of a call, if its caller may make it. */
+export const findSituation = async (
+  { repository }: CallDependencies,
+  id: string,
+  caller: CallerWithToken,
+): Promise<FoundSituation> => {
+  const situation = await repository.findSituation(id)
+  if (!situation) return { kind: 'not-found' }
+  return isAuthorized(caller, situation) ? { kind: 'found', situation } : { kind: 'token-mismatch' }
+}
+
+export type CallVerdict<Accepted extends Verdict> =
+  | { readonly kind: Accepted; readonly situation: DeploymentSituation }
+  | Rejection<'not-found' | 'token-mismatch' | 'in-progress' | 'destroy-incomplete' | 'still-up'>
+
+/** Decides a call by `decideCall`. The generation of the situation fences what follows. */
+export const findAndDecide = async <Accepted extends Verdict>(
+  deps: CallDependencies,
+  id: string,
+  call: Call,
+  caller: CallerWithToken,
+): Promise<CallVerdict<Accepted>> => {
+  const found = await findSituation(deps, id, caller)
+  if (found.kind !== 'found') return found
+  const { situation } = found
+  const verdict = situation.isAbandoned && call !== 'abandon' ? 'in-progress' : decideCall(situation, call)
+  switch (verdict) {
+    case 'in-progress':
+    case 'destroy-incomplete':
+    case 'still-up':
+      return { kind: verdict }
+    default:
+      return { kind: verdict as Accepted, situation }
+  }
+}
+
+/** The input of an apply or a destroy. A destroy runs with the stored input. */
+export const parseInput = (
+  { parseChange }: CallDependencies,
+  operation: 'apply' | 'destroy',
+  body: unknown,
+  situation: DeploymentSituation,
+): SpecResult => {
+  if (operation === 'apply') return parseChange(body, situation)
+  const parsed = parseCredentials(body, situation.spec)
+  return parsed.kind === 'valid' ? { ...parsed, spec: situation.spec } : parsed
+}
+
+/** Finds out why no run can start now: prerequisites of this process, its queue, or credentials that do not work. */
+export const findObstacle = async (
+  { provisioner, runner, validateKeys }: CallDependencies,
+  spec: DeploymentSpec,
+  credentials: AccessKeyPair | null,
+  caller: Caller,
+): Promise<Obstacle | null> => {
+  const missing = await provisioner.preflight()
+  if (missing !== null) return { kind: 'provisioning-unavailable', detail: missing }
+  if (!runner.hasCapacity()) {
+    const detail = 'Deployment queue is full, or the server is shutting down.'
+    return { kind: 'provisioning-unavailable', detail, retryAfterSeconds: QUEUE_FULL_RETRY_S }
+  }
+  if (!credentials || !spec.storage) return null
+  const outcome = await validateKeys({ region: spec.storage.region, ...credentials }, caller.address)
+  if (outcome.kind === 'too-many-attempts') {
+    return { ...outcome, detail: 'Too many credential checks from your address.' }
+  }
+  const { kind, message } = outcome
+  if (kind === 'unavailable') return { kind: 'object-storage-unavailable', detail: message }
+  if (kind === 'accepted') return null
+  return { kind: 'invalid-deployment', faults: [{ field: 'objectStorageAccessKey', detail: message }] }
+}
+
+/** What remains under an FQDN and who can clear it. It names nothing that belongs to the other tenant's deployment. */
+export const toRemainsDetail = (sovereignFQDN: string, { hasInfrastructure, bucket }: Remains): string =>
+  [
+    ...(hasInfrastructure
+      ? [
+          `Infrastructure of an earlier deployment of ${sovereignFQDN} remains: its owner can destroy it, or an operator can abandon it (DELETE of the deployment with ?abandon=true).`,
+        ]
+      : []),
+    ...(bucket === null
+      ? []
+      : [
+          `The bucket ${bucket} of an earlier deployment of ${sovereignFQDN} remains: its owner can apply that deployment again, or an operator can lift the claim (DELETE /api/v1/buckets/${bucket}).`,
+        ]),
+  ].join(' ')
+
+export const toStateRequest = ({ id, generation, lineageId, spec, knownState }: DeploymentSituation): StateRequest => ({
+  id,
+  run: generation,
+  stateKey: lineageId,
+  bucket: spec.storage?.bucket ?? null,
+  knownState,
+})

@@ -1,0 +1,77 @@
+import type { Caller, Rejection } from '../../allocation/domain/types.ts'
+import { isFinished } from '../domain/lifecycle.ts'
+import type { RejectionWithDetail } from '../domain/types.ts'
+import type { DeploymentSituation } from '../repository.ts'
+import {
+  type CallDependencies,
+  type CallerWithToken,
+  type CancelOutcome,
+  findAndDecide,
+  findSituation,
+  toStateRequest,
+} from './call.ts'
+
+export type RemoveOutcome =
+  | CancelOutcome
+  | { readonly kind: 'removed' }
+  | Rejection<'in-progress'>
+  | RejectionWithDetail<'still-up' | 'forbidden'>
+
+const STILL_UP = 'Its infrastructure exists, or may exist in part: destroy the deployment first.'
+
+/** Null if another call was accepted in the meantime. */
+const carryOut = async (
+  { repository, reservations, provisioner, runner }: CallDependencies,
+  verdict: 'cancelled' | 'deleted' | 'abandoned',
+  situation: DeploymentSituation,
+  caller: Caller,
+): Promise<RemoveOutcome | null> => {
+  if (verdict === 'cancelled') {
+    const deployment = await repository.cancel(situation.id, caller)
+    if (deployment) runner.cancel(situation.id)
+    return deployment && { kind: 'cancelling', deployment }
+  }
+  if (verdict === 'abandoned' && !(await repository.markAbandoned(situation, caller))) return null
+  const archived = verdict === 'abandoned' ? await provisioner.archive(toStateRequest(situation)) : null
+  // The name first: after a crash between the two, the deployment can still be removed again.
+  await reservations.release(situation, caller)
+  return (await repository.delete(situation, caller, archived)) ? { kind: 'removed' } : null
+}
+
+/**
+ * Cancels a run in progress; deletes a finished deployment of which nothing remains, or abandons what remains.
+ * Infrastructure is never destroyed here: that needs credentials, which are not stored.
+ */
+export const removeDeployment = async (
+  deps: CallDependencies,
+  id: string,
+  shouldAbandon: boolean,
+  callerWithToken: CallerWithToken,
+): Promise<RemoveOutcome> => {
+  if (shouldAbandon && callerWithToken.caller.actor !== 'operator') {
+    return { kind: 'forbidden', detail: 'Only an operator can abandon infrastructure, on the operator listener.' }
+  }
+  const call = shouldAbandon ? 'abandon' : 'delete'
+  for (;;) {
+    const found = await findAndDecide<'cancelled' | 'deleted' | 'abandoned'>(deps, id, call, callerWithToken)
+    if (found.kind === 'still-up') return { kind: 'still-up', detail: STILL_UP }
+    if (!('situation' in found)) return found as RemoveOutcome
+    const outcome = await carryOut(deps, found.kind, found.situation, callerWithToken.caller)
+    if (outcome) return outcome
+  }
+}
+
+/** Cancels the run in progress if there is one, and deletes nothing: it can be repeated after the end of the run. */
+export const cancelRun = async (
+  deps: CallDependencies,
+  id: string,
+  callerWithToken: CallerWithToken,
+): Promise<CancelOutcome> => {
+  const { repository, runner } = deps
+  const found = await findSituation(deps, id, callerWithToken)
+  if (found.kind !== 'found') return found
+  const cancelled = isFinished(found.situation.status) ? null : await repository.cancel(id, callerWithToken.caller)
+  if (cancelled) runner.cancel(id)
+  const deployment = cancelled ?? (await repository.find(id))
+  return deployment ? { kind: 'cancelling', deployment } : { kind: 'not-found' }
+}

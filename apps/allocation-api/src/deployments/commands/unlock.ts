@@ -1,0 +1,22 @@
+import type { Caller } from '../../allocation/domain/types.ts'
+import type { UnlockOutcome } from '../domain/types.ts'
+import { type CallDependencies, findAndDecide, toStateRequest } from './call.ts'
+
+/** Lifts the lock that a run of this deployment took, which an operator has confirmed to be orphaned. */
+export const unlockState = async (deps: CallDependencies, id: string, caller: Caller): Promise<UnlockOutcome> => {
+  const found = await findAndDecide<'unlocked'>(deps, id, 'unlock', { caller, token: undefined })
+  if (found.kind !== 'unlocked') return found as UnlockOutcome
+  const { situation } = found
+  const { stateLock } = situation
+  if (!stateLock) {
+    return { kind: 'lock-not-recorded', detail: 'No run of this deployment is known to have left a lock.' }
+  }
+  const unlocked = await deps.provisioner.unlock(toStateRequest(situation), stateLock.id)
+  if (unlocked.kind === 'failed') return { kind: 'provisioning-unavailable', detail: unlocked.reason }
+  if (unlocked.kind === 'other-lock') {
+    const detail = `The state is locked with the ID ${unlocked.id}, which no run of this deployment took.`
+    return { kind: 'lock-not-recorded', detail }
+  }
+  await deps.repository.clearLock(situation, stateLock.id, caller)
+  return { kind: 'unlocked', id, isLifted: unlocked.kind === 'unlocked' }
+}

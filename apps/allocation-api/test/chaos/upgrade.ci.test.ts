@@ -1,0 +1,184 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { migrate } from '@pool/runtime/database/migrations'
+import { until } from '@pool/test-kit/poll.ts'
+import { isProof, proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
+import { type Api, startApi } from '@pool/test-kit/services.ts'
+import { expect, onTestFinished, test } from 'vitest'
+import { readSchema } from '../../src/database/schema.ts'
+import { expectConsistentTables, untilApplied } from '../support/consistency.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { extractBuild, findBuildBefore } from '../support/earlier-build.ts'
+import { lostWrites, startLoad } from '../support/load.ts'
+import { holdLock } from '../support/locks.ts'
+import { reserve } from '../support/operations.ts'
+
+const schema = await readSchema()
+const newest = schema.migrations.length
+/** On a busy machine no statement and no wait for records ends with a 503 or a 202. */
+const patience = { PDM_DATABASE_TIMEOUT: '1m', PDM_DNS_COMMIT_WAIT: '1m' }
+const env = { PDM_DATABASE_POOL_SIZE: '5', PDM_RESERVATION_TTL: '1h', ...patience }
+
+const before = findBuildBefore(newest)
+
+/** How long each mix of replicas serves. */
+const STEP_MS = proofSize(10_000, 1_000)
+const CALLERS = proofSize(8, 2)
+/** Reservations per second. */
+const RATE = isProof ? 200 : 50
+
+// No program is missing, so a run that requires all of them skips it, too.
+if ('missing' in before) process.stderr.write(`${before.missing}\n`)
+test.skipIf('missing' in before)(
+  'replicas are upgraded from the previous build and rolled back under traffic, and no request fails',
+  async () => {
+    if ('missing' in before) throw new Error(before.missing)
+    const database = await createTestDatabase({ schema: false, connections: 4 })
+    onTestFinished(() => database.drop())
+    const build = await extractBuild(before.commit)
+    onTestFinished(() => build.remove())
+    await migrate(database.sql, { ...schema, migrations: schema.migrations.slice(0, before.version) })
+
+    const serving: Api[] = []
+    const running = new Set<Api>()
+    onTestFinished(async () => void (await Promise.all([...running].map(api => api.process.kill()))))
+    const start = async (version: 'old' | 'new') => {
+      const api = await startApi(database.url, env, version === 'old' ? { entry: build.entry } : {})
+      running.add(api)
+      await until('the replica is ready', async () => (await api.call('GET', '/readyz')).status === 200)
+      serving.push(api)
+    }
+    /** As a load balancer does: first no new requests, then SIGTERM. */
+    const stopOldest = async () => {
+      const api = serving.shift()
+      if (!api) throw new Error('no replica is serving')
+      expect(await api.process.stop()).toEqual({ code: 0, signal: null })
+      expect(api.lines.filter(line => /"level":(?:50|"error")/.test(line))).toEqual([])
+      running.delete(api)
+    }
+    const replace = async (version: 'old' | 'new') => {
+      await start(version)
+      await sleep(STEP_MS)
+      await stopOldest()
+      await sleep(STEP_MS)
+    }
+
+    await Promise.all([start('old'), start('old')])
+    let turn = 0
+    const balancer: Pick<Api, 'call'> = {
+      call: (...request) => {
+        turn += 1
+        const api = serving[turn % serving.length]
+        if (!api) throw new Error('no replica is serving')
+        return api.call(...request)
+      },
+    }
+    const load = startLoad(balancer as Api, CALLERS)
+    await sleep(STEP_MS)
+    await replace('new')
+    await replace('new')
+    const upgraded = load.successCount()
+    await replace('old')
+    await replace('old')
+    await load.stop()
+
+    const failed = [...load.outcomes].filter(([outcome]) => !/^\w+ 20\d ok$/.test(outcome))
+    expect(failed).toEqual([])
+    const rows = database.sql<{ subdomain: string; state: string; digest: string }[]>`
+      select subdomain, state, encode(token_hash, 'hex') as digest from pool_allocations`
+    expect(await lostWrites(load, rows)).toEqual([])
+    await untilApplied(database.sql)
+    await expectConsistentTables(database.sql)
+    reportProof(
+      `upgrade from ${before.commit} (version ${before.version}) to version ${newest} and back, two replicas: ` +
+        `${load.successCount()} requests (${upgraded} until the upgrade was complete), 0 failed`,
+    )
+  },
+  600_000,
+)
+
+/** Sends reservations at a constant rate and returns their response times in milliseconds, sorted. */
+const measure = async (api: Api, prefix: string, seconds: number): Promise<number[]> => {
+  const intervalMs = 1_000 / RATE
+  const started = performance.now()
+  const times: number[] = []
+  const responses: Promise<void>[] = []
+  for (let sent = 0; sent < (seconds * 1_000) / intervalMs; sent += 1) {
+    await sleep(Math.max(0, started + sent * intervalMs - performance.now()))
+    const sentAt = performance.now()
+    responses.push(
+      reserve(api, `${prefix}-${sent}`).then(({ status }) => {
+        expect(status).toBe(201)
+        times.push(performance.now() - sentAt)
+      }),
+    )
+  }
+  await Promise.all(responses)
+  return times.sort((a, b) => a - b)
+}
+const toQuantile = (sorted: readonly number[], q: number): number => sorted[Math.ceil(q * sorted.length) - 1] ?? 0
+
+test('requests do not wait for a migration that waits behind a VACUUM and a long transaction', async () => {
+  const seconds = proofSize(60, 6)
+  const database = await createTestDatabase({ connections: 4 })
+  onTestFinished(() => database.drop())
+  const { sql } = database
+  const api = await startApi(database.url, env)
+  onTestFinished(async () => void (await api.process.kill()))
+  await sql`
+    insert into pool_allocations (pool_domain, subdomain, state, reserved_at, expires_at, token_hash, created_by)
+    select 'pool.test', 'row-' || n, 'reserved', now(), now() + interval '1 day', sha256(''), ''
+    from generate_series(1, 20000) as n`
+  await measure(api, 'warm', Math.min(2, seconds))
+  const without = await measure(api, 'without', seconds)
+
+  const vacuuming = await sql.reserve()
+  await vacuuming`set vacuum_cost_delay = '100ms'`
+  await vacuuming`set vacuum_cost_limit = 1`
+  const [session] = await vacuuming<{ pid: number }[]>`select pg_backend_pid() as pid`
+  const vacuumed = vacuuming`vacuum (freeze) pool_allocations`.catch(error => error)
+  const writer = await holdLock(
+    sql,
+    tx => tx`update pool_allocations set created_by = 'slow' where subdomain = 'row-1'`,
+  )
+  const isVacuuming = async () =>
+    (await sql`select from pg_stat_progress_vacuum where pid = ${session?.pid ?? 0}`).length > 0
+  await until('the VACUUM runs', isVacuuming)
+
+  const next = {
+    version: newest + 1,
+    name: 'next',
+    oldestBuild: 1,
+    script: 'alter table pool_allocations add column next text;',
+  }
+  let attempts = 0
+  const migrated = migrate(
+    sql,
+    { ...schema, migrations: [...schema.migrations, next] },
+    { onLocked: () => (attempts += 1) },
+  )
+  const during = await measure(api, 'during', seconds)
+  expect(await isVacuuming()).toBe(true)
+  expect(attempts).toBeGreaterThan(0)
+  expect(
+    (await sql`select from pg_attribute where attname = 'next' and attrelid = 'pool_allocations'::regclass`).length,
+  ).toBe(0)
+
+  await sql`select pg_cancel_backend(${session?.pid ?? 0})`
+  expect(await vacuumed).toMatchObject({ code: '57014' })
+  vacuuming.release()
+  await writer.release()
+  await migrated
+  // This build continues on the newer schema.
+  expect((await reserve(api, 'after')).status).toBe(201)
+
+  const [p99Without, p99During] = [toQuantile(without, 0.99), toQuantile(during, 0.99)]
+  const [maxWithout, maxDuring] = [toQuantile(without, 1), toQuantile(during, 1)]
+  reportProof(
+    `reservations, ${seconds} s at ${RATE}/s: p99 ${p99Without.toFixed(1)} ms, with a migration that waits (${attempts} attempts) ` +
+      `${p99During.toFixed(1)} ms; maximum ${maxWithout.toFixed(0)} and ${maxDuring.toFixed(0)} ms; 0 failed`,
+  )
+  // Below the full size, one attempt is a larger share of the time, and other tests run beside this one.
+  if (!isProof) return
+  expect(maxDuring).toBeLessThan(2_000)
+  expect(p99During).toBeLessThanOrEqual(2 * p99Without)
+}, 600_000)

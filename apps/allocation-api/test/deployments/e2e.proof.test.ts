@@ -1,0 +1,2 @@
+// The same tests, at their full size.
+import './e2e.ci.test.ts'

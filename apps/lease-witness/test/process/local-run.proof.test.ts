@@ -1,0 +1,2 @@
+// The same tests, at their full size.
+import './local-run.ci.test.ts'

@@ -1,0 +1,101 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import * as z from 'zod'
+import { startWitness, type TestWitness } from '../src/index.ts'
+
+const statuses = z.object({ leases: z.array(z.object({ waiters: z.int() })) })
+
+/** The test of the API covers the clock of a database and a service in Node, so an everyday run is without the second host. */
+const hosts = ['workerd', 'postgres'] as const
+
+describe.each(hosts)('a witness on %s', on => {
+  let witness: TestWitness
+  beforeAll(async () => {
+    witness = await startWitness({ on, env: { MAX_WAIT_SECONDS: '60' } })
+  })
+  afterAll(() => witness?.stop())
+
+  const send = async (method: string, slot: string, headers: Record<string, string> = {}, body?: object) => {
+    const response = await fetch(`${witness.url}/lease/${slot}`, {
+      method,
+      headers: { Authorization: `Bearer ${witness.token}`, ...headers },
+      ...(body ? { body: JSON.stringify(body) } : {}),
+    })
+    const text = await response.text()
+    return { status: response.status, lease: text === '' ? undefined : JSON.parse(text) }
+  }
+  const acquire = (slot: string, holder: string, generation: number, ttlSeconds = 30) =>
+    send('PUT', slot, { 'If-Match': String(generation) }, { holder, ttlSeconds })
+  const countWaiters = async () => {
+    const response = await fetch(`${witness.url}/leases?slot=waits`, {
+      headers: { Authorization: `Bearer ${witness.token}` },
+    })
+    return statuses.parse(await response.json()).leases[0]?.waiters
+  }
+
+  test('a lease expires when the clock has moved', async () => {
+    expect(await acquire('expiry', 'region-a', 0)).toMatchObject({ status: 200, lease: { generation: 1 } })
+    expect(await acquire('expiry', 'region-b', 1)).toMatchObject({ status: 412 })
+    const before = await witness.clock.now()
+    await witness.clock.advance(30_000)
+    expect((await witness.clock.now()).getTime() - before.getTime()).toBeGreaterThanOrEqual(30_000)
+    const { status, lease } = await acquire('expiry', 'region-b', 1)
+    expect([status, lease.holder]).toEqual([200, 'region-b'])
+    expect(Date.parse(lease.acquiredAt) - before.getTime()).toBeGreaterThanOrEqual(30_000)
+  })
+
+  test('a client that waits for an expiry is notified when the clock has moved', async () => {
+    await acquire('waits', 'region-a', 0, 86_400)
+    const waiting = send('GET', 'waits?until=vacant', { Prefer: 'wait=60' })
+    await expect.poll(countWaiters).toBe(1)
+    await witness.clock.advance(86_400_000)
+    expect(await waiting).toMatchObject({ status: 200, lease: { generation: 1 } })
+  })
+
+  test('moves of the clock add up', async () => {
+    const before = await witness.clock.now()
+    await Promise.all([60_000, 60_000, 60_000].map(ms => witness.clock.advance(ms)))
+    expect((await witness.clock.now()).getTime() - before.getTime()).toBeGreaterThanOrEqual(180_000)
+    const { lease } = await acquire('moves', 'region-a', 0)
+    expect(Date.parse(lease.acquiredAt) - before.getTime()).toBeGreaterThanOrEqual(180_000)
+  })
+
+  test('the clock goes back as well', async () => {
+    await acquire('back', 'region-a', 0)
+    await witness.clock.advance(-3_600_000)
+    expect(await acquire('back', 'region-b', 1)).toMatchObject({ status: 412, lease: { holder: 'region-a' } })
+    await witness.clock.advance(3_600_000)
+  })
+
+  test('a response is lost after the write, and a request before it', async () => {
+    const lostResponse = await witness.dropNextResponse({ method: 'PUT' })
+    await expect(acquire('lost', 'region-a', 0)).rejects.toThrow('fetch failed')
+    await lostResponse.occurred()
+    expect(await send('GET', 'lost')).toMatchObject({ lease: { holder: 'region-a', generation: 1 } })
+    const lostRequest = await witness.dropNextRequest({ method: 'PUT' })
+    await expect(acquire('lost', 'region-a', 1)).rejects.toThrow('fetch failed')
+    await lostRequest.occurred()
+    expect(await send('GET', 'lost')).toMatchObject({ lease: { generation: 1 } })
+  })
+
+  test('it restarts after a kill, with its leases and its clock', async () => {
+    const before = await witness.clock.now()
+    const fault = await witness.killAfterWrite({ path: '/lease/kill' })
+    await expect(acquire('kill', 'region-a', 0)).rejects.toThrow('fetch failed')
+    await fault.occurred()
+    expect(await send('GET', 'kill')).toMatchObject({ status: 200, lease: { holder: 'region-a', generation: 1 } })
+    expect((await witness.clock.now()).getTime()).toBeGreaterThanOrEqual(before.getTime())
+    const { lease } = await acquire('after-kill', 'region-a', 0)
+    expect(Date.parse(lease.acquiredAt)).toBeGreaterThanOrEqual(before.getTime())
+  })
+
+  test.runIf(on === 'postgres')('it starts and restarts at the log level error', async () => {
+    await using quiet = await startWitness({ on, env: { LOG_LEVEL: 'error' } })
+    await quiet.kill()
+    expect((await fetch(`${quiet.url}/healthz`)).status).toBe(200)
+  })
+
+  test('its log is readable', async () => {
+    await send('GET', 'log')
+    await expect.poll(() => witness.readLog()).toContainEqual(expect.stringContaining('"slot":"log"'))
+  })
+})
