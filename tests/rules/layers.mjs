@@ -52,8 +52,7 @@ export const layers = [
     name: 'api-allocation',
     root: api,
     folders: ['allocation/'],
-    imports: ['api-domain', 'api-lib', 'contract', 'api-idempotency'],
-    types: ['api-reconciler'],
+    imports: ['api-domain', 'api-lib', 'contract', 'api-idempotency', 'api-reconciler'],
     packages: [database, 'postgres', NODE],
   },
   {

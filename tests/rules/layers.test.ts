@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, matchesGlob } from 'node:path'
+import { dirname, join, matchesGlob } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { type Layer, layers, toPathPatterns } from './layers.mjs'
@@ -40,6 +40,26 @@ test('a layer imports only layers that exist, and no layer imports itself throug
   expect(layers.flatMap(({ name }) => reached(name))).toEqual([])
 })
 
+/** To be removed. */
+const KNOWN_CIRCLES = ['apps/allocation-api/src/config > apps/allocation-api/src/http']
+
+// dependency-cruiser takes a folder and its domain/ for two.
+test('no two folders of an app import each other', () => {
+  const toFolder = (file: string): string | undefined => /^apps\/[^/]+\/src\/[^/]+(?=\/)/.exec(file)?.[0]
+  const imports = new Set(
+    sources.flatMap(file =>
+      Array.from(readFileSync(join(root, file), 'utf8').matchAll(/from '(\.[^']+)'/g), ([, path = '']) =>
+        [toFolder(file), toFolder(join(dirname(file), path))].join(' > '),
+      ),
+    ),
+  )
+  const mutual = [...imports].filter(pair => {
+    const [from, to] = pair.split(' > ')
+    return from && to && from < to && imports.has(`${to} > ${from}`)
+  })
+  expect(mutual.filter(pair => !KNOWN_CIRCLES.includes(pair))).toEqual([])
+})
+
 describe('biome.json', () => {
   test('checks exactly the pure layers for purity', () => {
     expect(purity).toHaveLength(1)
@@ -61,6 +81,7 @@ describe('biome.json', () => {
     'export const f = () => Date.now()',
     'export const f = () => new Date()',
     'export const f = () => Math.random()',
+    'export const f = sql => sql`select 1`',
   ])('the plugin reports: %s', text => {
     const folder = mkdtempSync(join(tmpdir(), 'purity-'))
     try {

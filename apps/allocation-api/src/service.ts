@@ -28,7 +28,7 @@ import { toPoolSizes } from './config/config.ts'
 import { findConfigWarnings } from './config/warnings.ts'
 import { createCredentialService, toRateLimitKey } from './credentials/service.ts'
 import { createRetention } from './database/retention.ts'
-import { readSchema } from './database/schema.ts'
+import { readSchema, toExportVersion } from './database/schema.ts'
 import { createBucketClaims } from './deployments/bucket-claims.ts'
 import { parseDeploymentChange, parseDeploymentSpec, type SpecRules } from './deployments/domain/spec.ts'
 import { createDomainProof } from './deployments/domain-proof.ts'
@@ -56,6 +56,7 @@ import { SAMPLE_INTERVAL_S } from './operator/domain/series.ts'
 import { createSamples, type ReplicaSample } from './operator/samples.ts'
 import { createOperatorSessions } from './operator/sessions.ts'
 import { createWitness, noWitness } from './operator/witness.ts'
+import { FAILURE_CAUSES } from './reconciler/domain/status.ts'
 import { createReconciler } from './reconciler/reconciler.ts'
 import { createZoneLocks } from './reconciler/zone-lock.ts'
 import { createZoneWritesRepository } from './reconciler/zone-writes.ts'
@@ -283,7 +284,7 @@ export const startService = async (config: ServiceConfig, log: Log, nodeVersion:
     providerKind: dnsProvider.kind,
     writesZones: config.dns.writesZones,
     sql,
-    zoneLocks,
+    withLock: zoneLocks.withLock,
     pools,
     recordTemplate,
     statementTimeoutMs: timeoutMs,
@@ -406,7 +407,8 @@ export const startService = async (config: ServiceConfig, log: Log, nodeVersion:
       countAllocations: allocations.count,
       countDeployments: () => deployments.countByStatus(),
       activeDeployments: deployments.activeCount,
-      zoneLag: reconciler.listZoneLag,
+      zoneStates: reconciler.listZoneStates,
+      failureCauses: FAILURE_CAUSES,
       isCircuitOpen: reconciler.isCircuitOpen,
       drainingPools: () => pools().draining,
       durability: async () => ((await acceptsWrites()) ? writeCheck.durability() : null),
@@ -434,7 +436,7 @@ export const startService = async (config: ServiceConfig, log: Log, nodeVersion:
     credentials,
     transfer: createTransfer({
       connect: () => openPool('allocation-api transfer', 1, { maxStatementMs: COUNT_TIMEOUT_MS, expires: false }),
-      schemaVersion: schema.migrations.length,
+      schemaVersion: toExportVersion(schema),
       idleTimeoutMs: TRANSFER_IDLE_MS,
       pools,
       recordTemplate,
@@ -499,12 +501,11 @@ export const startService = async (config: ServiceConfig, log: Log, nodeVersion:
     observer.onSweepEnded()
   }
   const syncDueZones = async () => {
-    reconciler.startMarkerChecks()
     await reconciler.syncDueZones()
     observer.onDatabaseReached()
   }
   const readSample = async (): Promise<ReplicaSample> => {
-    const zones = await reconciler.listZoneLag()
+    const zones = await reconciler.listZoneStates()
     return {
       ...metrics.totals(),
       eventLoopMs: performance.eventLoopUtilization().active,
@@ -560,6 +561,10 @@ export const startService = async (config: ServiceConfig, log: Log, nodeVersion:
     runPeriodically(syncDueZones, {
       intervalMs: SYNC_INTERVAL_MS,
       onError: error => observer.onError('search for due zones failed', error),
+    }),
+    runPeriodically(reconciler.checkMarkers, {
+      intervalMs: SYNC_INTERVAL_MS,
+      onError: error => observer.onError('zone sync failed', error),
     }),
   ]
   phase = 'ready'

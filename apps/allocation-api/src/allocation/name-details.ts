@@ -2,8 +2,7 @@ import type { NameDetails } from '@pool/contract'
 import type { Sql } from '@pool/runtime/database/client'
 import { withTimeout } from '@pool/runtime/database/with-timeout'
 import type { RecordSet } from '../dns/domain/rrset.ts'
-import { toFqdn } from '../naming/naming.ts'
-import type { PoolName } from './domain/types.ts'
+import { type PoolName, toFqdn } from '../naming/naming.ts'
 import { type FoundRow, foundColumns, toListedName } from './name-search.ts'
 
 interface DetailsRow extends FoundRow {

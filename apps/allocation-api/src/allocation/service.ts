@@ -14,11 +14,11 @@ import { type Idempotency, isDuplicate } from '../idempotency/idempotency.ts'
 import { throttledCache } from '../lib/cached-query.ts'
 import { createPageQueue, paginate } from '../lib/paginate.ts'
 import { createToken, hashToken } from '../lib/token.ts'
-import { type Pools, toBucketName, toFqdn, validateName, validatePool } from '../naming/naming.ts'
+import type { Caller } from '../naming/caller.ts'
+import { type PoolName, type Pools, toBucketName, toFqdn, validateName, validatePool } from '../naming/naming.ts'
 import type { WaitUntilApplied } from '../reconciler/reconciler.ts'
 import type {
   AllocationCount,
-  Caller,
   CommitCommand,
   CommitDecision,
   CommitOutcome,
@@ -30,7 +30,6 @@ import type {
   InvalidField,
   ListOutcome,
   ListQuery,
-  PoolName,
   Rejection,
   ReleaseCommand,
   ReleaseDecision,

@@ -1,7 +1,8 @@
 import type { Fragment, Sql } from '@pool/runtime/database/client'
 import { timeSql } from '@pool/runtime/database/time-sql'
-import { newVersionColumns } from '../reconciler/domain/new-version.ts'
-import type { Caller, PoolName } from './domain/types.ts'
+import type { Caller } from '../naming/caller.ts'
+import type { PoolName } from '../naming/naming.ts'
+import { newVersionColumns } from '../reconciler/new-version.ts'
 
 /** The parts that the statements over pool_allocations (alias `a`) share. */
 export const allocationSql = (sql: Sql) => {

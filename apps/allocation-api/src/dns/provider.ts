@@ -3,20 +3,8 @@ import type { EnvReader } from '@pool/runtime/service/env'
 import type { ApplyResult, ReadResult, Unavailable, WantedRecords, ZoneCheck, ZonePart } from './domain/result.ts'
 import type { RecordChange } from './domain/rrset.ts'
 
-/**
- * The port to a DNS provider: the operations that the reconciler needs.
- *
- * The caller holds the zone lock: no two `apply` calls of one zone overlap, in this process or another. The caller has
- * subtracted the records that the zone already has, so changes touch only records that the service owns. Expected
- * failures (unreachable, rate limited, rejected) are results. A throw is a bug; the caller treats it as `unavailable`
- * without its text. After `unavailable` the caller assumes nothing about what was applied, and reads again before the
- * next write.
- */
-export interface DnsProvider {
-  /** 1: the account accepts one call at a time, for all zones and from all replicas. */
-  readonly concurrency?: 1
-  /** Every record set has the TTL of its zone, so the desired TTL is not compared with the TTL that was read. */
-  readonly hasZoneTtl?: true
+/** The calls of a provider that read and write records. */
+export interface ZoneAccess {
   /**
    * The wanted record sets. It may return more, but never less. The next `apply` of the zone is planned on the result.
    * `onProgress`: the provider still works on it, so it has not timed out.
@@ -38,6 +26,22 @@ export interface DnsProvider {
     signal: AbortSignal,
     onProgress?: () => void,
   ): Promise<ApplyResult>
+}
+
+/**
+ * The port to a DNS provider: the operations that the reconciler needs.
+ *
+ * The caller holds the zone lock: no two `apply` calls of one zone overlap, in this process or another. The caller has
+ * subtracted the records that the zone already has, so changes touch only records that the service owns. Expected
+ * failures (unreachable, rate limited, rejected) are results. A throw is a bug; the caller treats it as `unavailable`
+ * without its text. After `unavailable` the caller assumes nothing about what was applied, and reads again before the
+ * next write.
+ */
+export interface DnsProvider extends ZoneAccess {
+  /** 1: the account accepts one call at a time, for all zones and from all replicas. */
+  readonly concurrency?: 1
+  /** Every record set has the TTL of its zone, so the desired TTL is not compared with the TTL that was read. */
+  readonly hasZoneTtl?: true
   /** Whether the zone exists, can be read and can be written, found out without a change to it. */
   checkZone(zone: string, signal: AbortSignal): Promise<ZoneCheck>
   /** Closes sockets and timers. No call follows. */

@@ -3,7 +3,7 @@ import { firstViolation, idempotencyKey, poolDomain } from '@pool/contract'
 import type { Context, MiddlewareHandler, ValidationTargets } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
 import type * as z from 'zod'
-import type { Caller } from '../allocation/domain/types.ts'
+import type { Caller } from '../naming/caller.ts'
 import { type ErrorOutcome, sendError } from './errors.ts'
 import type { HttpEnv } from './types.ts'
 

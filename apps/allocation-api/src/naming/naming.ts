@@ -8,6 +8,12 @@ export type NameRejection =
 
 const reserved = new Set(reservedLabels)
 
+/** A name of a pool. Both parts are in canonical form. */
+export interface PoolName {
+  readonly poolDomain: string
+  readonly subdomain: string
+}
+
 export const toFqdn = (poolDomain: string, subdomain: string): string => `${subdomain}.${poolDomain}`
 
 /** Case-insensitive. */

@@ -1,15 +1,14 @@
 import { Counter, Gauge, Histogram, type Registry } from '@prometheus-io/client'
-import { FAILURE_CAUSES } from '../reconciler/domain/status.ts'
 import { type DriftCheckResult, SYNC_OUTCOMES, type SyncOutcome } from './domain/observer.ts'
 import { type RequestLogEntry, toOperation } from './domain/request-log.ts'
 
-/** How far the published records of a zone lag behind the desired ones; times are Unix times in seconds. */
-interface ZoneLag {
+/** How far the published records of a zone lag behind the desired ones. */
+interface ZoneState {
   readonly zone: string
   readonly oldestPendingSeconds: number
   readonly pendingNames: number
-  readonly syncedAt: number | null
-  readonly driftCheckedAt: number | null
+  readonly syncedAt: Date | null
+  readonly driftCheckedAt: Date | null
   /** Names by the cause of their last failure. */
   readonly failing: Readonly<Record<string, number>>
   readonly stopCause: string | null
@@ -28,7 +27,9 @@ export interface GaugeSources {
   countDeployments(): Promise<readonly { status: string; count: number }[]>
   /** Deployments that this process works on, or has in its queue. */
   activeDeployments(): number
-  zoneLag(): Promise<readonly ZoneLag[]>
+  zoneStates(): Promise<readonly ZoneState[]>
+  /** Every key of `failing` in a `ZoneState`. */
+  readonly failureCauses: readonly string[]
   isCircuitOpen(): boolean
   /** The pools that have names or records but are no longer configured. */
   drainingPools(): readonly string[]
@@ -54,7 +55,7 @@ const EMPTY_ZONE = {
   driftCheckedAt: null,
   failing: {},
   stopCause: null,
-} satisfies Omit<ZoneLag, 'zone'>
+} as const
 
 const DRIFT_CHECK_OUTCOMES = ['compared', 'unavailable'] as const
 const RUN_OUTCOMES = ['ready', 'destroyed', 'failed', 'released', 'lease-lost']
@@ -284,19 +285,19 @@ export const createMetrics = (registry: Registry, { version, nodeVersion, provid
       },
     })
 
-    const setZone = ({ zone, failing: names, ...lag }: ZoneLag): void => {
-      oldestPending.set({ zone }, lag.oldestPendingSeconds)
-      pendingNames.set({ zone }, lag.pendingNames)
-      for (const cause of FAILURE_CAUSES) failing.set({ zone, cause }, names[cause] ?? 0)
-      if (lag.stopCause) stopped.set({ zone, cause: lag.stopCause }, 1)
-      if (lag.syncedAt !== null) lastSync.set({ zone }, lag.syncedAt)
-      if (lag.driftCheckedAt !== null) lastDriftCheck.set({ zone }, lag.driftCheckedAt)
+    const setZone = ({ zone, failing: names, ...status }: ZoneState): void => {
+      oldestPending.set({ zone }, status.oldestPendingSeconds)
+      pendingNames.set({ zone }, status.pendingNames)
+      for (const cause of sources.failureCauses) failing.set({ zone, cause }, names[cause] ?? 0)
+      if (status.stopCause) stopped.set({ zone, cause: status.stopCause }, 1)
+      if (status.syncedAt) lastSync.set({ zone }, status.syncedAt.getTime() / 1_000)
+      if (status.driftCheckedAt) lastDriftCheck.set({ zone }, status.driftCheckedAt.getTime() / 1_000)
     }
 
     refreshGauges = async () => {
       const [counts, zones, deploymentCounts, sessions, free, isReady, canWrite] = await Promise.allSettled([
         sources.countAllocations(),
-        sources.zoneLag(),
+        sources.zoneStates(),
         sources.countDeployments(),
         sources.countConnections(),
         sources.freeBytes(),

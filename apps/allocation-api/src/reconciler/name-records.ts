@@ -1,21 +1,9 @@
-import type { ReadResult, Unavailable } from '../dns/domain/result.ts'
-import { createRecords, type RecordChange, type RecordSet, type RecordTemplate } from '../dns/domain/rrset.ts'
-import type { Pools } from '../naming/naming.ts'
+import type { Unavailable } from '../dns/domain/result.ts'
+import { createRecords, type RecordChange, type RecordSet } from '../dns/domain/rrset.ts'
 import { applyAction, planWithoutZone } from './domain/action-plan.ts'
-import { type DesiredName, indexRecords, planName } from './domain/plan.ts'
-import type { ProviderClient } from './provider-client.ts'
-import type { ReconcilerRepository } from './repository.ts'
-import { toPlanOptions } from './sync-zone.ts'
-import { type Busy, holdDuring, type WithZoneLock } from './zone-lock.ts'
-
-export interface NameRecordsContext {
-  readonly repository: Pick<ReconcilerRepository, 'findNames' | 'listZones'>
-  readonly provider: Pick<ProviderClient, 'read'>
-  readonly withZoneLock: WithZoneLock
-  readonly recordTemplate: RecordTemplate
-  readonly hasZoneTtl: boolean
-  readonly pools: () => Pools
-}
+import type { DesiredName } from './domain/name.ts'
+import { indexRecords, planName } from './domain/plan.ts'
+import { type LockedZone, type ReconcilerParts, toPlanOptions, type WithZone } from './locked-zone.ts'
 
 /** The desired records of a name and those of the zone. */
 export interface ComparedName {
@@ -54,34 +42,17 @@ const toUnknownName = (subdomain: string): DesiredName => ({
   isPurged: false,
 })
 
-const findName = async ({ repository }: NameRecordsContext, zone: string, subdomain: string): Promise<DesiredName> =>
+const findName = async ({ repository }: ReconcilerParts, zone: string, subdomain: string): Promise<DesiredName> =>
   (await repository.findNames(zone, [subdomain]))[0] ?? toUnknownName(subdomain)
 
-/**
- * Reads everything at and below the name. Under the lock of the zone, because a provider may plan its next write on the last
- * read.
- */
-const readBranch = async (
-  { provider, withZoneLock }: NameRecordsContext,
-  zone: string,
-  fqdn: string,
-): Promise<ReadResult | Busy> =>
-  (await withZoneLock(zone, lock => holdDuring(lock, () => provider.read(zone, { names: [], branches: [fqdn] })))) ?? {
-    kind: 'busy',
-  }
-
-/** Compares the records of a name with those of the zone. Changes nothing. */
-export const compareName = async (
-  context: NameRecordsContext,
-  zone: string,
-  subdomain: string,
-): Promise<ComparedName | Unavailable | Busy> => {
-  const fqdn = `${subdomain}.${zone}`
-  const read = await readBranch(context, zone, fqdn)
+/** Compares the records of a name with everything that the zone has at and below it. Changes nothing. */
+export const compareName = async (zone: LockedZone, subdomain: string): Promise<ComparedName | Unavailable> => {
+  const fqdn = `${subdomain}.${zone.name}`
+  const read = await zone.read({ names: [], branches: [fqdn] })
   if (read.kind !== 'read') return read
-  const name = await findName(context, zone, subdomain)
-  const current = indexRecords(zone, read)
-  const plan = planName(current, name, await toPlanOptions(context, zone, [name]))
+  const name = await findName(zone.parts, zone.name, subdomain)
+  const current = indexRecords(zone.name, read)
+  const plan = planName(current, name, await zone.planOptions([name]))
   return {
     kind: 'compared',
     desired: name.desired,
@@ -93,26 +64,28 @@ export const compareName = async (
 
 /** What an action would change in the zone. If the zone cannot be read, what the database knows of it. */
 export const planAction = async (
-  context: NameRecordsContext,
+  parts: ReconcilerParts,
+  withZone: WithZone,
   zone: string,
   subdomain: string,
   action: RecordAction,
 ): Promise<PlannedAction> => {
   const fqdn = `${subdomain}.${zone}`
-  const read = await readBranch(context, zone, fqdn)
-  const before = await findName(context, zone, subdomain)
+  // Under the lock of the zone, because a provider may plan its next write on the last read.
+  const read = await withZone(zone, locked => locked.read({ names: [], branches: [fqdn] }))
+  const before = await findName(parts, zone, subdomain)
   const address = action.action === 'update' ? action.address : null
   const after = applyAction(
     before,
     action.action,
-    address === null ? before.desired : createRecords(fqdn, address, context.recordTemplate),
+    address === null ? before.desired : createRecords(fqdn, address, parts.recordTemplate),
   )
   const nothing = { deletedRecords: [], conflict: null }
-  if (read.kind !== 'read') {
-    const unavailable = read.kind === 'busy' ? BUSY : read.reason
+  if (read?.kind !== 'read') {
+    const unavailable = read?.reason ?? BUSY
     return { kind: 'planned', ...nothing, changes: planWithoutZone(before, after), unavailable }
   }
-  const plan = planName(indexRecords(zone, read), after, await toPlanOptions(context, zone, [after]))
+  const plan = planName(indexRecords(zone, read), after, await toPlanOptions(parts, zone, [after]))
   return plan.kind === 'conflict'
     ? { kind: 'planned', ...nothing, changes: [], unavailable: null, conflict: plan.reason }
     : { kind: 'planned', ...nothing, changes: plan.changes, deletedRecords: plan.deletedRecords, unavailable: null }

@@ -1,13 +1,14 @@
 import type { ApplyResult, ReadResult, Unavailable, WantedRecords, ZonePart } from '../dns/domain/result.ts'
 import type { RecordChange } from '../dns/domain/rrset.ts'
-import type { DnsProvider } from '../dns/provider.ts'
+import type { ZoneAccess } from '../dns/provider.ts'
 import { runInSpan, type Tracer } from '../observability/domain/tracer.ts'
 import { afterFailure, type CircuitBreaker, CLOSED, msUntilRetry, openMs } from './domain/circuit-breaker.ts'
 
-type Operation = 'read' | 'apply'
+type ProviderOperation = 'read' | 'apply'
+type ProviderOutcome = 'done' | 'rejected' | 'unavailable'
 
 export interface ProviderCallObserver {
-  onProviderCall(operation: Operation, outcome: 'done' | 'rejected' | 'unavailable', seconds: number): void
+  onProviderCall(operation: ProviderOperation, outcome: ProviderOutcome, seconds: number): void
   /** Calls are suspended from now on. `reason` is that of the last failure. */
   onCircuitOpened(reason: string): void
   /** A call has succeeded `openSeconds` after the circuit opened. */
@@ -16,7 +17,7 @@ export interface ProviderCallObserver {
 }
 
 export interface ProviderClientOptions {
-  readonly provider: Pick<DnsProvider, 'read' | 'readZone' | 'apply'>
+  readonly provider: ZoneAccess
   /** Milliseconds that one call may take without progress. */
   readonly timeoutMs: number
   /** Milliseconds of a monotonic clock. */
@@ -41,7 +42,7 @@ const PROBE_DELAY_MS = 1_000
 /** The pause for the calls that are rejected while the call of a half-open circuit is in flight. */
 const HALF_OPEN_RETRY_MS = 500
 
-const toCallOutcome = (result: CallResult): 'done' | 'rejected' | 'unavailable' => {
+const toCallOutcome = (result: CallResult): ProviderOutcome => {
   if (result.kind === 'unavailable') return 'unavailable'
   return result.kind === 'applied' && result.rejected.length > 0 ? 'rejected' : 'done'
 }
@@ -115,7 +116,7 @@ export class ProviderClient {
   }
 
   async #call<Result extends CallResult>(
-    operation: Operation,
+    operation: ProviderOperation,
     zone: string,
     run: Run<Result>,
   ): Promise<Result | Unavailable> {

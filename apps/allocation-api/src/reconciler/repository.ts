@@ -1,25 +1,16 @@
-import type { HistoryEntry } from '@pool/contract'
 import type { Fragment, Sql } from '@pool/runtime/database/client'
 import { drainRows } from '@pool/runtime/database/drain-rows'
+import { timeSql } from '@pool/runtime/database/time-sql'
 import { withTimeout } from '@pool/runtime/database/with-timeout'
-import type { Caller } from '../allocation/domain/types.ts'
-import { newVersionColumns } from './domain/new-version.ts'
-import type { DesiredName } from './domain/plan.ts'
+import type { RecordSet } from '../dns/domain/rrset.ts'
+import type { Caller } from '../naming/caller.ts'
+import type { CheckedName, DesiredRecords, DueName, NameVersion } from './domain/name.ts'
+import type { AppliedName, AttemptedName, FailedName } from './domain/outcome.ts'
 import type { FailureCause, SyncStatus } from './domain/status.ts'
 import type { StopCause, ZoneWrites } from './domain/zone-marker.ts'
+import { newVersionColumns } from './new-version.ts'
 import { isTransactionOpen, type LockLane } from './zone-lock.ts'
 import { assertInstallation, raiseSerial, selectWrites } from './zone-writes.ts'
-
-/** A name with an unapplied version whose next attempt is due. */
-export interface DueName extends DesiredName {
-  readonly version: number
-  /** A drift check found that the provider no longer had the records. */
-  readonly isDriftRepair: boolean
-  /** Consecutive failures of the same cause. */
-  readonly attempts: number
-  /** Null: the last attempt did not fail. */
-  readonly failure: FailureCause | null
-}
 
 /** What a sync reads first: the names that are due, and the state of the writes to the zone. */
 export interface Due {
@@ -27,17 +18,7 @@ export interface Due {
   readonly writes: ZoneWrites
 }
 
-/** The history event of a name's records. */
-type DnsEvent = 'published' | 'withdrawn' | 'failing' | 'repaired'
-
-/** A record set of another writer that is deleted, as the history lists it. */
-export type DeletedRecord = NonNullable<HistoryEntry['deletedRecords']>[number]
-
-export interface AttemptedName extends Pick<DueName, 'subdomain' | 'version'> {
-  /** What the write deletes although this service did not write it. */
-  readonly deletedRecords: readonly DeletedRecord[]
-}
-
+/** What may be written to a zone, and the number of the write. */
 export interface Attempt {
   /** Whether the lock of the zone was still held when the attempt was recorded. */
   readonly isHeld: boolean
@@ -46,19 +27,7 @@ export interface Attempt {
   /** The number of the write. */
   readonly serial: number
   /** The names that may be written. */
-  readonly subdomains: ReadonlySet<string>
-}
-
-export interface AppliedName extends Pick<DueName, 'subdomain' | 'version' | 'desired'> {
-  readonly event: DnsEvent
-  readonly detail: string | null
-}
-
-export interface FailedName extends Pick<DueName, 'subdomain' | 'version' | 'desired'> {
-  readonly failure: FailureCause
-  /** For an operator: no key or token in it. */
-  readonly reason: string
-  readonly retryDelayMs: number
+  readonly subdomains: readonly string[]
 }
 
 /** What a sync achieved. */
@@ -71,52 +40,35 @@ export interface SyncOutcomes {
   readonly firstDriftCheckMs: number
 }
 
-/** A name as a drift check sees it, due or not. */
-export interface CheckedName extends DesiredName {
-  readonly version: number
-  /** The provider was brought to this version; if not, the name is due whatever the drift check finds. */
-  readonly isApplied: boolean
-  /** Milliseconds since; null: never. */
-  readonly appliedMsAgo: number | null
-  readonly changedMsAgo: number
-  /** A drift check found that the provider no longer had the records. */
-  readonly isDriftRepair: boolean
-}
-
 /** The desired records of an active name, and the address that they have. */
-export interface ActiveRecords extends Pick<CheckedName, 'subdomain' | 'version' | 'desired'> {
+export interface ActiveRecords extends DesiredRecords {
   readonly address: string
 }
 
-export type NameVersion = Pick<CheckedName, 'subdomain' | 'version'>
-
-export interface ZoneLag {
+/** What the service knows of a zone, and when that changed. */
+export interface ZoneState {
   readonly zone: string
-  /** Age of the oldest change that is not applied; 0 if there is none. */
-  readonly oldestPendingSeconds: number
   /** Names with a change that is not applied. */
   readonly pendingNames: number
-  /** Unix time at which the zone last had all desired records. */
-  readonly syncedAt: number | null
-  /** Unix time of the last drift check. */
-  readonly driftCheckedAt: number | null
+  /** The oldest change that is not applied; null: there is none. */
+  readonly oldestPendingAt: Date | null
+  /** Its age; 0 if there is none. */
+  readonly oldestPendingSeconds: number
   /** Names by the cause of their last failure. */
   readonly failing: Readonly<Partial<Record<FailureCause, number>>>
   /** Why nothing is written to the zone; null: it is written. */
   readonly stopCause: StopCause | null
-}
-
-/** When the state of a zone changed, beside its lag. */
-export interface ZoneTimes {
-  readonly zone: string
-  readonly pendingNames: number
-  readonly oldestPendingAt: Date | null
-  readonly failing: Readonly<Partial<Record<FailureCause, number>>>
-  readonly stopCause: StopCause | null
   readonly stoppedAt: Date | null
+  /** When the zone last had all desired records. */
   readonly syncedAt: Date | null
   readonly driftCheckedAt: Date | null
   readonly nextDriftCheckAt: Date | null
+}
+
+/** Names that are not applied, and how many of these failed at their last attempt. */
+export interface PendingCounts {
+  readonly pending: number
+  readonly failing: number
 }
 
 /** Rows named `item`, passed as one JSON parameter. */
@@ -159,9 +111,7 @@ const selectDue = (sql: Sql, zone: string, limit: number) => sql`
   where zone = ${zone} and applied_version < version and next_attempt_at <= statement_timestamp()
   order by changed_at limit ${limit}`
 
-const toState = ({ desired }: Pick<DueName, 'desired'>) => (desired.length === 0 ? 'none' : 'active')
-
-const milliseconds = (sql: Sql, ms: number) => sql`${ms}::float8 * interval '1 millisecond'`
+const toState = (desired: readonly RecordSet[]) => (desired.length === 0 ? 'none' : 'active')
 
 export type ReconcilerRepository = ReturnType<typeof createReconcilerRepository>
 
@@ -221,7 +171,7 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
     const items = sql`
       jsonb_to_recordset(${sql.json(rows)}) as item (subdomain text, version bigint, "deletedRecords" jsonb)`
     const [row] = await withTimeout(
-      sql<(Omit<Attempt, 'subdomains'> & { readonly subdomains: readonly string[] })[]>`
+      sql<Attempt[]>`
         with item as (${unlockedNames(sql, zone, items)}), attempted as (
           update dns_names d set attempted_version = greatest(d.attempted_version, item.version),
             deleted_records = case
@@ -240,7 +190,7 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
       timeoutMs,
     )
     if (!row) throw new Error('the number of a write was not returned')
-    return { ...row, subdomains: new Set(row.subdomains) }
+    return row
   },
 
   /**
@@ -259,14 +209,13 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
     { sql: lane, isHeld }: LockLane,
   ): Promise<boolean> {
     const rows = [
-      ...applied.map(name => ({
-        ...{ subdomain: name.subdomain, version: name.version, event: name.event, state: toState(name) },
-        ...{ detail: name.detail, owned: name.desired.map(({ name, type }) => ({ name, type })) },
-      })),
-      ...failed.map(name => ({
-        ...{ subdomain: name.subdomain, version: name.version, event: 'failing', state: toState(name) },
-        ...{ detail: name.reason, failure: name.failure, retryDelayMs: name.retryDelayMs },
-      })),
+      ...applied.map(({ subdomain, version, desired, event, detail }) => {
+        const owned = desired.map(({ name, type }) => ({ name, type }))
+        return { subdomain, version, event, state: toState(desired), detail, owned }
+      }),
+      ...failed.map(({ subdomain, version, desired, failure, reason: detail, retryDelayMs }) => {
+        return { subdomain, version, event: 'failing', state: toState(desired), detail, failure, retryDelayMs }
+      }),
     ]
     const items = sql`
       jsonb_to_recordset(${sql.json(rows)}) as item
@@ -303,7 +252,7 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
         ), synced as (
           insert into dns_zones as z (zone, synced_at, next_drift_check_at)
           select ${zone}::text, case when ${isComplete}::boolean then statement_timestamp() end,
-            statement_timestamp() + ${milliseconds(sql, firstDriftCheckMs)}
+            statement_timestamp() + ${timeSql(sql).milliseconds(firstDriftCheckMs)}
           where ${isHeld}
           on conflict (zone) do update set synced_at = coalesce(excluded.synced_at, z.synced_at)
         )
@@ -323,31 +272,10 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
     return row ?? null
   },
 
-  async listZoneLag(): Promise<ZoneLag[]> {
-    return withTimeout(
-      sql<ZoneLag[]>`
-        with pending as (
-          select zone, failure, count(*) as names, min(changed_at) as since from dns_names
-          where applied_version < version group by zone, failure
-        ),
-        -- A restored database can have a stopped zone without names.
-        stopped as (select zone, stopped_cause from dns_zone_writes where stopped_cause is not null)
-        select zone, extract(epoch from min(z.synced_at))::float8 as "syncedAt",
-          extract(epoch from min(z.drift_checked_at))::float8 as "driftCheckedAt",
-          coalesce(extract(epoch from statement_timestamp() - min(p.since))::float8, 0) as "oldestPendingSeconds",
-          coalesce(sum(p.names), 0)::int as "pendingNames",
-          coalesce(jsonb_object_agg(p.failure, p.names) filter (where p.failure is not null), '{}') as failing,
-          min(w.stopped_cause) as "stopCause"
-        from dns_zones z full join pending p using (zone) full join stopped w using (zone)
-        group by zone`,
-      timeoutMs,
-    )
-  },
-
   /** Every zone that was written or has names, and every registered pool; by name. */
-  async listZoneStatuses(): Promise<ZoneTimes[]> {
+  async listZoneStates(): Promise<ZoneState[]> {
     return withTimeout(
-      sql<ZoneTimes[]>`
+      sql<ZoneState[]>`
         with pending as (
           select zone, failure, count(*) as names, min(changed_at) as since from dns_names
           where applied_version < version group by zone, failure
@@ -356,6 +284,7 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
           union select zone from dns_zone_writes
         )
         select zone, coalesce(sum(p.names), 0)::int as "pendingNames", min(p.since) as "oldestPendingAt",
+          coalesce(extract(epoch from statement_timestamp() - min(p.since))::float8, 0) as "oldestPendingSeconds",
           coalesce(jsonb_object_agg(p.failure, p.names) filter (where p.failure is not null), '{}') as failing,
           min(w.stopped_cause) as "stopCause", min(w.stopped_at) as "stoppedAt", min(z.synced_at) as "syncedAt",
           min(z.drift_checked_at) as "driftCheckedAt", min(z.next_drift_check_at) as "nextDriftCheckAt"
@@ -373,7 +302,7 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
   async claimDueDriftChecks(claimMs: number): Promise<string[]> {
     const rows = await withTimeout(
       sql<{ zone: string }[]>`
-        update dns_zones z set next_drift_check_at = statement_timestamp() + ${milliseconds(sql, claimMs)}
+        update dns_zones z set next_drift_check_at = statement_timestamp() + ${timeSql(sql).milliseconds(claimMs)}
         from (
           select zone from dns_zones where next_drift_check_at <= statement_timestamp() for update skip locked
         ) due
@@ -387,7 +316,7 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
     await withTimeout(
       sql`
         update dns_zones set drift_checked_at = statement_timestamp(),
-          next_drift_check_at = statement_timestamp() + ${milliseconds(sql, nextInMs)}
+          next_drift_check_at = statement_timestamp() + ${timeSql(sql).milliseconds(nextInMs)}
         where zone = ${zone}`,
       timeoutMs,
     )
@@ -447,7 +376,7 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
   /** Gives active names other desired records, unless they have changed since these versions. */
   async republish(
     zone: string,
-    names: readonly Pick<ActiveRecords, 'subdomain' | 'version' | 'desired'>[],
+    names: readonly DesiredRecords[],
     { actor, address, requestId }: Caller,
   ): Promise<void> {
     const items = names.map(({ subdomain, version, desired }) => ({ subdomain, version, desired }))
@@ -498,9 +427,9 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
   },
 
   /** How many names of the zone are not applied, and how many of these have failed. */
-  async countPending(zone: string): Promise<{ pending: number; failing: number }> {
+  async countPending(zone: string): Promise<PendingCounts> {
     const [row] = await withTimeout(
-      sql<{ pending: number; failing: number }[]>`
+      sql<PendingCounts[]>`
         select count(*) as pending, count(failure) as failing from dns_names
         where zone = ${zone} and applied_version < version`,
       timeoutMs,

@@ -1,23 +1,21 @@
-import type { Caller } from '../allocation/domain/types.ts'
-import { createRecords, type RecordTemplate } from '../dns/domain/rrset.ts'
-import { MAX_LISTED, type PlannedChange } from './diff-zone.ts'
+import { createRecords } from '../dns/domain/rrset.ts'
+import type { Caller } from '../naming/caller.ts'
+import type { PlannedChange } from './diff-zone.ts'
+import { Listing } from './domain/listing.ts'
 import { toTemplateChanges } from './domain/republish.ts'
-import type { ActiveRecords, ReconcilerRepository } from './repository.ts'
-import type { Busy, WithZoneLock } from './zone-lock.ts'
-
-export interface RepublishContext {
-  readonly repository: Pick<ReconcilerRepository, 'listActive' | 'republish'>
-  readonly withZoneLock: WithZoneLock
-  readonly recordTemplate: RecordTemplate
-}
+import type { Busy, ReconcilerParts, WithZone } from './locked-zone.ts'
+import type { ActiveRecords } from './repository.ts'
 
 /** How the desired records of the active names of a zone differ from those of the current template. */
-export interface TemplateDiff {
-  readonly kind: 'planned'
+export interface TemplateChanges {
   /** The first `MAX_LISTED`, by name. */
   readonly changes: readonly PlannedChange[]
   readonly changeCount: number
   readonly nameCount: number
+}
+
+export interface TemplateDiff extends TemplateChanges {
+  readonly kind: 'planned'
 }
 
 /** Names per statement. The zone is locked for one statement at a time, so that commits and releases are not held up. */
@@ -29,12 +27,12 @@ const BATCH_SIZE = 500
  * nothing. `busy`: the names before the interruption have their new records, and the others do not.
  */
 export const republishZone = async (
-  { repository, withZoneLock, recordTemplate }: RepublishContext,
+  { repository, recordTemplate }: ReconcilerParts,
+  withZone: WithZone,
   zone: string,
   caller: Caller | null,
 ): Promise<TemplateDiff | Busy> => {
-  const changes: PlannedChange[] = []
-  let changeCount = 0
+  const changes = new Listing<PlannedChange>()
   let nameCount = 0
   const republishBatch = async (after: string): Promise<readonly ActiveRecords[]> => {
     const names = await repository.listActive(zone, after, BATCH_SIZE)
@@ -45,20 +43,16 @@ export const republishZone = async (
     })
     if (caller && different.length > 0) await repository.republish(zone, different, caller)
     nameCount += different.length
-    for (const { subdomain, own } of different) {
-      changeCount += own.length
-      const listed = own.slice(0, Math.max(0, MAX_LISTED - changes.length))
-      changes.push(...listed.map(change => ({ subdomain, change })))
-    }
+    for (const { subdomain, own } of different) changes.add(own.map(change => ({ subdomain, change })))
     return names
   }
   for (let after = ''; ; ) {
     const start = after
     // The statement locks as many rows as a sync does, in another order.
-    const names = caller ? await withZoneLock(zone, () => republishBatch(start)) : await republishBatch(start)
+    const names = caller ? await withZone(zone, () => republishBatch(start)) : await republishBatch(start)
     if (names === null) return { kind: 'busy' }
     after = names.at(-1)?.subdomain ?? ''
     if (names.length < BATCH_SIZE) break
   }
-  return { kind: 'planned', changes, changeCount, nameCount }
+  return { kind: 'planned', changes: changes.items, changeCount: changes.count, nameCount }
 }

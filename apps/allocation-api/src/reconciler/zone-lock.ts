@@ -1,7 +1,5 @@
 import { createDatabaseClient, type Fragment, type Sql } from '@pool/runtime/database/client'
-import type { Sessions } from '@pool/runtime/database/sessions'
 import { withTimeout } from '@pool/runtime/database/with-timeout'
-import pLimit from 'p-limit'
 
 /** Milliseconds, the same for every lock. */
 export interface ZoneLockLimits {
@@ -57,6 +55,13 @@ const LOCK_NOT_AVAILABLE = '55P03'
 /** Reads in the round trip that acquires the lock, after it is acquired: it sends its statements before it returns. */
 export type ReadFirst<First> = (sql: Sql) => Promise<First>
 
+/** Runs `work` while it holds the lock of `name`; null if the lock was not free for too long. */
+export type WithLock = <Result, First = null>(
+  name: string,
+  work: (lock: ZoneLock, first: First) => Promise<Result>,
+  readFirst?: ReadFirst<First>,
+) => Promise<Result | null>
+
 /** Whether the transaction of a lock is in progress, for a statement of another session. It fails on a standby. */
 export const isTransactionOpen = (sql: Sql, transaction: string) =>
   sql`pg_xact_status(${transaction}::xid8) = 'in progress'`
@@ -72,7 +77,7 @@ export const isTransactionOpen = (sql: Sql, transaction: string) =>
  *
  * The connections are not among `sessions`, which would close one that holds a lock. `sessions` only report a silent server.
  */
-export const createZoneLocks = (url: string, limits: ZoneLockLimits, sessions: Pick<Sessions, 'silences'>) => {
+export const createZoneLocks = (url: string, limits: ZoneLockLimits, sessions: { readonly silences: number }) => {
   const { waitMs, idleTimeoutMs, timeoutMs } = limits
   const idle: IdleClient[] = []
   const inUse = new Set<Sql>()
@@ -210,39 +215,4 @@ export const createZoneLocks = (url: string, limits: ZoneLockLimits, sessions: P
       await Promise.all(clients.map(sql => sql.end({ timeout: 0 })))
     },
   }
-}
-
-/** How often a lock is used during long work. Less than the time after which Postgres ends an idle transaction. */
-const HOLD_INTERVAL_MS = 5_000
-
-/** Keeps the lock during work that sends no statement on its connection for long, such as a read of a large zone. */
-export const holdDuring = async <Result>(lock: ZoneLock, work: () => Promise<Result>): Promise<Result> => {
-  // If the lock is lost, the next `assertHeld` of the work itself throws.
-  const timer = setInterval(() => void lock.assertHeld().catch(() => {}), HOLD_INTERVAL_MS)
-  return work().finally(() => clearInterval(timer))
-}
-
-/** Another replica held the zone lock for longer than this one waits. */
-export interface Busy {
-  readonly kind: 'busy'
-}
-
-/** Runs `work` while it holds the lock of `zone`; null if another replica held it for too long. */
-export type WithZoneLock = <Result, First = null>(
-  zone: string,
-  work: (lock: ZoneLock, first: First) => Promise<Result>,
-  readFirst?: ReadFirst<First>,
-) => Promise<Result | null>
-
-/** Each has one provider call and one database connection. */
-const MAX_CONCURRENT_ZONES = 16
-
-/** The lock of a provider that accepts one call at a time for the whole account. No zone has this name. */
-const ACCOUNT_LOCK = '(account)'
-
-/** Limits how many zones this process works on. `concurrency` is the provider's: 1 makes all zones share one lock. */
-export const limitZones = (locks: Pick<ZoneLocks, 'withLock'>, concurrency: 1 | undefined): WithZoneLock => {
-  const limit = pLimit(concurrency ?? MAX_CONCURRENT_ZONES)
-  return (zone, work, readFirst) =>
-    limit(() => locks.withLock(concurrency === 1 ? ACCOUNT_LOCK : zone, work, readFirst))
 }

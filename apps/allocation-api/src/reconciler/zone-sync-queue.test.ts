@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { NOTHING_SYNCED, type SyncResult } from './sync-zone.ts'
+import { NOTHING_SYNCED, type SyncResult } from './domain/outcome.ts'
 import { ZoneSyncQueue } from './zone-sync-queue.ts'
 
 const result = (version: number): SyncResult => ({

@@ -1,12 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { NOTHING_SYNCED, type SyncResult } from './sync-zone.ts'
-
-/**
- * `done`: no name failed. `incomplete`: at least one did. `busy`: another replica had the lock for too long. `failed`: an
- * unexpected error.
- */
-export type SyncOutcome = 'done' | 'incomplete' | 'busy' | 'failed'
+import type { SyncOutcome } from '../observability/domain/observer.ts'
+import { NOTHING_SYNCED, type SyncResult } from './domain/outcome.ts'
 
 export interface ZoneSyncQueueOptions {
   /** Null: another replica had the lock of the zone for too long. */

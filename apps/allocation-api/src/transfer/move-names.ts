@@ -1,8 +1,8 @@
 import type { Sql } from '@pool/runtime/database/client'
 import { timeSql } from '@pool/runtime/database/time-sql'
-import type { Caller } from '../allocation/domain/types.ts'
 import { allocationSql } from '../allocation/sql.ts'
 import type { RecordSet } from '../dns/domain/rrset.ts'
+import type { Caller } from '../naming/caller.ts'
 
 /** A live name of the export with the records that it gets in its new pool; none if it is only reserved. */
 export interface MovedName {

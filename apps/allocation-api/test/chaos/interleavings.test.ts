@@ -1,16 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { createDatabaseClient, type Sql } from '@pool/runtime/database/client'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import type { Caller } from '../../src/allocation/domain/types.ts'
 import { createRecords } from '../../src/dns/domain/rrset.ts'
 import { type DuplicateRequest, isDuplicate } from '../../src/idempotency/idempotency.ts'
-import {
-  type AppliedName,
-  type AttemptedName,
-  createReconcilerRepository,
-  type DueName,
-  type SyncOutcomes,
-} from '../../src/reconciler/repository.ts'
+import type { Caller } from '../../src/naming/caller.ts'
+import type { DueName } from '../../src/reconciler/domain/name.ts'
+import type { AppliedName, AttemptedName } from '../../src/reconciler/domain/outcome.ts'
+import { createReconcilerRepository, type SyncOutcomes } from '../../src/reconciler/repository.ts'
 import { createTestDatabase, type TestDatabase, truncateAllocations } from '../support/database.ts'
 import { holdLock, lockRow, runInOrder, untilSessionsWait } from '../support/locks.ts'
 import {

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Migration } from '@pool/runtime/database/migration-files'
 import { migrate } from '@pool/runtime/database/migrations'
 import { until } from '@pool/test-kit/poll.ts'
 import { isProof, proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
@@ -7,7 +8,6 @@ import { expect, onTestFinished, test } from 'vitest'
 import { readSchema } from '../../src/database/schema.ts'
 import { expectConsistentTables, untilApplied } from '../support/consistency.ts'
 import { createTestDatabase } from '../support/database.ts'
-import { extractBuild, findBuildBefore } from '../support/earlier-build.ts'
 import { lostWrites, startLoad } from '../support/load.ts'
 import { holdLock } from '../support/locks.ts'
 import { reserve } from '../support/operations.ts'
@@ -18,83 +18,80 @@ const newest = schema.migrations.length
 const patience = { PDM_DATABASE_TIMEOUT: '1m', PDM_DNS_COMMIT_WAIT: '1m' }
 const env = { PDM_DATABASE_POOL_SIZE: '5', PDM_RESERVATION_TTL: '1h', ...patience }
 
-const before = findBuildBefore(newest)
-
-/** How long each mix of replicas serves. */
-const STEP_MS = proofSize(10_000, 1_000)
-const CALLERS = proofSize(8, 2)
 /** Reservations per second. */
 const RATE = isProof ? 200 : 50
+/** Successful requests of each mix of replicas. */
+const REQUESTS_PER_STEP = proofSize(4_000, 100)
+const CALLERS = proofSize(8, 2)
 
-// No program is missing, so a run that requires all of them skips it, too.
-if ('missing' in before) process.stderr.write(`${before.missing}\n`)
-test.skipIf('missing' in before)(
-  'replicas are upgraded from the previous build and rolled back under traffic, and no request fails',
-  async () => {
-    if ('missing' in before) throw new Error(before.missing)
-    const database = await createTestDatabase({ schema: false, connections: 4 })
-    onTestFinished(() => database.drop())
-    const build = await extractBuild(before.commit)
-    onTestFinished(() => build.remove())
-    await migrate(database.sql, { ...schema, migrations: schema.migrations.slice(0, before.version) })
+/** What the next build may add. */
+const next: Migration = {
+  version: newest + 1,
+  name: 'next',
+  oldestBuild: newest,
+  script: 'alter table pool_allocations add column next text;',
+}
+const withNext = { ...schema, migrations: [...schema.migrations, next] }
 
-    const serving: Api[] = []
-    const running = new Set<Api>()
-    onTestFinished(async () => void (await Promise.all([...running].map(api => api.process.kill()))))
-    const start = async (version: 'old' | 'new') => {
-      const api = await startApi(database.url, env, version === 'old' ? { entry: build.entry } : {})
-      running.add(api)
-      await until('the replica is ready', async () => (await api.call('GET', '/readyz')).status === 200)
-      serving.push(api)
-    }
-    /** As a load balancer does: first no new requests, then SIGTERM. */
-    const stopOldest = async () => {
-      const api = serving.shift()
+test('replicas are replaced one by one under traffic, before and after the migration of the next build, and no request fails', async () => {
+  const database = await createTestDatabase({ connections: 4 })
+  onTestFinished(() => database.drop())
+  const serving: Api[] = []
+  const running = new Set<Api>()
+  onTestFinished(async () => void (await Promise.all([...running].map(api => api.process.kill()))))
+  const start = async () => {
+    const api = await startApi(database.url, env)
+    running.add(api)
+    await until('the replica is ready', async () => (await api.call('GET', '/readyz')).status === 200)
+    serving.push(api)
+  }
+  /** As a load balancer does: first no new requests, then SIGTERM. */
+  const stopOldest = async () => {
+    const api = serving.shift()
+    if (!api) throw new Error('no replica is serving')
+    expect(await api.process.stop()).toEqual({ code: 0, signal: null })
+    expect(api.lines.filter(line => /"level":(?:50|"error")/.test(line))).toEqual([])
+    running.delete(api)
+  }
+
+  await Promise.all([start(), start()])
+  let turn = 0
+  const balancer: Pick<Api, 'call'> = {
+    call: (...request) => {
+      turn += 1
+      const api = serving[turn % serving.length]
       if (!api) throw new Error('no replica is serving')
-      expect(await api.process.stop()).toEqual({ code: 0, signal: null })
-      expect(api.lines.filter(line => /"level":(?:50|"error")/.test(line))).toEqual([])
-      running.delete(api)
-    }
-    const replace = async (version: 'old' | 'new') => {
-      await start(version)
-      await sleep(STEP_MS)
-      await stopOldest()
-      await sleep(STEP_MS)
-    }
+      return api.call(...request)
+    },
+  }
+  const load = startLoad(balancer as Api, CALLERS)
+  const serve = () => {
+    const goal = load.successCount() + REQUESTS_PER_STEP
+    return until('the replicas have served', () => load.successCount() >= goal, 300_000)
+  }
+  const replaceOldest = async () => {
+    await start()
+    await serve()
+    await stopOldest()
+    await serve()
+  }
 
-    await Promise.all([start('old'), start('old')])
-    let turn = 0
-    const balancer: Pick<Api, 'call'> = {
-      call: (...request) => {
-        turn += 1
-        const api = serving[turn % serving.length]
-        if (!api) throw new Error('no replica is serving')
-        return api.call(...request)
-      },
-    }
-    const load = startLoad(balancer as Api, CALLERS)
-    await sleep(STEP_MS)
-    await replace('new')
-    await replace('new')
-    const upgraded = load.successCount()
-    await replace('old')
-    await replace('old')
-    await load.stop()
+  await replaceOldest()
+  await migrate(database.sql, withNext)
+  await serve()
+  await replaceOldest()
+  await replaceOldest()
+  await load.stop()
 
-    const failed = [...load.outcomes].filter(([outcome]) => !/^\w+ 20\d ok$/.test(outcome))
-    expect(failed).toEqual([])
-    const rows = database.sql<{ subdomain: string; state: string; digest: string }[]>`
-      select subdomain, state, encode(token_hash, 'hex') as digest from pool_allocations`
-    expect(await lostWrites(load, rows)).toEqual([])
-    await untilApplied(database.sql)
-    await expectConsistentTables(database.sql)
-    reportProof(
-      `upgrade from ${before.commit} (version ${before.version}) to version ${newest} and back, two replicas: ` +
-        `${load.successCount()} requests (${upgraded} until the upgrade was complete), 0 failed`,
-    )
-  },
-  600_000,
-)
+  const failed = [...load.outcomes].filter(([outcome]) => !/^\w+ 20\d ok$/.test(outcome))
+  expect(failed).toEqual([])
+  const rows = database.sql<{ subdomain: string; state: string; digest: string }[]>`
+    select subdomain, state, encode(token_hash, 'hex') as digest from pool_allocations`
+  expect(await lostWrites(load, rows)).toEqual([])
+  await untilApplied(database.sql)
+  await expectConsistentTables(database.sql)
+  reportProof(`two replicas replaced before and after a migration: ${load.successCount()} requests, 0 failed`)
+}, 600_000)
 
 /** Sends reservations at a constant rate and returns their response times in milliseconds, sorted. */
 const measure = async (api: Api, prefix: string, seconds: number): Promise<number[]> => {
@@ -144,18 +141,8 @@ test('requests do not wait for a migration that waits behind a VACUUM and a long
     (await sql`select from pg_stat_progress_vacuum where pid = ${session?.pid ?? 0}`).length > 0
   await until('the VACUUM runs', isVacuuming)
 
-  const next = {
-    version: newest + 1,
-    name: 'next',
-    oldestBuild: 1,
-    script: 'alter table pool_allocations add column next text;',
-  }
   let attempts = 0
-  const migrated = migrate(
-    sql,
-    { ...schema, migrations: [...schema.migrations, next] },
-    { onLocked: () => (attempts += 1) },
-  )
+  const migrated = migrate(sql, withNext, { onLocked: () => (attempts += 1) })
   const during = await measure(api, 'during', seconds)
   expect(await isVacuuming()).toBe(true)
   expect(attempts).toBeGreaterThan(0)

@@ -1,12 +1,14 @@
-import { mkdtemp } from 'node:fs/promises'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { deploymentRequest } from '@pool/test-kit/deployment-request.ts'
-import { describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { createZoneTable } from '../../src/dns/providers/local/zone-table.ts'
 import { createContractCall, startTestService } from '../support/service.ts'
 import { isTerraformMissing } from '../terraform/support/terraform.ts'
 
+const folder = mkdtempSync(join(tmpdir(), 'domains-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
 const { call, database, api } = await startTestService({
   PDM_BYO_PROOF: 'required',
   PDM_BYO_RESOLVERS: '127.0.0.1:9',
@@ -105,7 +107,7 @@ test.skipIf(isTerraformMissing)('with the record in DNS the deployment is create
   const other = await startTestService({
     PDM_BYO_PROOF: 'required',
     PDM_BYO_RESOLVERS: `127.0.0.1:${dns.api.dnsPort}`,
-    PDM_DEPLOYMENTS_DIR: await mkdtemp(join(tmpdir(), 'domains-')),
+    PDM_DEPLOYMENTS_DIR: folder,
   })
   const domain = 'cloud.acme.example'
   const request = { ...deploymentRequest('x'), sovereignDomainMode: 'byo', sovereignFQDN: domain }

@@ -74,7 +74,7 @@ describe('drift', () => {
         'A record of type CNAME that is not managed by this service exists at acme.pool.test. Delete it; a release of this name deletes it too.',
     })
     expect(fixture.provider.records.get('acme.pool.test CNAME')).toEqual(foreign)
-    expect(await dns.listZoneLag()).toMatchObject([{ zone: poolDomain, failing: { 'foreign-record': 1 } }])
+    expect(await dns.listZoneStates()).toMatchObject([{ zone: poolDomain, failing: { 'foreign-record': 1 } }])
     fixture.provider.records.delete('acme.pool.test CNAME')
     expect(await dns.repair(poolDomain)).toMatchObject({ pending: 0 })
     expect(getAddress('acme.pool.test')).toBe('192.0.2.1')

@@ -1,6 +1,6 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { GCProfiler, type HeapSpaceStatistics } from 'node:v8'
 import { createDatabaseClient } from '@pool/runtime/database/client'
+import { until } from '@pool/test-kit/poll.ts'
 import { startTcpProxy, type TcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -51,9 +51,9 @@ describe('the driver after connection failures', () => {
       }
     }
     const clients = Array.from({ length: 32 }, client)
-    const answers = async (more: number) => {
+    const answers = (more: number) => {
       const enough = answered + more
-      while (answered < enough) await sleep(1)
+      return until('the statements are answered', () => answered >= enough)
     }
     for (let round = 0; round < 60; round += 1) {
       await answers(50)
@@ -90,7 +90,11 @@ describe('the driver after connection failures', () => {
           () => 'answered',
           () => 'rejected',
         )
-        await sleep(5)
+        await until('the statement runs', async () => {
+          const running = await database.sql`
+            select from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'`
+          return running.length > 0
+        })
         proxy.resetAll()
         expect(await slow).toBe('rejected')
         await tx`select 2`

@@ -4,12 +4,13 @@ import { readFile } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { createDatabaseClient, type Sql } from '@pool/runtime/database/client'
-import { migrate } from '@pool/runtime/database/migrations'
+import type { Migration } from '@pool/runtime/database/migration-files'
+import { migrate, type Schema } from '@pool/runtime/database/migrations'
 import { dumpSchema } from '@pool/test-kit/dump-schema.ts'
 import { until } from '@pool/test-kit/poll.ts'
 import { runUntilExit, startApi, toApiEntry } from '@pool/test-kit/services.ts'
-import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
-import { migrateDatabase, readSchema } from '../../src/database/schema.ts'
+import { expect, onTestFinished, test } from 'vitest'
+import { readSchema } from '../../src/database/schema.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { holdLock } from '../support/locks.ts'
 
@@ -19,6 +20,17 @@ const newest = versions.length
 const upTo = (version: number) => ({ ...schema, migrations: schema.migrations.slice(0, version) })
 const toPath = (version: number, extension: 'txt' | 'sql'): string =>
   fileURLToPath(new URL(`./golden/${String(version).padStart(4, '0')}.${extension}`, import.meta.url))
+
+/** What the next build may add. With it, the upgrade is proven also while the schema has one version. */
+const next: Migration = {
+  version: newest + 1,
+  name: 'next',
+  oldestBuild: newest,
+  script: `
+    alter table pool_allocations add column note text not null default '';
+    create table notes (id integer, constraint notes_pkey primary key (id));`,
+}
+const withNext: Schema = { ...schema, migrations: [...schema.migrations, next] }
 
 /** A database of a version, without rows. */
 const createDatabaseAt = async (version: number): Promise<TestDatabase> => {
@@ -52,57 +64,54 @@ const readRows = async (sql: Sql): Promise<Map<string, Record<string, unknown>[]
   return rows
 }
 
-describe('each version', () => {
-  const database = createTestDatabase({ schema: false })
-  afterAll(async () => (await database).drop())
+const createReplicas = (url: string, count: number): Sql[] => {
+  const replicas = Array.from({ length: count }, () =>
+    createDatabaseClient(url, { maxConnections: 1, applicationName: 'replica' }),
+  )
+  onTestFinished(async () => void (await Promise.all(replicas.map(replica => replica.end()))))
+  return replicas
+}
 
-  // In order, on one database.
-  test.each(versions)('%i matches its golden dump', async version => {
-    const { sql } = await database
-    await migrate(sql, upTo(version))
-    await expect(await dumpSchema(sql)).toMatchFileSnapshot(toPath(version, 'txt'))
-  })
-
-  test.each(versions)('%i is upgraded to the newest with its rows', async version => {
-    const { sql } = await createDatabaseAt(version)
-    await insertRows(sql, version)
-    const before = await readRows(sql)
-    if (version === 1) expect([...before.values()].filter(rows => rows.length === 0)).toEqual([])
-    await migrateDatabase(sql)
-    const after = await readRows(sql)
-    for (const [table, rows] of before) {
-      expect(after.get(table), table).toEqual(rows.map(row => expect.objectContaining(row)))
-    }
-  })
-
-  test('1 is upgraded by the start of the service, which serves its rows', async () => {
-    const { url, sql } = await createDatabaseAt(1)
-    await insertRows(sql, 1)
-    const api = await startApi(url, { PDM_DNS_COMMIT_WAIT: '0s' })
-    onTestFinished(async () => void (await api.process.kill()))
-    const { body } = await api.call('GET', '/api/v1/pool/pool.test/list')
-    expect(JSON.stringify(body)).toMatch(/acme.*again.*cluster.*kept/)
-    const path = '/api/v1/pool/pool.test/commit'
-    const commit = {
-      subdomain: 'kept',
-      reservationToken: 'kept',
-      loadBalancerIP: '192.0.2.3',
-      sovereignFQDN: 'kept.pool.test',
-    }
-    expect((await api.call('POST', path, commit)).body).toMatchObject({ subdomain: 'kept' })
-    expect((await api.call('GET', '/api/v1/pool/pool.test/history')).status).toBe(200)
-  })
+test.each(versions)('version %i matches its golden dump, also if ten replicas migrate concurrently', async version => {
+  const { url, sql } = await createDatabaseAt(0)
+  await Promise.all(createReplicas(url, 10).map(replica => migrate(replica, upTo(version))))
+  await expect(await dumpSchema(sql)).toMatchFileSnapshot(toPath(version, 'txt'))
 })
 
-test('ten replicas migrate an empty database concurrently', async () => {
-  const [empty, expected] = await Promise.all([createDatabaseAt(0), createTestDatabase()])
-  onTestFinished(() => expected.drop())
-  const replicas = Array.from({ length: 10 }, () =>
-    createDatabaseClient(empty.url, { maxConnections: 1, applicationName: 'replica' }),
-  )
-  await Promise.all(replicas.map(replica => migrateDatabase(replica)))
-  expect(await dumpSchema(empty.sql)).toBe(await dumpSchema(expected.sql))
-  await Promise.all(replicas.map(replica => replica.end()))
+test('replicas of this build and the next upgrade the rows of every table concurrently, and this build still serves them', async () => {
+  const { url, sql } = await createDatabaseAt(versions[0] ?? 0)
+  await insertRows(sql, 1)
+  const before = await readRows(sql)
+  expect([...before.values()].filter(rows => rows.length === 0)).toEqual([])
+  await Promise.all(createReplicas(url, 6).map((replica, index) => migrate(replica, index % 2 ? withNext : schema)))
+  const after = await readRows(sql)
+  for (const [table, rows] of before) {
+    expect(after.get(table), table).toEqual(rows.map(row => expect.objectContaining(row)))
+  }
+  expect(after.get('notes')).toEqual([])
+
+  const api = await startApi(url, { PDM_DNS_COMMIT_WAIT: '0s' })
+  onTestFinished(async () => void (await api.process.kill()))
+  const { body } = await api.call('GET', '/api/v1/pool/pool.test/list')
+  expect(JSON.stringify(body)).toMatch(/acme.*again.*cluster.*kept/)
+  const commit = {
+    subdomain: 'kept',
+    reservationToken: 'kept',
+    loadBalancerIP: '192.0.2.3',
+    sovereignFQDN: 'kept.pool.test',
+  }
+  expect((await api.call('POST', '/api/v1/pool/pool.test/commit', commit)).body).toMatchObject({ subdomain: 'kept' })
+  expect((await api.call('GET', '/api/v1/pool/pool.test/history')).status).toBe(200)
+
+  const setOldestBuild = async (build: number) =>
+    void (await sql`update ${sql(schema.versionTable)} set oldest_build = ${build} where version = ${next.version}`)
+  const getReadiness = async () => (await api.call('GET', '/readyz')).status
+  expect(await getReadiness()).toBe(200)
+  await setOldestBuild(next.version)
+  await until('the replica is not ready', async () => (await getReadiness()) === 503)
+  expect(api.lines.filter(line => line.includes(`requires build ${next.version} or newer`))).toHaveLength(1)
+  await setOldestBuild(newest)
+  await until('the replica is ready', async () => (await getReadiness()) === 200)
 })
 
 /** Runs a command of the service until it exits. */
@@ -113,41 +122,40 @@ const run = (command: 'main' | 'migrate', url: string, ...args: string[]) =>
     env: { PORT: '0', PDM_OPERATOR_PORT: '0', PDM_DATABASE_URL: url, PDM_LOG_LEVEL: 'warn' },
   })
 
-/** Records a migration that no build contains yet. */
-const recordNewer = (sql: Sql, oldestBuild: number) => sql`
-  insert into ${sql(schema.versionTable)} (version, name, oldest_build) values (${newest + 1}, 'newer', ${oldestBuild})`
-
-describe('a database that the service cannot run on ends the start with exit code 2 and one line', () => {
-  test('tables without a version', async () => {
-    const { url, sql } = await createDatabaseAt(0)
-    await sql.unsafe('create table pool_allocations (id integer); create table invoices (id integer)')
-    const message =
-      'the database has tables without a version (pool_allocations, but no allocation_api_migrations): ' +
-      'they are from a build without versions or of another program; use an empty database'
-    expect(await run('main', url)).toEqual({ code: 2, lines: [`schema: ${message}`] })
-    expect(await run('migrate', url)).toEqual({ code: 2, lines: [`migrate: ${message}`] })
-  })
-
-  test('a schema that requires a newer build', async () => {
-    const { url, sql } = await createDatabaseAt(newest)
-    await recordNewer(sql, newest + 1)
-    const { code, lines } = await run('main', url)
-    expect([code, lines]).toEqual([2, [expect.stringContaining(`requires build ${newest + 1} or newer`)]])
-  })
+/** The sequence of 19 migrations that the baseline replaced. The last ones were for build 8 or newer. */
+const toEarlierSchema = (count: number): Schema => ({
+  ...schema,
+  migrations: Array.from({ length: count }, (_, index) => ({
+    version: index + 1,
+    name: index === 0 ? 'initial' : `step-${index + 1}`,
+    oldestBuild: index < 7 ? 1 : 8,
+    script: index === 0 ? 'create table pool_allocations ();' : 'select 1;',
+  })),
 })
+const EARLIER_BUILD =
+  'migration 1 of the database is "initial", which this build does not contain; ' +
+  'export it with the build that created it (poolctl export), then import it into an empty database with this build (poolctl import)'
 
-test('a replica serves on a newer schema that allows its build, and is not ready on one that does not', async () => {
-  const { url, sql } = await createDatabaseAt(newest)
-  await recordNewer(sql, newest)
-  const api = await startApi(url)
-  onTestFinished(async () => void (await api.process.kill()))
-  const getReadiness = async () => (await api.call('GET', '/readyz')).status
-  expect(await getReadiness()).toBe(200)
-  await sql`update ${sql(schema.versionTable)} set oldest_build = ${newest + 1} where version = ${newest + 1}`
-  await until('the replica is not ready', async () => (await getReadiness()) === 503)
-  expect(api.lines.filter(line => line.includes(`requires build ${newest + 1} or newer`))).toHaveLength(1)
-  await sql`update ${sql(schema.versionTable)} set oldest_build = ${newest} where version = ${newest + 1}`
-  await until('the replica is ready', async () => (await getReadiness()) === 200)
+test.each<[what: string, prepare: (sql: Sql) => Promise<unknown>, message: string]>([
+  [
+    'tables without a version',
+    sql => sql.unsafe('create table pool_allocations (id integer); create table invoices (id integer)'),
+    'the database has tables without a version (pool_allocations, but no allocation_api_migrations): ' +
+      'they are from a build without versions or of another program; use an empty database',
+  ],
+  [
+    'a schema that requires a newer build',
+    sql => migrate(sql, { ...withNext, migrations: [...schema.migrations, { ...next, oldestBuild: next.version }] }),
+    `version ${next.version} of the schema requires build ${next.version} or newer, and this is build ${newest}; run a newer build`,
+  ],
+  ['the newest schema before the baseline', sql => migrate(sql, toEarlierSchema(19)), EARLIER_BUILD],
+  ['the oldest schema before the baseline', sql => migrate(sql, toEarlierSchema(1)), EARLIER_BUILD],
+])('exit code 2 and one line: %s', async (_, prepare, message) => {
+  const { url, sql } = await createDatabaseAt(0)
+  await prepare(sql)
+  const [start, migration] = await Promise.all([run('main', url), run('migrate', url)])
+  expect(start).toEqual({ code: 2, lines: [`schema: ${message}`] })
+  expect(migration).toEqual({ code: 2, lines: [`migrate: ${message}`] })
 })
 
 test('a replica starts while VACUUM holds its lock of every table, and writes go on', async () => {

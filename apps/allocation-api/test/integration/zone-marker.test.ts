@@ -72,7 +72,7 @@ describe('the marker of a zone', () => {
     expect(await row('kept')).toMatchObject({ failure: null })
     expect(stops).toEqual(['database-older'])
     expect(fixture.provider.records).toEqual(before)
-    expect(await dns.listZoneLag()).toMatchObject([{ failing: { 'database-older': 2 } }])
+    expect(await dns.listZoneStates()).toMatchObject([{ failing: { 'database-older': 2 } }])
   })
 
   test('the drift check alone finds an older database', async () => {
@@ -94,9 +94,11 @@ describe('the marker of a zone', () => {
       await fixture.sql`delete from ${fixture.sql(table)}`
     }
     const { dns, stops } = replica({ writesZones: false })
-    dns.startMarkerChecks()
-    await until('the zone is stopped', () => stops.length === 1)
-    expect(await dns.listZoneLag()).toMatchObject([{ zone: poolDomain, stopCause: 'database-older', pendingNames: 0 }])
+    await dns.checkMarkers(new AbortController().signal)
+    expect(stops).toHaveLength(1)
+    expect(await dns.listZoneStates()).toMatchObject([
+      { zone: poolDomain, stopCause: 'database-older', pendingNames: 0 },
+    ])
   })
 
   test('the check after a start is repeated until the provider responds', async () => {
@@ -104,11 +106,11 @@ describe('the marker of a zone', () => {
     await dns.waitUntilApplied(await activate('acme'))
     setSerial(9)
     fixture.provider.faults.push({ result: { ...down, scope: 'zone' } })
-    dns.startMarkerChecks()
-    await until('the check has failed', () => fixture.provider.faults.length === 0)
+    await dns.checkMarkers(new AbortController().signal)
+    expect(fixture.provider.faults).toHaveLength(0)
     await until('the zone is stopped', async () => {
       await advance(1_000)
-      dns.startMarkerChecks()
+      await dns.checkMarkers(new AbortController().signal)
       return stops.length === 1
     })
   })

@@ -2,9 +2,9 @@ import { createPrng } from '@pool/test-kit/prng.ts'
 import { expect, test } from 'vitest'
 import type { ZonePart } from '../../src/dns/domain/result.ts'
 import { createRecords, type RecordSet } from '../../src/dns/domain/rrset.ts'
+import type { CheckedName } from '../../src/reconciler/domain/name.ts'
 import { indexRecords, planName } from '../../src/reconciler/domain/plan.ts'
-import type { CheckedName } from '../../src/reconciler/repository.ts'
-import { scanZone } from '../../src/reconciler/zone-scan.ts'
+import { type ScanSource, scanZone } from '../../src/reconciler/zone-scan.ts'
 
 const zone = 'pool.test'
 const recordTemplate = { names: ['@', '*', 'console'], ttl: 60 }
@@ -30,26 +30,20 @@ const createName = (subdomain: string, other: Partial<CheckedName> = {}): Checke
 const scan = async (rows: readonly CheckedName[], parts: readonly ZonePart[], maxWeight?: number) => {
   const sorted = rows.toSorted((x, y) => (x.subdomain < y.subdomain ? -1 : 1))
   let reads = 0
-  const context = {
+  const source: ScanSource = {
+    zone,
     recordTemplate,
-    ...(maxWeight === undefined ? {} : { maxWeight }),
-    repository: {
-      listNames: async (_: string, after: string, limit: number) =>
-        sorted.filter(({ subdomain }) => subdomain > after).slice(0, limit),
-      findNames: async (_: string, subdomains: readonly string[]) =>
-        sorted.filter(({ subdomain }) => subdomains.includes(subdomain)),
-    },
-    provider: {
-      readZone: async (_: string, onPart: (part: ZonePart) => Promise<void>) => {
-        reads += 1
-        for (const part of parts) await onPart(part)
-        return null
-      },
+    listNames: async (after, limit) => sorted.filter(({ subdomain }) => subdomain > after).slice(0, limit),
+    findNames: async subdomains => sorted.filter(({ subdomain }) => subdomains.includes(subdomain)),
+    readZone: async onPart => {
+      reads += 1
+      for (const part of parts) await onPart(part)
+      return null
     },
   }
   const names = []
   const orphans = []
-  for await (const page of scanZone(context, zone)) {
+  for await (const page of scanZone(source, maxWeight)) {
     if (page.kind === 'unavailable') throw new Error(page.reason)
     names.push(...page.names)
     orphans.push(...page.orphans)
@@ -135,23 +129,20 @@ test('a record set in two parts is one; after a restart, the parts before it do 
 
 test('a name that changes between the reads of its row is left out', async () => {
   let version = 0
-  const context = {
+  const source: ScanSource = {
+    zone,
     recordTemplate,
-    repository: {
-      listNames: async (_: string, after: string) => (after === '' ? [createName('acme', { version: 2 })] : []),
-      findNames: async () => {
-        version += 1
-        return [createName('acme', { version })]
-      },
+    listNames: async after => (after === '' ? [createName('acme', { version: 2 })] : []),
+    findNames: async () => {
+      version += 1
+      return [createName('acme', { version })]
     },
-    provider: {
-      readZone: async (_: string, onPart: (one: ZonePart) => Promise<void>) => {
-        await onPart(part(...desiredOf('acme')))
-        return null
-      },
+    readZone: async onPart => {
+      await onPart(part(...desiredOf('acme')))
+      return null
     },
   }
-  for await (const page of scanZone(context, zone)) expect(page).toMatchObject({ names: [] })
+  for await (const page of scanZone(source)) expect(page).toMatchObject({ names: [] })
 })
 
 test.each([

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest'
-import type { Caller } from '../../src/allocation/domain/types.ts'
 import { createRecords } from '../../src/dns/domain/rrset.ts'
+import type { Caller } from '../../src/naming/caller.ts'
 import { createTestDatabase, repositoryOptions, type TestDatabase, truncateAllocations } from './database.ts'
 import { FakeProvider } from './fake-provider.ts'
 import { type Replica, type ReplicaOptions, startReplica } from './replica.ts'

@@ -63,7 +63,7 @@ export const unusedDependencies: AppDependencies = {
   operatorView: {
     settings: failOnCall,
     pools: failOnCall,
-    reconciler: { listZoneStatuses: failOnCall, isCircuitOpen: failOnCall },
+    reconciler: { listZoneStates: failOnCall, isCircuitOpen: failOnCall },
     readOverview: failOnCall,
     readChanges: failOnCall,
     witness: { list: failOnCall, history: failOnCall, release: failOnCall },

@@ -5,6 +5,8 @@ import type { TransactionSql } from 'postgres'
 type Transaction = TransactionSql<{ int8: number }>
 
 export interface HeldLock {
+  /** The process of the server that holds it. */
+  readonly pid: number
   /** Rolls the transaction back. */
   release(): Promise<void>
   commit(): Promise<void>
@@ -12,24 +14,25 @@ export interface HeldLock {
 
 /** Runs `lock` in a transaction and keeps the transaction, with its locks, open until `release` or `commit`. */
 export const holdLock = async (sql: Sql, lock: (tx: Transaction) => PromiseLike<unknown>): Promise<HeldLock> => {
-  const locked = Promise.withResolvers<void>()
+  const locked = Promise.withResolvers<number>()
   const ending = Promise.withResolvers<'commit' | 'release'>()
   const rolledBack = new Error('released')
   const ended = sql
     .begin(async tx => {
       await lock(tx)
-      locked.resolve()
+      const [session] = await tx<{ pid: number }[]>`select pg_backend_pid() as pid`
+      locked.resolve(session?.pid ?? 0)
       if ((await ending.promise) === 'release') throw rolledBack
     })
     .catch((error: unknown) => {
       if (error !== rolledBack) locked.reject(error)
     })
-  await locked.promise
+  const pid = await locked.promise
   const end = async (how: 'commit' | 'release') => {
     ending.resolve(how)
     await ended
   }
-  return { release: () => end('release'), commit: () => end('commit') }
+  return { pid, release: () => end('release'), commit: () => end('commit') }
 }
 
 /** Locks the row of a name. Statements that need it queue in their order of arrival. */
@@ -58,6 +61,21 @@ export const untilSessionsWait = (sql: Sql, count: number, pattern = '%', within
     async () => (await countLockWaiters(sql, pattern)) >= count || undefined,
     withinMs,
   )
+
+export const untilBlocks = (sql: Sql, { pid }: HeldLock): Promise<true> =>
+  until('a session waits for the lock', async () => {
+    const blocked = await sql`select from pg_stat_activity where ${pid} = any(pg_blocking_pids(pid))`
+    return blocked.length > 0 || undefined
+  })
+
+/** Nothing of the requests so far can still take place: no statement of a replica is executed or waits. */
+export const untilNoStatementRuns = (sql: Sql): Promise<true> =>
+  until('no statement of a replica runs', async () => {
+    const active = await sql`
+      select from pg_stat_activity
+      where datname = current_database() and state = 'active' and application_name like 'allocation-api%'`
+    return active.length === 0 || undefined
+  })
 
 /** The results of both statements when the first one is ahead of the second in the queue for the row of a name. */
 export const runInOrder = async <First, Second>(

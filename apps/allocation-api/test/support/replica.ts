@@ -1,9 +1,8 @@
 import { createDatabaseClient } from '@pool/runtime/database/client'
-import type { Unavailable } from '../../src/dns/domain/result.ts'
 import type { RecordTemplate } from '../../src/dns/domain/rrset.ts'
 import type { DnsProvider } from '../../src/dns/provider.ts'
 import { createPools } from '../../src/naming/naming.ts'
-import type { ZoneDiff } from '../../src/reconciler/diff-zone.ts'
+import type { DriftCheckResult } from '../../src/observability/domain/observer.ts'
 import { createReconciler, type Reconciler } from '../../src/reconciler/reconciler.ts'
 import { createZoneLocks } from '../../src/reconciler/zone-lock.ts'
 
@@ -31,7 +30,7 @@ export interface Replica {
   readonly dns: Reconciler
   /** Errors of the reconciler and errors that the provider threw. */
   readonly errors: readonly unknown[]
-  readonly driftChecks: readonly (ZoneDiff | Unavailable)[]
+  readonly driftChecks: readonly DriftCheckResult[]
   /** The causes of the zones that this replica stopped. */
   readonly stops: readonly string[]
   readonly markerRejections: readonly string[]
@@ -60,7 +59,7 @@ export const startReplica = ({
   const lockLimits = { waitMs: lockWaitMs, idleTimeoutMs: 30_000, timeoutMs: STATEMENT_TIMEOUT_MS }
   const zoneLocks = createZoneLocks(url, lockLimits, { silences: 0 })
   const errors: unknown[] = []
-  const driftChecks: (ZoneDiff | Unavailable)[] = []
+  const driftChecks: DriftCheckResult[] = []
   const stops: string[] = []
   const markerRejections: string[] = []
   const syncs: string[] = []
@@ -69,7 +68,7 @@ export const startReplica = ({
     providerKind,
     writesZones,
     sql,
-    zoneLocks,
+    withLock: zoneLocks.withLock,
     pools: () => createPools(['pool.test', 'other.test']),
     recordTemplate,
     statementTimeoutMs: STATEMENT_TIMEOUT_MS,

@@ -1,6 +1,5 @@
 import type { Sql } from '@pool/runtime/database/client'
 import type {
-  Caller,
   CommitCommand,
   FormerHolder,
   Granted,
@@ -19,6 +18,7 @@ import {
 import type { RecordSet } from '../../src/dns/domain/rrset.ts'
 import { type IdempotencyClaim, isDuplicate } from '../../src/idempotency/idempotency.ts'
 import { createToken, hashToken } from '../../src/lib/token.ts'
+import type { Caller } from '../../src/naming/caller.ts'
 import { createTestWriter } from './database.ts'
 
 export type TokenRepository = ReturnType<typeof createTokenRepository>

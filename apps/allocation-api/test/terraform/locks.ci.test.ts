@@ -178,6 +178,8 @@ describe.skipIf(isTerraformMissing)('the lock of a run', () => {
     const [lock] = service.locks
     if (!lock) return expect.fail('the lock was not reported')
     const groupOf = ({ args }: { args: string }) => args.includes('terraform')
+    // Every ten seconds, Terraform writes a line, and without a reader that would end it.
+    process.kill(-lock.processGroup, 'SIGSTOP')
     await killSupervisor(lock.processGroup)
     await service.kill()
     expect(findProcesses(site.folder).some(groupOf)).toBe(true)
@@ -196,9 +198,10 @@ describe.skipIf(isTerraformMissing)('a lock of another process', () => {
     const locks: (StateLock | null)[] = []
     const run = startApply(options, { onLock: async lock => void locks.push(lock) })
     await until('Terraform waits for the lock', () => server.methods.includes('LOCK'))
-    expect(await unlock(options, 'recorded')).toEqual({ kind: 'other-lock', id: 'of-another-process' })
+    // It waits for a minute, so nothing that takes long may come before.
     run.stop()
     expect(await run.result).toEqual({ kind: 'stopped' })
+    expect(await unlock(options, 'recorded')).toEqual({ kind: 'other-lock', id: 'of-another-process' })
     expect([locks, server.lockId()]).toEqual([[], 'of-another-process'])
     expect(server.methods).not.toContain('UNLOCK')
     // The other process may be creating resources that the state does not show yet.

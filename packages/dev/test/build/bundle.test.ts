@@ -106,14 +106,14 @@ test('two resources with one name are an error', async () => {
 })
 
 test.each([
-  ['allocation-api', 'PDM_DATABASE_URL'],
-  ['lease-witness', 'WITNESS_DATABASE_URL'],
-])('each command of %s starts, and asks for its configuration', async (name, variable) => {
+  ['allocation-api', 'PDM_DATABASE_URL', '0001-baseline.sql'],
+  ['lease-witness', 'WITNESS_DATABASE_URL', '0001-initial.sql'],
+])('each command of %s starts, and asks for its configuration', async (name, variable, migration) => {
   const options = apps[name]
   if (!options) throw new Error(`no app ${name}`)
   const outDir = createFolder()
   await bundle({ ...options, outDir })
-  expect(listFiles(outDir)).toContain('migrations/0001-initial.sql')
+  expect(listFiles(outDir)).toContain(`migrations/${migration}`)
   for (const command of Object.keys(options.commands)) {
     const result = await run(join(outDir, `${command}.js`))
     expect(result).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining(variable) })

@@ -16,7 +16,11 @@ const [first, second, third] = [
   step(2, 'alter table things add column name text;'),
   step(3, 'create table others (id integer);'),
 ] as const
-const schemaOf = (...migrations: Migration[]): Schema => ({ versionTable: 'test_migrations', migrations })
+const schemaOf = (...migrations: Migration[]): Schema => ({
+  versionTable: 'test_migrations',
+  otherSchemaAdvice: 'use an empty database',
+  migrations,
+})
 const all = schemaOf(first, second, third)
 
 let url: string
@@ -199,9 +203,19 @@ describe('listPendingMigrations', () => {
     expect(await list(schemaOf(first, second))).toEqual([])
   })
 
-  test('rejects the migrations of another build', async () => {
-    await migrate(sql, schemaOf(first, { ...second, name: 'another-step' }))
-    await expect(list(all)).rejects.toThrow('"another-step"')
+  test.each([
+    ['newer than', 3],
+    ['as new as', 2],
+    ['older than', 1],
+  ])('rejects another sequence of migrations, %s its own, before its version is read', async (_, count) => {
+    const others = [first, second, third].map(migration => ({ ...migration, name: 'other', oldestBuild: 1 }))
+    others[2] = step(3, 'select 1;', 3)
+    await migrate(sql, schemaOf(...others.slice(0, count)))
+    await expect(list(schemaOf(first, second))).rejects.toThrow(
+      new SchemaVersionError(
+        'migration 1 of the database is "other", which this build does not contain; use an empty database',
+      ),
+    )
   })
 
   test('rejects tables of the service without a version, and changes nothing', async () => {

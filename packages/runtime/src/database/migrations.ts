@@ -6,6 +6,8 @@ import type { Migration } from './migration-files.ts'
 export interface Schema {
   /** The table that records the applied migrations. It belongs to one service. It is inserted into SQL as it is. */
   readonly versionTable: string
+  /** What an operator does about a database that other migrations created. */
+  readonly otherSchemaAdvice: string
   readonly migrations: readonly Migration[]
 }
 
@@ -58,22 +60,23 @@ const rejectUnversioned = async (sql: Sql, { versionTable, migrations }: Schema)
  * if other migrations created it, or if it has tables but no version.
  */
 export const listPendingMigrations = async (sql: Sql, schema: Schema): Promise<Migration[]> => {
-  const { versionTable, migrations } = schema
+  const { versionTable, otherSchemaAdvice, migrations } = schema
   const applied = await sql
     .unsafe<{ version: number; name: string; oldest_build: number }[]>(
       `select version, name, oldest_build from ${versionTable} order by version`,
     )
     .catch(error => (hasCode(error, '42P01') ? [] : Promise.reject(error)))
+  // First, because the version of another sequence of migrations says nothing about this build.
+  const other = applied.find(({ version, name }) => (migrations[version - 1]?.name ?? name) !== name)
+  if (other) {
+    const difference = `migration ${other.version} of the database is "${other.name}", which this build does not contain`
+    throw new SchemaVersionError(`${difference}; ${otherSchemaAdvice}`)
+  }
   const newest = applied.at(-1)
   if (!newest) await rejectUnversioned(sql, schema)
   else if (newest.oldest_build > migrations.length) {
     const required = `version ${newest.version} of the schema requires build ${newest.oldest_build} or newer`
     throw new SchemaVersionError(`${required}, and this is build ${migrations.length}; run a newer build`)
-  }
-  const other = applied.find(({ version, name }) => (migrations[version - 1]?.name ?? name) !== name)
-  if (other) {
-    const difference = `migration ${other.version} of the database is "${other.name}", which this build does not contain`
-    throw new SchemaVersionError(`${difference}; run the build that created the database, or use an empty one`)
   }
   return migrations.slice(newest?.version ?? 0)
 }

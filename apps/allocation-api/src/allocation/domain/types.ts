@@ -1,20 +1,9 @@
 import type { ActiveAllocation, Allocation, DnsState, HistoryEntry, ReservedAllocation } from '@pool/contract'
 import type { Pages } from '../../lib/paginate.ts'
-import type { NameRejection } from '../../naming/naming.ts'
+import type { Caller } from '../../naming/caller.ts'
+import type { NameRejection, PoolName } from '../../naming/naming.ts'
 
-/** A name of a pool. Both parts are in canonical form. */
-export interface PoolName {
-  readonly poolDomain: string
-  readonly subdomain: string
-}
-
-/** The origin of a request, for the history. */
-export interface Caller {
-  /** The listener that received the request, or the component that acts without one. */
-  readonly actor: 'in-cluster' | 'operator' | 'deployment'
-  readonly address: string | null
-  readonly requestId: string
-}
+export type { Caller, PoolName }
 
 export interface ReserveCommand extends PoolName {
   readonly createdBy: string

@@ -22,9 +22,10 @@ import { type Context, Hono } from 'hono'
 import type { Unavailable } from '../../dns/domain/result.ts'
 import type { RecordChange } from '../../dns/domain/rrset.ts'
 import type { Orphan as FoundOrphan } from '../../reconciler/domain/orphan.ts'
+import type { Busy } from '../../reconciler/locked-zone.ts'
 import type { OrphanAction } from '../../reconciler/orphans.ts'
-import type { Reconciler, RepairResult } from '../../reconciler/reconciler.ts'
-import type { Busy } from '../../reconciler/zone-lock.ts'
+import type { ZoneOperations } from '../../reconciler/reconciler.ts'
+import type { PendingCounts } from '../../reconciler/repository.ts'
 import { RETRY_AFTER_S, sendError } from '../errors.ts'
 import type { HttpEnv } from '../types.ts'
 import { getCaller, getPoolDomain, parseWrite, readJson, validate, validateJson } from '../validate.ts'
@@ -42,7 +43,7 @@ const sendUnavailable = (c: Context<HttpEnv>, outcome: Unavailable | Busy) => {
   return sendError(c, { kind: 'dns-unavailable', detail, retryAfterSeconds })
 }
 
-const toWarning = ({ pending, failing }: Pick<RepairResult, 'pending' | 'failing'>) => ({
+const toWarning = ({ pending, failing }: PendingCounts) => ({
   warning: 'dns-pending' as const,
   detail: `${pending} name(s) do not have their desired records yet; ${failing} of them failed. The service writes the records as soon as it can.`,
 })
@@ -56,9 +57,7 @@ const toOrphan = ({ subdomain, address, records, otherCount }: FoundOrphan): Orp
 
 const MAX_FORMER_RECORDS = 1_000
 
-export const convergeRoutes = (
-  reconciler: Pick<Reconciler, 'preview' | 'repair' | 'republish' | 'changeOrphans' | 'resume' | 'listFormerRecords'>,
-) => {
+export const convergeRoutes = (reconciler: ZoneOperations) => {
   const changeOrphans = async (c: Context<HttpEnv>, action: OrphanAction, isDryRun: boolean): Promise<Response> => {
     const json = await readJson(c)
     if (!json.ok) return sendError(c, json.error)

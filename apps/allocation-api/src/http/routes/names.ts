@@ -10,12 +10,11 @@ import {
 import { Hono } from 'hono'
 import * as z from 'zod'
 import { findActionObstacle, toStateAfter } from '../../allocation/domain/name-action.ts'
-import type { PoolName } from '../../allocation/domain/types.ts'
 import type { NameReader } from '../../allocation/name-details.ts'
 import type { NameSearch } from '../../allocation/name-search.ts'
 import type { RecordSet } from '../../dns/domain/rrset.ts'
-import { type Pools, validatePool } from '../../naming/naming.ts'
-import type { Reconciler } from '../../reconciler/reconciler.ts'
+import { type PoolName, type Pools, validatePool } from '../../naming/naming.ts'
+import type { NameInspection } from '../../reconciler/reconciler.ts'
 import { RETRY_AFTER_S, sendError } from '../errors.ts'
 import type { HttpEnv } from '../types.ts'
 import { getPoolDomain, validate } from '../validate.ts'
@@ -24,7 +23,7 @@ import { toPlannedChange } from './converge.ts'
 export interface NameOperations {
   readonly search: NameSearch
   readonly read: NameReader
-  readonly reconciler: Pick<Reconciler, 'compareName' | 'planAction'>
+  readonly reconciler: NameInspection
   readonly pools: () => Pools
   readonly coolOffMs: number
   /** Whether an address in 127/8 can be that of a load balancer. */

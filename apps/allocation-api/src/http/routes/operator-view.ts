@@ -11,7 +11,8 @@ import type { Pools } from '../../naming/naming.ts'
 import { type ChangeState, diffChanges, formatEventId, parseEventId } from '../../operator/domain/change.ts'
 import type { Samples } from '../../operator/samples.ts'
 import type { Witness, WitnessFailure } from '../../operator/witness.ts'
-import type { Reconciler } from '../../reconciler/reconciler.ts'
+import type { ZoneStates } from '../../reconciler/reconciler.ts'
+import type { ZoneState } from '../../reconciler/repository.ts'
 import { RETRY_AFTER_S, sendError } from '../errors.ts'
 import { IDLE_COMMENT, RETRY_FIELD, type StreamLimiter, sendStream } from '../streams.ts'
 import type { HttpEnv, OnStreamError } from '../types.ts'
@@ -20,7 +21,7 @@ import { validate, validateJson } from '../validate.ts'
 export interface OperatorView {
   readonly settings: () => ServiceSettings
   readonly pools: () => Pools
-  readonly reconciler: Pick<Reconciler, 'listZoneStatuses' | 'isCircuitOpen'>
+  readonly reconciler: ZoneStates
   readonly readOverview: Samples['readOverview']
   readonly readChanges: () => Promise<ChangeState>
   readonly witness: Witness
@@ -63,10 +64,7 @@ async function* toChangeText(
   }
 }
 
-const toZone = (
-  { managed, draining }: Pools,
-  row: Awaited<ReturnType<Reconciler['listZoneStatuses']>>[number],
-): ZonesResponse['zones'][number] => {
+const toZone = ({ managed, draining }: Pools, row: ZoneState): ZonesResponse['zones'][number] => {
   const { zone, pendingNames, oldestPendingAt, stopCause, stoppedAt, syncedAt, driftCheckedAt, nextDriftCheckAt } = row
   return {
     zone,
@@ -94,7 +92,7 @@ export const operatorViewRoutes = (view: OperatorView, streams: StreamLimiter, o
     .get('/settings', c => c.json(view.settings(), 200))
     .get('/zones', async c => {
       const settings = view.settings()
-      const zones = await view.reconciler.listZoneStatuses()
+      const zones = await view.reconciler.listZoneStates()
       const body: ZonesResponse = {
         provider: {
           kind: settings.dnsProvider,

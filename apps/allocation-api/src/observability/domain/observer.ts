@@ -36,8 +36,25 @@ export type CredentialCheckOutcome =
   | { readonly kind: 'accepted' | 'rejected' | 'too-many-attempts' }
   | { readonly kind: 'unavailable'; readonly message: string }
 
+/** What the reconciler reports. */
+export interface ReconcilerObserver {
+  onProviderCall(operation: 'read' | 'apply', outcome: 'done' | 'rejected' | 'unavailable', seconds: number): void
+  /** Calls to the provider are suspended after failures, for `zones` zones. `reason` is that of the last failure. */
+  onCircuitOpened(reason: string, zones: number): void
+  /** A call succeeded `openSeconds` after the circuit opened. */
+  onCircuitClosed(openSeconds: number): void
+  onSync(zone: string, outcome: SyncOutcome): void
+  onDriftCheck(zone: string, result: DriftCheckResult): void
+  /** Nothing is written to the zone any more until an operator decides. */
+  onZoneStopped(zone: string, cause: string): void
+  /** The provider does not accept the marker, so nothing shows later that a restored database is older than the zone. */
+  onMarkerRejected(zone: string, reason: string): void
+  /** `context` is logged with the error and must not hold secrets. */
+  onError(event: ErrorEvent, error: unknown, context?: Readonly<Record<string, unknown>>): void
+}
+
 /** What the parts of the service report. One object logs and counts it, so no part knows the log or the metrics. */
-export interface Observer {
+export interface Observer extends ReconcilerObserver {
   /** The headers of a response are ready. */
   onRequest(entry: RequestLogEntry): void
   /** A request met an error that no operation expects. */
@@ -57,18 +74,8 @@ export interface Observer {
   onMigrationLocked(migration: MigrationLabel): void
   /** The database no longer fits this build; null: it fits again. */
   onSchemaMisfit(reason: string | null): void
-  onProviderCall(operation: 'read' | 'apply', outcome: 'done' | 'rejected' | 'unavailable', seconds: number): void
-  /** Calls to the provider are suspended after failures, for `zones` zones. `reason` is that of the last failure. */
-  onCircuitOpened(reason: string, zones: number): void
-  /** A call succeeded `openSeconds` after the circuit opened. */
-  onCircuitClosed(openSeconds: number): void
-  onSync(zone: string, outcome: SyncOutcome): void
-  onDriftCheck(zone: string, result: DriftCheckResult): void
-  /** Nothing is written to the zone any more until an operator decides. */
-  onZoneStopped(zone: string, cause: string): void
   /** At the start: the zones move to the configured provider, and `names` names are due again. */
   onProviderMove(zones: readonly string[], names: number): void
-  onMarkerRejected(zone: string, reason: string): void
   onCredentialCheck(kind: 'object-storage' | 'token', result: CredentialCheckOutcome): void
   /** The sweeper deleted `count` expired reservations. */
   onSwept(count: number): void
@@ -86,6 +93,4 @@ export interface Observer {
   onDeploymentsUnavailable(reason: string): void
   /** This process ended its run of a deployment. */
   onRunEnded(deployment: string, outcome: string, seconds: number): void
-  /** `context` is logged with the error and must not hold secrets. */
-  onError(event: ErrorEvent, error: unknown, context?: Readonly<Record<string, unknown>>): void
 }

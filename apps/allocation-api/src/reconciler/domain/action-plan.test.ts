@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { applyAction, planWithoutZone } from './action-plan.ts'
-import type { DesiredName } from './plan.ts'
+import type { DesiredName } from './name.ts'
 
 const record = (name: string, address: string) => ({ name, type: 'A', ttl: 300, values: [address] })
 const old = [record('acme.pool.test', '203.0.113.1'), record('*.acme.pool.test', '203.0.113.1')]

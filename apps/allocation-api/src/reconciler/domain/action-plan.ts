@@ -1,7 +1,7 @@
 import type { NameAction } from '@pool/contract'
 import type { RecordChange, RecordSet } from '../../dns/domain/rrset.ts'
 import { recordKey, sameRecordSet } from '../../dns/domain/rrset.ts'
-import type { DesiredName } from './plan.ts'
+import type { DesiredName } from './name.ts'
 
 /** The name as it would be after the action, for the plan of its records. `records`: those of the new address. */
 export const applyAction = (

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { RecordChange, RecordSet } from '../../dns/domain/rrset.ts'
-import { type DesiredName, indexRecords, limitPlans, type Plan, type PlanOptions, planName } from './plan.ts'
+import type { DesiredName } from './name.ts'
+import { indexRecords, limitPlans, type Plan, type PlanOptions, planName } from './plan.ts'
 
 const a = (name: string, address = '192.0.2.1', ttl = 300): RecordSet => ({ name, type: 'A', ttl, values: [address] })
 const cname = (name: string): RecordSet => ({ name, type: 'CNAME', ttl: 300, values: ['elsewhere.example'] })

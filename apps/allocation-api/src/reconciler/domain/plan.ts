@@ -8,25 +8,7 @@ import {
   sameRecordSet,
   sameValues,
 } from '../../dns/domain/rrset.ts'
-
-export interface OwnedKey {
-  readonly name: string
-  readonly type: string
-}
-
-/** The desired records of a name, and the records that the provider may have because this service wrote them. */
-export interface DesiredName {
-  readonly subdomain: string
-  readonly desired: readonly RecordSet[]
-  /** Record sets that the provider accepted. The service owns them even if another writer has edited them. */
-  readonly owned: readonly OwnedKey[]
-  /** Desired earlier. They may exist, or reappear with exactly these values: a timed-out write can take effect late. */
-  readonly previous: readonly RecordSet[]
-  /** An earlier write was not confirmed: it may still take effect, whatever the provider shows now. */
-  readonly hasInFlightWrite: boolean
-  /** The name has no holder, or a new one: every record set at or below it that is not desired is deleted. */
-  readonly isPurged: boolean
-}
+import type { DesiredName } from './name.ts'
 
 /** How many of the latest previous record sets are kept for a name whose records change often. */
 export const MAX_PREVIOUS_RECORD_SETS = 120
@@ -134,11 +116,7 @@ export const createRelevance = (zone: string, { subdomain, desired, owned, previ
 const SIGNER_TYPES: readonly string[] = ['RRSIG', 'NSEC', 'NSEC3']
 
 /** The record sets at or below a purged name that are the name's. */
-const toPurgeable = (
-  current: CurrentRecords,
-  fqdn: string,
-  { zone, zones }: Pick<PlanOptions, 'zone' | 'zones'>,
-): readonly RecordSet[] => {
+const toPurgeable = (current: CurrentRecords, fqdn: string, { zone, zones }: PlanOptions): readonly RecordSet[] => {
   const others = zones.filter(other => other !== zone && isAtOrBelow(other, fqdn))
   return current
     .atOrBelow(fqdn)
@@ -156,8 +134,9 @@ const toPurgeable = (
 export const planName = (
   current: CurrentRecords,
   { subdomain, desired, owned, previous, hasInFlightWrite, isPurged }: DesiredName,
-  { zone, hasZoneTtl, zones }: PlanOptions,
+  options: PlanOptions,
 ): Plan => {
+  const { zone, hasZoneTtl } = options
   const fqdn = `${subdomain}.${zone}`
   const ownedKeys = new Set(owned.map(recordKey))
   const desiredKeys = new Set(desired.map(recordKey))
@@ -167,7 +146,7 @@ export const planName = (
   const isOwned = (set: RecordSet) => ownedKeys.has(recordKey(set)) || isWritten(set)
   const isAsDesired = (present: RecordSet, set: RecordSet) =>
     hasZoneTtl ? recordKey(present) === recordKey(set) && sameValues(present, set) : sameRecordSet(present, set)
-  const purgeable = new Set(isPurged ? toPurgeable(current, fqdn, { zone, zones }) : [])
+  const purgeable = new Set(isPurged ? toPurgeable(current, fqdn, options) : [])
 
   const conflict = desired
     .flatMap(set =>

@@ -1,3 +1,5 @@
+import type { RecordSet } from '../../dns/domain/rrset.ts'
+
 /** Which side of a stopped zone is right where the two differ. */
 export type Trust = 'database' | 'zone'
 
@@ -19,7 +21,17 @@ export interface ZoneDifference {
   readonly action: ResumeAction
 }
 
-export interface DecisionOptions extends Pick<ZoneDifference, 'databaseAddress' | 'zoneAddress'> {
+/** A name that the database changes to what the zone has. */
+export interface TrustedName extends ZoneDifference {
+  readonly version: number
+  /** The record sets that the zone has, or none. */
+  readonly desired: readonly RecordSet[]
+}
+
+export interface DecisionOptions {
+  /** As in `ZoneDifference`. */
+  readonly databaseAddress: string | null
+  readonly zoneAddress: string | null
   /** The zone has some records of the name. */
   readonly hasRecords: boolean
   /** The database has written the records, as far as it knows. */

@@ -25,7 +25,7 @@ export const toDnsState = (status: SyncStatus | null): DnsState => {
 }
 
 /**
- * The status of the withdrawal with this version. The status of a newer version is not for the former client: it can be that
+ * The status of the withdrawal with this version. The status of a newer version is not for the previous client: it can be that
  * of the next one.
  */
 export const toWithdrawalState = (status: SyncStatus | null, version: number): DnsState => {

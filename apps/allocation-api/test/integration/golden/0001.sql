@@ -61,3 +61,19 @@ insert into domain_challenges (value_hash, domain, expires_at) values (sha256('v
 insert into local_dns_zones (zone, serial) values ('pool.test', 1);
 insert into local_dns_record_sets (zone, reversed_name, type, ttl, record_values)
 values ('pool.test', 'test.pool.acme', 'A', 60, '{192.0.2.1}');
+
+insert into former_names (pool_domain, subdomain) values ('pool.test', 'gone');
+insert into dns_zone_writes (zone, serial, provider_kind, stopped_cause, stopped_at)
+values ('pool.test', 7, 'local', null, null), ('old.test', 3, 'local', 'imported', '2026-01-01T00:03:00Z');
+insert into dns_former_records (zone, provider_kind, name, type, record_values)
+values ('pool.test', 'powerdns', 'acme.pool.test', 'A', '["192.0.2.1"]');
+
+insert into operator_sessions (id_hash, token_mac, created_at, last_used_at)
+values (sha256('session'), sha256('mac'), '2026-01-01T00:00:00Z', '2026-01-01T00:01:00Z');
+insert into replicas (id, version, node_version, started_at, last_seen_at, is_ready, circuit_open)
+values ('00000000-0000-4000-8000-000000000021', '1.0.0', '24.0.0', '2026-01-01T00:00:00Z', '2026-01-01T00:01:00Z', true, false);
+insert into replica_samples (replica_id, at, requests, errors, request_ms, event_loop_ms, active_runs, pending_names, failing_names)
+values ('00000000-0000-4000-8000-000000000021', '2026-01-01T00:01:00Z', 10, 1, 2.5, 0.5, 0, 1, 0);
+insert into pool_samples (pool_domain, at, reserved, active, cooling_off, held)
+values ('pool.test', '2026-01-01T00:01:00Z', 2, 2, 1, 1);
+insert into write_probes (slot, written_at) values (1, '2026-01-01T00:00:00Z');

@@ -1,7 +1,7 @@
 import type { Sql } from '@pool/runtime/database/client'
 import { createPrng, type Prng } from '@pool/test-kit/prng.ts'
-import type { Caller } from '../../../src/allocation/domain/types.ts'
 import { createRecords, type RecordSet, recordKey } from '../../../src/dns/domain/rrset.ts'
+import type { Caller } from '../../../src/naming/caller.ts'
 import { createPools } from '../../../src/naming/naming.ts'
 import { createReconciler, type Reconciler } from '../../../src/reconciler/reconciler.ts'
 import { FaultInjector, type InterleavingCounts, toChangeKey } from './faulty-provider.ts'
@@ -76,9 +76,7 @@ class Interleaving {
         writesZones: true,
         sql,
         // Every provider call is made under a zone lock.
-        zoneLocks: {
-          withLock: (...args) => this.#inFlight.during('running', () => zoneLocks.withLock(...args)),
-        },
+        withLock: (...args) => this.#inFlight.during('running', () => zoneLocks.withLock(...args)),
         pools: () => createPools([zone, this.#model.zoneBelow]),
         recordTemplate: template,
         statementTimeoutMs: 20_000,

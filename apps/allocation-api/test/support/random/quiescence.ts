@@ -1,6 +1,6 @@
 import { findHistoryErrors, type RecordHistoryEntry } from '@pool/test-kit/history-rules.ts'
 import { type RecordSet, recordKey } from '../../../src/dns/domain/rrset.ts'
-import type { DeletedRecord } from '../../../src/reconciler/repository.ts'
+import type { DeletedRecord } from '../../../src/reconciler/domain/outcome.ts'
 import type { ZoneModel } from './zone-model.ts'
 
 export interface ActiveName {

@@ -1,13 +1,11 @@
-import { MAX_PREVIOUS_RECORD_SETS } from './plan.ts'
-
-/** The template tag of a database client. */
-type SqlTag<Fragment> = (template: TemplateStringsArray, ...values: readonly (Fragment | number)[]) => Fragment
+import type { Fragment, Sql } from '@pool/runtime/database/client'
+import { MAX_PREVIOUS_RECORD_SETS } from './domain/plan.ts'
 
 /**
  * The assignments that start a new version of a row `d` of dns_names, due at `at`. The records that were desired before
- * become previous ones, because a write of them that timed out can still take effect. Failures of the former version end.
+ * become previous ones, because a write of them that timed out can still take effect. Failures of the previous version end.
  */
-export const newVersionColumns = <Fragment>(sql: SqlTag<Fragment>, desired: Fragment, at: Fragment): Fragment => sql`
+export const newVersionColumns = (sql: Sql, desired: Fragment, at: Fragment) => sql`
   version = nextval('dns_version'), desired = ${desired}, changed_at = ${at}, next_attempt_at = ${at},
   previous_records = (
     select coalesce(jsonb_agg(record_set order by position), '[]') from (

@@ -1,3 +1,0 @@
--- Oldest build: 8
-
-alter table dns_names validate constraint dns_names_failure_check;
