@@ -9,17 +9,18 @@ import { type NodeProcess, startNode } from '@pool/dev/process'
 import { createDatabaseClient, type Sql } from '@pool/runtime/database/client'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { until } from '@pool/test-kit/poll.ts'
+import { toApiEntry, toWitnessEntry } from '@pool/test-kit/services.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type KubernetesObject, readDatabaseExample, render, root } from './support/chart.ts'
+import { type KubernetesObject, readDatabaseExample, render } from './support/chart.ts'
 import { listMountedKeys, type Secrets } from './support/pod.ts'
 import { missingPrograms } from './support/programs.ts'
 import { secrets } from './support/secrets.ts'
 
-/** The entries of the images: the sources of the files in /app. */
+/** The entries of the images. */
 const entries: Readonly<Record<string, string>> = {
-  migrate: join(root, 'apps/allocation-api/src/migrate.ts'),
-  api: join(root, 'apps/allocation-api/src/main.ts'),
-  witness: join(root, 'apps/lease-witness/src/node/main.ts'),
+  migrate: toApiEntry('migrate'),
+  api: toApiEntry(),
+  witness: toWitnessEntry(),
 }
 
 const findPod = (objects: readonly KubernetesObject[], name: string): KubernetesObject['spec'] =>

@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process'
 import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { until } from '@pool/test-kit/poll.ts'
 import { expect, test } from 'vitest'
 import { isPackageManager } from '../src/parent-process.ts'
-import { pollUntil } from '../src/poll.ts'
 import { readPidFile } from '../src/postgres/stale-server.ts'
 import { apiLog, freePorts } from './fixtures/command.ts'
 import { tempFolder } from './fixtures/temp-folder.ts'
@@ -39,9 +39,9 @@ test('shuts down gracefully when the package manager above its shell is killed',
       return false
     }
   }
-  expect(await pollUntil(logContains('"ready"'), { intervalMs: 10, timeoutMs: 120_000 })).toBe(true)
+  await until('the API is ready', logContains('"ready"'))
   child.kill('SIGKILL')
-  expect(await pollUntil(logContains('"drained"'), { intervalMs: 10, timeoutMs: 120_000 })).toBe(true)
+  await until('the API has drained', logContains('"drained"'))
   const hasStopped = async () => (await readPidFile(join(dataDir, 'postgres', 'cluster'))) === undefined
-  expect(await pollUntil(hasStopped, { intervalMs: 10, timeoutMs: 120_000 })).toBe(true)
+  await until('Postgres has stopped', hasStopped)
 })

@@ -2,9 +2,10 @@ import { execFile, spawn } from 'node:child_process'
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { until } from '@pool/test-kit/poll.ts'
 import postgres from 'postgres'
 import { expect, test } from 'vitest'
-import { isAlive, pollUntil } from '../src/poll.ts'
+import { isAlive } from '../src/poll.ts'
 import { readPidFile } from '../src/postgres/stale-server.ts'
 import { query, start } from './fixtures/server.ts'
 import { tempFolder } from './fixtures/temp-folder.ts'
@@ -17,7 +18,7 @@ test('an interrupted initdb does not break the next start', async () => {
   const child = execFile(process.execPath, [startPostgresEntry, dataDir])
   const incomplete = () => readdirSync(dataDir).find(name => name.startsWith('cluster.new-'))
   const isRunning = () => readdirSync(join(dataDir, incomplete() ?? '.')).includes('PG_VERSION')
-  expect(await pollUntil(isRunning, { intervalMs: 5, timeoutMs: 120_000 })).toBe(true)
+  await until('the server runs', isRunning)
   child.kill('SIGKILL')
 
   const server = await start(dataDir)
@@ -66,10 +67,10 @@ test('a stale server serves its connected clients and then stops', async () => {
       () => false,
       error => /shutting down/.test(error.message),
     )
-  expect(await pollUntil(rejectsConnections, { intervalMs: 10, timeoutMs: 120_000 })).toBe(true)
+  await until('the server rejects connections', rejectsConnections)
   expect(await stale.sql`select pg_backend_pid() as pid`).toEqual([{ pid: stale.session }])
   await stale.sql.end()
-  expect(await pollUntil(() => !isAlive(stale.pid), { intervalMs: 10, timeoutMs: 120_000 })).toBe(true)
+  await until('the stale server has exited', () => !isAlive(stale.pid))
 })
 
 test('a process that reuses the id of a dead server is not stopped', async () => {

@@ -1,8 +1,9 @@
 import { spawn } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { until } from '@pool/test-kit/poll.ts'
 import { expect, test } from 'vitest'
-import { isAlive, pollUntil } from '../src/poll.ts'
+import { isAlive } from '../src/poll.ts'
 import { freePort } from '../src/ports.ts'
 import { COMPILE_CACHE, SERVICE_FLAGS, startNode } from '../src/process.ts'
 import { tempFolder } from './fixtures/temp-folder.ts'
@@ -98,7 +99,7 @@ test('exits when its parent is killed', async () => {
      process.kill(process.pid, 'SIGKILL')`,
   )
   spawn(process.execPath, [parent], { stdio: 'ignore' })
-  expect(await pollUntil(() => existsSync(log), { intervalMs: 10, timeoutMs: 120_000 })).toBe(true)
+  await until('the log exists', () => existsSync(log))
   const pid = Number(readFileSync(log, 'utf8'))
-  expect(await pollUntil(() => !isAlive(pid), { intervalMs: 10, timeoutMs: 120_000 })).toBe(true)
+  await until('the process has exited', () => !isAlive(pid))
 })

@@ -2,8 +2,9 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { until } from '@pool/test-kit/poll.ts'
 import { expect, test } from 'vitest'
-import { isAlive, pollUntil } from '../src/poll.ts'
+import { isAlive } from '../src/poll.ts'
 import {
   findProgram,
   ServerExitedError,
@@ -64,8 +65,8 @@ test('the server exits when the process that started it is killed', async () => 
     keepRunning,
   ])
   await Promise.race([once(starter.stdout, 'data'), once(starter, 'exit')])
-  expect(await pollUntil(() => readPid(folder) > 0, { intervalMs: 5, timeoutMs: 120_000 })).toBe(true)
+  await until('the server runs', () => readPid(folder) > 0)
   starter.kill('SIGKILL')
   await once(starter, 'exit')
-  expect(await pollUntil(() => !isAlive(readPid(folder)), { intervalMs: 5, timeoutMs: 120_000 })).toBe(true)
+  await until('the server has exited', () => !isAlive(readPid(folder)))
 })

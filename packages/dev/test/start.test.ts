@@ -2,8 +2,9 @@ import { readFileSync, statSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { until } from '@pool/test-kit/poll.ts'
 import { expect, test } from 'vitest'
-import { isAlive, pollUntil } from '../src/poll.ts'
+import { isAlive } from '../src/poll.ts'
 import { isPortInUse } from '../src/ports.ts'
 import { readPidFile } from '../src/postgres/stale-server.ts'
 import { DUPLICATE_SIGNAL_MS } from '../src/signals.ts'
@@ -175,9 +176,7 @@ test('a second Ctrl-C does not wait for the API', async () => {
   const start = startFake(dataDir, { ...ports, DRAIN_MS: '60000', QUIET: 'true' })
   expect(await start.waitForOutput(RUNNING), start.output()).toBe(true)
   start.child.kill('SIGINT')
-  expect(await pollUntil(() => apiLog(dataDir).includes('"draining"'), { intervalMs: 10, timeoutMs: 120_000 })).toBe(
-    true,
-  )
+  await until('the API drains', () => apiLog(dataDir).includes('"draining"'))
   // A signal soon after the first one is taken for its duplicate. A third one could end the process as it exits.
   await sleep(DUPLICATE_SIGNAL_MS + 100)
   start.child.kill('SIGINT')

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { timed, until } from './poll.ts'
 
 /** This module reads /proc, which only Linux has. Elsewhere no process runs and no size is known. */
 export const hasProc = process.platform === 'linux'
@@ -61,13 +61,10 @@ export const freezeFamily = (pid: number): (() => void) => {
   return () => signalAll([pid, ...children], 'SIGCONT')
 }
 
+/** Waits until a process has exited. Resolves with the milliseconds that it took. */
 export const waitForExit = async (pid: number, withinMs: number): Promise<number> => {
-  const started = performance.now()
-  while (isRunning(pid)) {
-    if (performance.now() - started > withinMs) throw new Error(`process ${pid} still runs after ${withinMs} ms`)
-    await sleep(5)
-  }
-  return performance.now() - started
+  const { ms } = await timed(() => until(`process ${pid} has exited`, () => !isRunning(pid), withinMs))
+  return ms
 }
 
 /** The memory of a process as Linux counts it. */

@@ -3,10 +3,9 @@ import { chmodSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { freePort } from '@pool/dev/ports'
 import { ensureDatabase, startPostgres } from '@pool/dev/postgres'
-import { startNode } from '@pool/dev/process'
+import { startApi, startLocalWitness } from '@pool/test-kit/services.ts'
 
 /** Nothing listens there: connections are refused immediately. */
 const REFUSED_ADDRESS = '127.0.0.1:1'
@@ -91,12 +90,8 @@ export const startServices = async (): Promise<Services> => {
   const [operator] = OPERATOR_TOKENS
   const [witnessClient, ...limited] = WITNESS_TOKENS
 
-  const api = startNode({
-    entry: fileURLToPath(import.meta.resolve('allocation-api/src/main.ts')),
-    env: {
-      PORT: '0',
-      PDM_DATABASE_URL: await ensureDatabase(postgres.url, 'pdm'),
-      PDM_OPERATOR_PORT: '0',
+  const api = cleanup.use(
+    await startApi(await ensureDatabase(postgres.url, 'pdm'), {
       PDM_OPERATOR_TOKENS: operator.token,
       // No reservation expires during a run: a name that is free was released.
       PDM_RESERVATION_TTL: '1h',
@@ -104,33 +99,24 @@ export const startServices = async (): Promise<Services> => {
       PDM_TEST_SETTINGS: JSON.stringify({ validationAttempts: 10_000 }),
       PDM_TERRAFORM_BINARY: terraform,
       PDM_DEPLOYMENTS_DIR: join(folder, 'deployments'),
-      DNSPROVIDER_KIND: 'local',
       DNSPROVIDER_LOCAL_PORT: String(await freePort()),
       OBJECT_STORAGE_DOMAIN: 'localhost:1',
       PROVIDER_TOKEN_URLS: `hetzner=https://${REFUSED_ADDRESS}/`,
-    },
-  })
-  cleanup.defer(async () => void (await api.stop()))
-  const witness = startNode({
-    entry: fileURLToPath(import.meta.resolve('lease-witness/local/main.ts')),
-    env: {
-      PORT: '0',
+    }),
+  )
+  const witness = cleanup.use(
+    await startLocalWitness(join(folder, 'witness'), {
       BEARER_TOKENS_CSV: witnessClient.token,
       TOKEN_POLICIES: JSON.stringify(limited.map(toPolicy)),
-      DATA_DIR: join(folder, 'witness'),
-      LOG_LEVEL: 'error',
       MAX_WAIT_SECONDS: '1',
-    },
-  })
-  // Stopped, never killed: a kill would leave workerd running.
-  cleanup.defer(async () => void (await witness.stop()))
-  const [{ port, operatorPort }, { port: witnessPort }] = await Promise.all([api.ready, witness.ready])
+    }),
+  )
   const services = cleanup.move()
   return {
-    apiUrl: `http://127.0.0.1:${port}`,
-    operatorUrl: `http://127.0.0.1:${operatorPort}`,
+    apiUrl: api.url,
+    operatorUrl: api.operatorUrl ?? '',
     operatorTokens: OPERATOR_TOKENS,
-    witnessUrl: `http://127.0.0.1:${witnessPort}`,
+    witnessUrl: witness.url,
     witnessTokens: WITNESS_TOKENS,
     [Symbol.asyncDispose]: () => services.disposeAsync(),
   }

@@ -1,14 +1,20 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createDatabaseClient, type Sql } from '@pool/runtime/database/client'
 import { proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
+import {
+  type Api,
+  type ApiResponse,
+  type Replicas,
+  smallPoolEnv,
+  startApi,
+  startReplicas,
+} from '@pool/test-kit/services.ts'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { hashToken } from '../../src/lib/token.ts'
 import type { Caller } from '../../src/naming/caller.ts'
-import type { Api, ApiResponse } from '../support/api.ts'
 import { createTestDatabase, repositoryOptions, type TestDatabase, truncateAllocations } from '../support/database.ts'
 import { holdLock, runInOrder, untilSessionsWait } from '../support/locks.ts'
 import { commit, countStatuses, pool, release, reserve, reserveToken } from '../support/operations.ts'
-import { type Replicas, startReplicas } from '../support/replicas.ts'
 import { createTokenRepository, type TokenRepository, tokenDigest } from '../support/token-repository.ts'
 
 const COOL_OFF_MS = 600_000
@@ -240,17 +246,20 @@ const ROUNDS = proofSize(20, 2)
 
 describe('four processes and a cool-off', () => {
   let database: TestDatabase
-  let fleet: Replicas
+  let fleet: Replicas<Api>
   beforeAll(async () => {
     database = await createTestDatabase()
-    fleet = await startReplicas(database.url, PROCESSES, {
-      ...{ PDM_NAME_COOL_OFF: '10m', PDM_SWEEPER_INTERVAL: '50ms' },
-      ...{ PDM_DATABASE_TIMEOUT: '1m', PDM_DNS_COMMIT_WAIT: '1m' },
-    })
+    fleet = await startReplicas(PROCESSES, () =>
+      startApi(database.url, {
+        ...smallPoolEnv,
+        ...{ PDM_NAME_COOL_OFF: '10m', PDM_SWEEPER_INTERVAL: '50ms' },
+        ...{ PDM_DATABASE_TIMEOUT: '1m', PDM_DNS_COMMIT_WAIT: '1m' },
+      }),
+    )
   })
   afterAll(async () => {
     reportProof(`cool-off: ${ROUNDS} rounds of each of 3 races, ${CALLERS} requests each`)
-    await fleet?.stop()
+    await fleet?.kill()
     await database?.drop()
   })
 

@@ -1,9 +1,9 @@
 import { timed, until } from '@pool/test-kit/poll.ts'
 import { proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
+import type { Api } from '@pool/test-kit/services.ts'
+import { smallPoolEnv, startApi } from '@pool/test-kit/services.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createAllocationRepository } from '../../src/allocation/repository.ts'
-import type { Api } from '../support/api.ts'
-import { startApi } from '../support/api.ts'
 import {
   activeNames,
   expectConsistentTables,
@@ -14,7 +14,6 @@ import {
 import { createTestDatabase, createTestWriter, repositoryOptions, type TestDatabase } from '../support/database.ts'
 import { type HeldLock, holdLock, untilSessionsWait } from '../support/locks.ts'
 import { commit, pool, release, reserveToken } from '../support/operations.ts'
-import { smallPoolEnv } from '../support/replicas.ts'
 
 /** The workers run concurrently, each on its own database. */
 const WORKERS = Math.min(2, proofSize(2, 1))

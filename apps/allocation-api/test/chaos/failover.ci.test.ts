@@ -1,11 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { startNode } from '@pool/dev/process'
 import { createDatabaseClient } from '@pool/runtime/database/client'
 import { until } from '@pool/test-kit/poll.ts'
 import { proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
 import { type ReplicatedPostgres, startReplicatedPostgres } from '@pool/test-kit/replicated-postgres.ts'
+import { type Api, startApi } from '@pool/test-kit/services.ts'
 import { afterEach, expect, test } from 'vitest'
-import { type Api, sendRequest, startApi, toEntry } from '../support/api.ts'
 import { reserve } from '../support/operations.ts'
 import { tokenDigest } from '../support/token-repository.ts'
 
@@ -142,20 +141,10 @@ test('with an asynchronous standby, the log and a metric say that acknowledged n
 
 test('a service whose only server is a standby waits, and is ready soon after the promotion', async () => {
   const pair = await start('synchronous')
-  const lines: string[] = []
-  const child = startNode({
-    entry: toEntry('main'),
-    env: { PORT: '0', PDM_DATABASE_URL: pair.servers.standbyUrl() },
-    onLine: line => lines.push(line),
-    isReady: line => line.msg === 'listening',
-  })
-  try {
-    const readyz = `http://127.0.0.1:${(await child.ready).port}/readyz`
-    await until('it waits', () => lines.some(line => /the database accepts no writes; .* \(25006\)/.test(line)))
-    expect((await sendRequest(readyz, 'GET')).body).toEqual({ status: 'starting' })
-    await pair.servers.failOver()
-    await until('it is ready', async () => (await sendRequest(readyz, 'GET')).status === 200)
-  } finally {
-    await child.kill()
-  }
+  await using api = await startApi(pair.servers.standbyUrl(), {}, { isReady: line => line.msg === 'listening' })
+  const isWaiting = (line: string) => /the database accepts no writes; .* \(25006\)/.test(line)
+  await until('it waits', () => api.lines.some(isWaiting))
+  expect((await api.call('GET', '/readyz')).body).toEqual({ status: 'starting' })
+  await pair.servers.failOver()
+  await until('it is ready', async () => (await api.call('GET', '/readyz')).status === 200)
 })

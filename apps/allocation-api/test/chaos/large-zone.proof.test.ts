@@ -4,10 +4,10 @@ import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { timed } from '@pool/test-kit/poll.ts'
 import { readRssMib } from '@pool/test-kit/processes.ts'
 import { proofScale, proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
+import { type Api, startApi } from '@pool/test-kit/services.ts'
 import { describe, expect, test } from 'vitest'
 import { knot } from '../providers/support/rfc2136/knot.ts'
 import { startServer } from '../providers/support/rfc2136/server.ts'
-import { type Api, startApi } from '../support/api.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 
 const LABELS = ['@', '*', 'console', 'api', 'gitea', 'harbor']

@@ -1,6 +1,6 @@
 import { timed, until } from '@pool/test-kit/poll.ts'
+import type { Api, ApiResponse } from '@pool/test-kit/services.ts'
 import { describe, expect } from 'vitest'
-import type { Api, ApiResponse } from '../support/api.ts'
 import { untilApplied } from '../support/consistency.ts'
 import { type DynadotFixture, testWithDynadot } from '../support/dynadot-fixture.ts'
 import { check, commit, pool, release, reserveToken } from '../support/operations.ts'

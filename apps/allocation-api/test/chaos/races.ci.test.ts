@@ -1,12 +1,18 @@
 import { until } from '@pool/test-kit/poll.ts'
 import { proofSize } from '@pool/test-kit/proof-size.ts'
+import {
+  type Api,
+  type ApiResponse,
+  type Replicas,
+  smallPoolEnv,
+  startApi,
+  startReplicas,
+} from '@pool/test-kit/services.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Api, ApiResponse } from '../support/api.ts'
 import { activeNames, expectConsistentTables, expectDnsToMatch, untilApplied } from '../support/consistency.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { holdLock, lockRow, untilSessionsWait } from '../support/locks.ts'
 import { commit, countStatuses, pool, release, renew, reserve, reserveToken } from '../support/operations.ts'
-import { type Replicas, startReplicas } from '../support/replicas.ts'
 import { tokenDigest } from '../support/token-repository.ts'
 
 /** To start a process takes more CPU time than its part of the race. */
@@ -33,17 +39,19 @@ const patientEnv = { PDM_DATABASE_TIMEOUT: '1m', PDM_DNS_COMMIT_WAIT: '1m' }
 
 describe(`${PROCESSES} processes on one database`, () => {
   let database: TestDatabase
-  let fleet: Replicas
+  let fleet: Replicas<Api>
 
   beforeAll(async () => {
     database = await createTestDatabase()
-    fleet = await startReplicas(database.url, PROCESSES, {
-      ...patientEnv,
-      PDM_DATABASE_POOL_SIZE: String(Math.ceil(CONNECTIONS / PROCESSES)),
-    })
+    fleet = await startReplicas(PROCESSES, () =>
+      startApi(database.url, {
+        ...patientEnv,
+        PDM_DATABASE_POOL_SIZE: String(Math.ceil(CONNECTIONS / PROCESSES)),
+      }),
+    )
   })
   afterAll(async () => {
-    await fleet?.stop()
+    await fleet?.kill()
     await database?.drop()
   })
 
@@ -337,14 +345,16 @@ describe(`${PROCESSES} processes on one database`, () => {
 
 describe(`${SWEEPERS} sweepers on one database`, () => {
   let database: TestDatabase
-  let fleet: Replicas
+  let fleet: Replicas<Api>
 
   beforeAll(async () => {
     database = await createTestDatabase()
-    fleet = await startReplicas(database.url, SWEEPERS, { ...patientEnv, PDM_SWEEPER_INTERVAL: '20ms' })
+    fleet = await startReplicas(SWEEPERS, () =>
+      startApi(database.url, { ...smallPoolEnv, ...patientEnv, PDM_SWEEPER_INTERVAL: '20ms' }),
+    )
   })
   afterAll(async () => {
-    await fleet?.stop()
+    await fleet?.kill()
     await database?.drop()
   })
 
@@ -424,12 +434,14 @@ describe(`${SWEEPERS} sweepers on one database`, () => {
 describe('an empty database', () => {
   test(`${STARTING_PROCESSES} processes that start concurrently on it all become ready`, async () => {
     const database = await createTestDatabase({ schema: false })
-    const fleet = await startReplicas(database.url, STARTING_PROCESSES, patientEnv)
-    const responses = await Promise.all(fleet.apis.map(api => api.call('GET', '/readyz')))
+    const fleet = await startReplicas(STARTING_PROCESSES, () =>
+      startApi(database.url, { ...smallPoolEnv, ...patientEnv }),
+    )
+    const responses = await Promise.all(fleet.replicas.map(api => api.call('GET', '/readyz')))
     expect(countStatuses(responses)).toEqual({ 200: STARTING_PROCESSES })
     const token = await reserveToken(fleet.next(), 'acme')
     expect((await commit(fleet.next(), 'acme', token)).status).toBe(200)
-    await fleet.stop()
+    await fleet.kill()
     await database.drop()
   })
 })

@@ -1,6 +1,6 @@
 import { encodeRequest, HttpConnection, type HttpRequest, type HttpResponse } from '@pool/test-kit/http1.ts'
+import { startApi } from '@pool/test-kit/services.ts'
 import { describe, expect, test } from 'vitest'
-import { startApi } from '../support/api.ts'
 import { poolPath, startTestService } from '../support/service.ts'
 import { expectContract } from '../support/validate.ts'
 

@@ -1,5 +1,5 @@
+import { startApi } from '@pool/test-kit/services.ts'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { startApi } from '../support/api.ts'
 import {
   createSteps,
   DEFAULT_RESERVATION_TTL_MS,

@@ -1,5 +1,5 @@
+import { startApi } from '@pool/test-kit/services.ts'
 import { afterAll, describe, expect, test } from 'vitest'
-import { startApi } from '../support/api.ts'
 import { createContractCall, poolPath, startTestService } from '../support/service.ts'
 
 const tokens = ['first-token', 'second.token~/+==', 'third']

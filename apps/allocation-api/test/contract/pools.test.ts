@@ -1,8 +1,7 @@
-import { startNode } from '@pool/dev/process'
 import { deploymentRequest } from '@pool/test-kit/deployment-request.ts'
 import { until } from '@pool/test-kit/poll.ts'
+import { type Api, runUntilExit, startApi, toApiEntry } from '@pool/test-kit/services.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Api, startApi, toEntry } from '../support/api.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { type ContractCall, createContractCall } from '../support/service.ts'
 
@@ -34,14 +33,10 @@ afterAll(async () => {
 
 /** The line and the exit code of a start that fails. */
 const failToStart = async (pools: string, env: Record<string, string> = {}) => {
-  const lines: string[] = []
-  const child = startNode({
-    entry: toEntry('main'),
+  const { code, lines } = await runUntilExit({
+    entry: toApiEntry(),
     env: { PORT: '0', PDM_DATABASE_URL: database.url, DNSPROVIDER_MANAGED_DOMAINS: pools, ...env },
-    onLine: line => lines.push(line),
   })
-  child.ready.catch(() => {})
-  const { code } = await child.exited
   return { code, lines: lines.filter(line => !line.startsWith('{')) }
 }
 

@@ -1,5 +1,5 @@
+import { startApi } from '@pool/test-kit/services.ts'
 import { afterAll, expect, test } from 'vitest'
-import { startApi } from '../support/api.ts'
 import { createContractCall, createSteps, poolPath, startTestService } from '../support/service.ts'
 
 const tokens = { PDM_OPERATOR_TOKENS: 'operator-token' }

@@ -1,8 +1,7 @@
-import { startNode } from '@pool/dev/process'
 import { startCloudflareDouble } from '@pool/test-kit/dns/cloudflare-double.ts'
 import { withoutZoneMarker } from '@pool/test-kit/dns/zone-marker.ts'
+import { type Api, runUntilExit, startApi, toApiEntry } from '@pool/test-kit/services.ts'
 import { afterAll, describe, expect, test } from 'vitest'
-import { type Api, startApi, toEntry } from '../support/api.ts'
 import { createContractCall, createSteps, poolPath, startTestService } from '../support/service.ts'
 
 const env = { PDM_OPERATOR_TOKENS: 'operator-token', PDM_DNS_COMMIT_WAIT: '2s' }
@@ -86,17 +85,14 @@ describe('a zone with a higher number than the database', () => {
 
 describe('another DNSPROVIDER_KIND', () => {
   test('the start fails with exit code 2 and says which kind the pool has', async () => {
-    const lines: string[] = []
-    const child = startNode({
-      entry: toEntry('main'),
+    const { code, lines } = await runUntilExit({
+      entry: toApiEntry(),
       env: {
         ...{ PORT: '0', PDM_DATABASE_URL: database.url, PDM_LOG_LEVEL: 'error' },
         ...{ DNSPROVIDER_KIND: 'cloudflare', DNSPROVIDER_CLOUDFLARE_API_TOKEN: 'x' },
       },
-      onLine: line => lines.push(line),
     })
-    child.ready.catch(() => {})
-    expect((await child.exited).code).toBe(2)
+    expect(code).toBe(2)
     expect(lines).toEqual([
       expect.stringMatching(/DNSPROVIDER_KIND is cloudflare, but pool\.test was published with local/),
     ])

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { operatorOperations } from '@pool/contract'
+import { type ApiResponse, startApi } from '@pool/test-kit/services.ts'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
-import { type ApiResponse, startApi } from '../support/api.ts'
 import { createContractCall, poolPath, startTestService } from '../support/service.ts'
 
 const env = {

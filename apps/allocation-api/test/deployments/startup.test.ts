@@ -2,8 +2,8 @@ import { chmod, mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { until } from '@pool/test-kit/poll.ts'
+import { startApi } from '@pool/test-kit/services.ts'
 import { expect, onTestFinished, test } from 'vitest'
-import { startApi } from '../support/api.ts'
 import { createTestDatabase } from '../support/database.ts'
 
 test('a start without Terraform logs what is missing for deployments, and serves everything else', async () => {

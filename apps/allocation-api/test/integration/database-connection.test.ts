@@ -3,28 +3,20 @@ import { chmod, chown, readFile, stat, writeFile } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { freePort } from '@pool/dev/ports'
-import { startNode } from '@pool/dev/process'
 import { createDatabaseClient } from '@pool/runtime/database/client'
 import { createSessions } from '@pool/runtime/database/sessions'
 import { createCa } from '@pool/test-kit/ceph/test-ca.ts'
 import { type DedicatedPostgres, startDedicatedPostgres } from '@pool/test-kit/dedicated-postgres.ts'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { missingPgbouncer, startPgbouncer } from '@pool/test-kit/pgbouncer.ts'
+import { runUntilExit, toApiEntry } from '@pool/test-kit/services.ts'
 import { startTcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { toEntry } from '../support/api.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 
 /** The lines of a start that is expected to fail, and the exit code. */
-const startInVain = async (url: string) => {
-  const lines: string[] = []
-  const child = startNode({
-    entry: toEntry('main'),
-    env: { PORT: '0', PDM_DATABASE_URL: url, PDM_LOG_LEVEL: 'error' },
-    onLine: line => lines.push(line),
-  })
-  return { lines, code: (await child.exited).code }
-}
+const startInVain = (url: string) =>
+  runUntilExit({ entry: toApiEntry(), env: { PORT: '0', PDM_DATABASE_URL: url, PDM_LOG_LEVEL: 'error' } })
 
 const withUrl = (url: string, parts: Partial<Pick<URL, 'hostname' | 'port' | 'username' | 'password' | 'pathname'>>) =>
   Object.assign(new URL(url), parts).href

@@ -10,8 +10,8 @@ import { type DedicatedPostgres, startDedicatedPostgres } from '@pool/test-kit/d
 import { startCloudflareDouble } from '@pool/test-kit/dns/cloudflare-double.ts'
 import { startDynadotDouble } from '@pool/test-kit/dns/dynadot-double.ts'
 import { until } from '@pool/test-kit/poll.ts'
+import { sendRequest, startApi } from '@pool/test-kit/services.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { sendRequest, startApi } from '../support/api.ts'
 import {
   createRoleDatabase,
   type DoctorRun,

@@ -1,9 +1,9 @@
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { until } from '@pool/test-kit/poll.ts'
+import { type Api, startApi } from '@pool/test-kit/services.ts'
 import { startTcpProxy, type TcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Api, startApi } from '../support/api.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 
 /** Each row is more than 1 KB of JSON, so the list does not fit into the socket buffers. */

@@ -1,9 +1,9 @@
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { missingPgbouncer, startPgbouncer } from '@pool/test-kit/pgbouncer.ts'
 import { until } from '@pool/test-kit/poll.ts'
+import { type Api, type ApiResponse, startApi } from '@pool/test-kit/services.ts'
 import { startTcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Api, type ApiResponse, startApi } from '../support/api.ts'
 import { untilApplied } from '../support/consistency.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import {

@@ -3,15 +3,14 @@ import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
-import { startNode } from '@pool/dev/process'
 import { createDatabaseClient, type Sql } from '@pool/runtime/database/client'
 import type { Migration } from '@pool/runtime/database/migration-files'
 import { migrate, type Schema } from '@pool/runtime/database/migrations'
 import { dumpSchema } from '@pool/test-kit/dump-schema.ts'
 import { until } from '@pool/test-kit/poll.ts'
+import { runUntilExit, startApi, toApiEntry } from '@pool/test-kit/services.ts'
 import { expect, onTestFinished, test } from 'vitest'
 import { readSchema } from '../../src/database/schema.ts'
-import { startApi, toEntry } from '../support/api.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { holdLock } from '../support/locks.ts'
 
@@ -116,16 +115,12 @@ test('replicas of this build and the next upgrade the rows of every table concur
 })
 
 /** Runs a command of the service until it exits. */
-const run = async (command: 'main' | 'migrate', url: string, ...args: string[]) => {
-  const lines: string[] = []
-  const { code } = await startNode({
-    entry: toEntry(command),
+const run = (command: 'main' | 'migrate', url: string, ...args: string[]) =>
+  runUntilExit({
+    entry: toApiEntry(command),
     args,
     env: { PORT: '0', PDM_OPERATOR_PORT: '0', PDM_DATABASE_URL: url, PDM_LOG_LEVEL: 'warn' },
-    onLine: line => lines.push(line),
-  }).exited
-  return { code, lines }
-}
+  })
 
 /** The sequence of 19 migrations that the baseline replaced. The last ones were for build 8 or newer. */
 const toEarlierSchema = (count: number): Schema => ({

@@ -2,12 +2,12 @@ import { createDatabaseClient } from '@pool/runtime/database/client'
 import { withTimeout } from '@pool/runtime/database/with-timeout'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { missingPgbouncer, pgbouncerVersion, startPgbouncer } from '@pool/test-kit/pgbouncer.ts'
+import { smallPoolEnv, startApi, startReplicas } from '@pool/test-kit/services.ts'
 import { describe, expect, test } from 'vitest'
 import { activeNames, expectConsistentTables, expectDnsToMatch } from '../support/consistency.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { holdLock, untilSessionsWait } from '../support/locks.ts'
 import { commit, countStatuses, pool, release, reserve, reserveToken } from '../support/operations.ts'
-import { startReplicas } from '../support/replicas.ts'
 
 /** Versions from 1.21 support prepared statements in transaction mode. */
 const carriesPrepared = pgbouncerVersion && (pgbouncerVersion.major > 1 || pgbouncerVersion.minor >= 21)
@@ -25,7 +25,9 @@ describe.skipIf(isSkipped)('behind PgBouncer in transaction mode', () => {
   test.each(ways)('two processes serve every verb, concurrent commits included, $how', async ({ query }) => {
     const database = await createTestDatabase()
     const pgbouncer = await startPgbouncer(database.url)
-    const fleet = await startReplicas(pgbouncer.url + query, 2, poolerEnv).catch(async error => {
+    const fleet = await startReplicas(2, () =>
+      startApi(pgbouncer.url + query, { ...smallPoolEnv, ...poolerEnv }),
+    ).catch(async error => {
       await pgbouncer.stop()
       await database.drop()
       throw error
@@ -57,7 +59,7 @@ describe.skipIf(isSkipped)('behind PgBouncer in transaction mode', () => {
       await expectConsistentTables(database.sql)
       await expectDnsToMatch(other.dnsPort, await activeNames(database.sql), [`many-0.${pool}`, `one.${pool}`])
     } finally {
-      await fleet.stop()
+      await fleet.kill()
       await pgbouncer.stop()
       await database.drop()
     }

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { type ApiResponse, startApi } from '@pool/test-kit/services.ts'
 import { afterAll, describe, expect, test } from 'vitest'
 import { providerKinds } from '../../src/dns/registry.ts'
-import { type ApiResponse, startApi } from '../support/api.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { commit, pool, reserveToken } from '../support/operations.ts'
 

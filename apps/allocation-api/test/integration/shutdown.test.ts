@@ -3,12 +3,11 @@ import { once } from 'node:events'
 import { request } from 'node:http'
 import { connect } from 'node:net'
 import { until } from '@pool/test-kit/poll.ts'
+import { type Api, smallPoolEnv, startApi, toApiEntry } from '@pool/test-kit/services.ts'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { type Api, startApi, toEntry } from '../support/api.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { holdLock, untilSessionsWait } from '../support/locks.ts'
 import { pool } from '../support/operations.ts'
-import { smallPoolEnv } from '../support/replicas.ts'
 import { tokenDigest } from '../support/token-repository.ts'
 
 const MAX_STOP_MS = 20_000
@@ -148,7 +147,7 @@ describe('a graceful stop', () => {
   })
 
   test('the process stops when its parent process ends', async () => {
-    const entry = toEntry('main')
+    const entry = toApiEntry()
     const child = spawn(process.execPath, [entry], {
       env: { PATH: process.env.PATH, PORT: '0', PDM_DATABASE_URL: database.url, DNSPROVIDER_KIND: 'local' },
       stdio: ['ignore', 'pipe', 'ignore', 'ipc'],

@@ -3,21 +3,19 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { startNode } from '@pool/dev/process'
+import { timed } from '@pool/test-kit/poll.ts'
+import { runUntilExit, sendRequest, startApi, toApiEntry } from '@pool/test-kit/services.ts'
 import { afterAll, describe, expect, test } from 'vitest'
-import { sendRequest, startApi, toEntry } from '../support/api.ts'
 import { createTestDatabase } from '../support/database.ts'
 
-const entry = toEntry('main')
+const entry = toApiEntry()
 const database = await createTestDatabase({ schema: false, connections: 2 })
 afterAll(() => database.drop())
 
 /** Runs the process until it exits. */
 const run = async (env: Record<string, string>, command = 'main') => {
-  const lines: string[] = []
-  const started = performance.now()
-  const { code } = await startNode({ entry: toEntry(command), env, onLine: line => lines.push(line) }).exited
-  return { code, lines, seconds: (performance.now() - started) / 1_000 }
+  const { result, ms } = await timed(() => runUntilExit({ entry: toApiEntry(command), env }))
+  return { ...result, seconds: ms / 1_000 }
 }
 
 /** Listens on a port until the end of the tests. */

@@ -1,8 +1,7 @@
-import { startNode } from '@pool/dev/process'
 import { until } from '@pool/test-kit/poll.ts'
+import { sendRequest, startApi } from '@pool/test-kit/services.ts'
 import { startTcpProxy, type TcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { sendRequest, toEntry } from '../support/api.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 
 const token = { Authorization: 'Bearer token' }
@@ -32,24 +31,13 @@ const startWithoutDatabase = async () => {
 }
 
 const startProcess = async (env: Record<string, string> = {}) => {
-  const lines: string[] = []
-  const child = startNode({
-    entry: toEntry('main'),
-    env: {
-      PORT: '0',
-      PDM_OPERATOR_PORT: '0',
-      PDM_OPERATOR_TOKENS: 'token',
-      // A bundle has a console, and the sources have none.
-      PDM_TEST_SETTINGS: JSON.stringify({ consoleFolder: '/nowhere' }),
-      PDM_DATABASE_URL: Object.assign(new URL(database.url), { port: String(proxy.port) }).href,
-      ...env,
-    },
-    onLine: line => lines.push(line),
-    isReady: line => line.msg === 'listening',
-  })
-  const { port, operatorPort } = await child.ready
-  const waits = () => lines.filter(line => line.includes('waiting for database'))
-  return { child, lines, waits, url: `http://127.0.0.1:${port}`, operatorUrl: `http://127.0.0.1:${operatorPort}` }
+  const url = Object.assign(new URL(database.url), { port: String(proxy.port) }).href
+  // A bundle has a console, and the sources have none.
+  const settings = JSON.stringify({ consoleFolder: '/nowhere' })
+  const variables = { PDM_OPERATOR_TOKENS: 'token', PDM_TEST_SETTINGS: settings, ...env }
+  const api = await startApi(url, variables, { isReady: line => line.msg === 'listening' })
+  const waits = () => api.lines.filter(line => line.includes('waiting for database'))
+  return { child: api.process, waits, url: api.url, operatorUrl: api.operatorUrl ?? '' }
 }
 
 test('without a database: alive, not ready, and every other route is 503 without an effect', async () => {

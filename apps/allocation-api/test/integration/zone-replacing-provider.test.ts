@@ -1,6 +1,6 @@
 import { timed, until } from '@pool/test-kit/poll.ts'
+import type { Api } from '@pool/test-kit/services.ts'
 import { describe, expect } from 'vitest'
-import type { Api } from '../support/api.ts'
 import { foreign, testWithDynadot } from '../support/dynadot-fixture.ts'
 import { holdLock } from '../support/locks.ts'
 import { check, commit, countStatuses, pool, release, reserveToken } from '../support/operations.ts'

@@ -1,22 +1,19 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { startNode } from '@pool/dev/process'
 import { startDynadotDouble } from '@pool/test-kit/dns/dynadot-double.ts'
+import { TOKEN } from '@pool/test-kit/lease-connection.ts'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { until } from '@pool/test-kit/poll.ts'
 import { missingPrometheus, startPrometheus } from '@pool/test-kit/prometheus.ts'
 import { reportProof } from '@pool/test-kit/proof-size.ts'
+import { type Api, smallPoolEnv, startApi, startReplicas, startWitness } from '@pool/test-kit/services.ts'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import type { Api } from '../support/api.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { listMetrics, readAlerts, readRules } from '../support/monitoring.ts'
 import { check, commit, pool, release, reserve } from '../support/operations.ts'
-import { smallPoolEnv, startReplicas } from '../support/replicas.ts'
 
 const root = new URL('../../../../', import.meta.url)
-const witnessEntry = fileURLToPath(new URL('apps/lease-witness/src/node/main.ts', root))
-const witnessToken = 'token-of-region-a-0123456789abcdef'
 const ruleFiles = ['alerts.yaml', 'recording-rules.yaml'].map(file =>
   fileURLToPath(new URL(`infra/chart/files/${file}`, root)),
 )
@@ -48,16 +45,6 @@ const OPTIONAL_METRICS = new Set([
 const PATIENCE_MS = 100_000
 const ROUNDS = 30
 
-const startWitness = async () => {
-  const database = await createTestDatabase({ schema: false, connections: 1 })
-  const child = startNode({
-    entry: witnessEntry,
-    env: { PORT: '0', WITNESS_DATABASE_URL: database.url, BEARER_TOKENS_CSV: witnessToken },
-    isReady: line => line.msg === 'ready',
-  })
-  return { database, child }
-}
-
 /** One client of the API, and one of the witness: each round grants, publishes and releases a name, and renews a lease. */
 const sendTraffic = async (apis: readonly Api[], witnessUrl: string, beforeRound: (round: number) => Promise<void>) => {
   let generation = 0
@@ -73,7 +60,7 @@ const sendTraffic = async (apis: readonly Api[], witnessUrl: string, beforeRound
     // The double accepts 100 records, as Dynadot does.
     if (round % 10 !== 0 || round > 500) await release(api, name)
     const headers = {
-      Authorization: `Bearer ${witnessToken}`,
+      Authorization: `Bearer ${TOKEN}`,
       'If-Match': String(generation),
       'X-Holder': 'region-a',
     }
@@ -89,34 +76,35 @@ test.skipIf(shouldSkip(missingPrometheus))(
     const database = await createTestDatabase({ connections: 2 })
     cleanup.defer(() => database.drop())
     const double = cleanup.use(await startDynadotDouble({ domains: [pool], apiKey: 'api-key-of-the-test' }))
-    const fleet = await startReplicas(database.url, 2, {
-      ...smallPoolEnv,
-      DNSPROVIDER_KIND: 'dynadot',
-      PDM_TEST_SETTINGS: JSON.stringify({ providerUrl: double.url }),
-      DNSPROVIDER_DYNADOT_API_KEY: 'api-key-of-the-test',
-      DNSPROVIDER_MANAGED_DOMAINS: pool,
-      DNSPROVIDER_RECORD_NAMES: '@',
-      PDM_DNS_COMMIT_WAIT: '500ms',
-      PDM_DRIFT_INTERVAL: '5s',
-      PDM_SWEEPER_INTERVAL: '5s',
-    })
-    cleanup.defer(() => fleet.stop())
-    const witness = await startWitness()
-    cleanup.defer(() => witness.database.drop())
-    cleanup.defer(async () => void (await witness.child.stop()))
-    const witnessHost = `127.0.0.1:${(await witness.child.ready).port}`
+    const fleet = await startReplicas(2, () =>
+      startApi(database.url, {
+        ...smallPoolEnv,
+        DNSPROVIDER_KIND: 'dynadot',
+        PDM_TEST_SETTINGS: JSON.stringify({ providerUrl: double.url }),
+        DNSPROVIDER_DYNADOT_API_KEY: 'api-key-of-the-test',
+        DNSPROVIDER_MANAGED_DOMAINS: pool,
+        DNSPROVIDER_RECORD_NAMES: '@',
+        PDM_DNS_COMMIT_WAIT: '500ms',
+        PDM_DRIFT_INTERVAL: '5s',
+        PDM_SWEEPER_INTERVAL: '5s',
+      }),
+    )
+    cleanup.use(fleet)
+    const witnessDatabase = await createTestDatabase({ schema: false, connections: 1 })
+    cleanup.defer(() => witnessDatabase.drop())
+    const witness = cleanup.use(await startWitness(witnessDatabase.url))
     const prometheus = cleanup.use(
       await startPrometheus(
         [
-          { name: 'allocation-api', targets: fleet.apis.map(({ url }) => new URL(url).host) },
-          { name: 'lease-witness', targets: [witnessHost], token: witnessToken },
+          { name: 'allocation-api', targets: fleet.replicas.map(({ url }) => new URL(url).host) },
+          { name: 'lease-witness', targets: [new URL(witness.url).host], token: TOKEN },
         ],
         ruleFiles,
       ),
     )
     await until('both jobs are scraped', async () => (await prometheus.query('up == 1')).length === 3, PATIENCE_MS)
     // The DNS provider does not respond in the second third.
-    await sendTraffic(fleet.apis, `http://${witnessHost}`, async round => {
+    await sendTraffic(fleet.replicas, witness.url, async round => {
       if (round === Math.floor(ROUNDS / 3)) await double.stop()
       if (round === Math.floor((2 * ROUNDS) / 3)) {
         const isOpen = async () => (await prometheus.query('max(pdm_dns_circuit_open) == 1')).length > 0

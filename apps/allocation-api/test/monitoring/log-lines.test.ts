@@ -1,7 +1,7 @@
 import { until } from '@pool/test-kit/poll.ts'
+import { type Api, startApi } from '@pool/test-kit/services.ts'
 import { startTcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { expect, test } from 'vitest'
-import { type Api, startApi } from '../support/api.ts'
 import { createTestDatabase, getTestDsn } from '../support/database.ts'
 import { testWithDynadot } from '../support/dynadot-fixture.ts'
 import { commit, reserve, reserveToken } from '../support/operations.ts'

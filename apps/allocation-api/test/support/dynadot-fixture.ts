@@ -2,12 +2,11 @@ import type { DoubleRecord } from '@pool/test-kit/dns/dynadot-domain.ts'
 import { type DynadotDouble, startDynadotDouble } from '@pool/test-kit/dns/dynadot-double.ts'
 import { isZoneMarker } from '@pool/test-kit/dns/zone-marker.ts'
 import { until } from '@pool/test-kit/poll.ts'
+import { type Api, smallPoolEnv, startApi, startReplicas } from '@pool/test-kit/services.ts'
 import { startTcpProxy, type TcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { expect, test } from 'vitest'
-import type { Api } from './api.ts'
 import { createTestDatabase, type TestDatabase } from './database.ts'
 import { pool } from './operations.ts'
-import { startReplicas } from './replicas.ts'
 
 // URL encoding does not change these keys, so one search finds both forms.
 export const apiKey = 'k3y-of-the-account-7f1d0c2b9a'
@@ -76,19 +75,22 @@ const start = async (options: DynadotFixtureOptions): Promise<DynadotFixture> =>
     cleanup.defer(() => proxy.close())
     url.port = String(proxy.port)
   }
-  const fleet = await startReplicas(database.url, processes, {
-    PDM_LOG_LEVEL: 'trace',
-    DNSPROVIDER_KIND: 'dynadot',
-    PDM_TEST_SETTINGS: JSON.stringify({ providerUrl: url.href }),
-    DNSPROVIDER_DYNADOT_API_KEY: apiKey,
-    DNSPROVIDER_MANAGED_DOMAINS: pool,
-    DNSPROVIDER_RECORD_NAMES: '@',
-    ...env,
-  })
-  cleanup.defer(() => fleet.stop())
+  const fleet = await startReplicas(processes, () =>
+    startApi(database.url, {
+      ...smallPoolEnv,
+      PDM_LOG_LEVEL: 'trace',
+      DNSPROVIDER_KIND: 'dynadot',
+      PDM_TEST_SETTINGS: JSON.stringify({ providerUrl: url.href }),
+      DNSPROVIDER_DYNADOT_API_KEY: apiKey,
+      DNSPROVIDER_MANAGED_DOMAINS: pool,
+      DNSPROVIDER_RECORD_NAMES: '@',
+      ...env,
+    }),
+  )
+  cleanup.defer(() => fleet.kill())
 
   const responses: string[] = []
-  const apis = fleet.apis.map(
+  const apis = fleet.replicas.map(
     (api): Api => ({
       ...api,
       async call(...request) {
@@ -102,7 +104,7 @@ const start = async (options: DynadotFixtureOptions): Promise<DynadotFixture> =>
   if (!api) throw new Error('the fixture needs at least one process')
   // Each process reads the zone once after its start, which must not use a fault or a count of the test.
   const firstRead = /^pdm_dns_operation_duration_seconds_count\{operation="read",outcome="\w+"\} [1-9]/m
-  for (const { call } of fleet.apis) {
+  for (const { call } of fleet.replicas) {
     await until('the process has read the zone', async () => firstRead.test((await call('GET', '/metrics')).text))
   }
 

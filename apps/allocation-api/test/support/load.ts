@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Api, ApiResponse } from './api.ts'
+import type { Api, ApiResponse } from '@pool/test-kit/services.ts'
 import { check, commit, pool, reserve } from './operations.ts'
 import { tokenDigest } from './token-repository.ts'
 

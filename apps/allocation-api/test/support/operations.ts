@@ -1,4 +1,4 @@
-import type { Api, ApiResponse } from './api.ts'
+import type { Api, ApiResponse } from '@pool/test-kit/services.ts'
 
 export const pool = 'pool.test'
 

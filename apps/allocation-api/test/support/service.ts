@@ -1,5 +1,5 @@
+import { type Api, type ApiResponse, sendRequest, startApi } from '@pool/test-kit/services.ts'
 import { afterAll } from 'vitest'
-import { type Api, type ApiResponse, sendRequest, startApi } from './api.ts'
 import { createTestDatabase, type TestDatabase } from './database.ts'
 import { expectContract } from './validate.ts'
 

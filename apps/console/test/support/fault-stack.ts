@@ -1,21 +1,18 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { AllocationClient } from '@pool/client'
 import { LeaseClient } from '@pool/client/leases'
 import { freePort } from '@pool/dev/ports'
-import { type NodeProcess, startNode } from '@pool/dev/process'
 import { missingGateway, startGateway } from '@pool/test-kit/ceph/gateway.ts'
 import { startDedicatedPostgres } from '@pool/test-kit/dedicated-postgres.ts'
 import { until } from '@pool/test-kit/poll.ts'
+import { type Api, startApi } from '@pool/test-kit/services.ts'
 import { startTcpProxy, type TcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { startWitness } from '@pool/testing'
 import postgres from 'postgres'
 import { buildConsole } from '../../scripts/build.ts'
 import type { SeedTarget } from './seed.ts'
-
-const entry = fileURLToPath(import.meta.resolve('allocation-api/src/main.ts'))
 
 /** Resolves to this machine in the browser of the tests. Over plain HTTP, a page of such a host has no secure context. */
 export const CONSOLE_HOST = 'console.test'
@@ -104,18 +101,15 @@ export const startFaultStack = async (pools: readonly string[]): Promise<FaultSt
     const storageEnv = missingGateway === undefined ? await startStorage(cleanup) : {}
     let generation = 1
     const token = () => `operator-token-${generation}-0123456789-0123456789`
-    let api: NodeProcess | undefined
+    let api: Api | undefined
     const start = async () => {
-      api = startNode({
-        entry,
-        readyFrom: 'ipc',
-        env: {
+      api = await startApi(
+        withPort(databaseUrl, databaseLink.port),
+        {
           HOME: process.env.HOME,
           TMPDIR: folder,
-          PORT: '0',
           PDM_OPERATOR_PORT: String(operatorPort),
           PDM_OPERATOR_TOKENS: `${SEED_TOKEN},${token()}`,
-          PDM_DATABASE_URL: withPort(databaseUrl, databaseLink.port),
           PDM_DEPLOYMENTS_DIR: join(folder, 'deployments'),
           PDM_WITNESS_URL: withPort(witness.url, witnessLink.port),
           PDM_WITNESS_TOKEN: witness.token,
@@ -126,16 +120,15 @@ export const startFaultStack = async (pools: readonly string[]): Promise<FaultSt
             publicPools: true,
             validationAttempts: 1_000,
           }),
-          DNSPROVIDER_KIND: 'local',
           DNSPROVIDER_LOCAL_PORT: String(dnsPort),
           DNSPROVIDER_MANAGED_DOMAINS: pools.join(),
           ...storageEnv,
         },
-      })
-      await api.ready
+        { keepsLines: false },
+      )
     }
     const kill = async () => {
-      await api?.kill()
+      await api?.process.kill()
     }
     cleanup.defer(kill)
     await start()

@@ -2,10 +2,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { startDedicatedPostgres } from '@pool/test-kit/dedicated-postgres.ts'
 import { until } from '@pool/test-kit/poll.ts'
 import { proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
+import { type Service, startWitness } from '@pool/test-kit/services.ts'
 import { expect, test } from 'vitest'
 import { createClient } from '../process/support/client.ts'
 import { Ledger, readLease, runController, type WriteCounts } from '../process/support/controllers.ts'
-import { type Replica, startReplica } from './support/replica.ts'
 
 const REPLICA_KILLS = proofSize(20, 2)
 const SERVER_KILLS = proofSize(20, 2)
@@ -20,14 +20,14 @@ test('kills of replicas and of the server during writes lose nothing that was ac
   const postgres = await startDedicatedPostgres()
   const ledger = new Ledger()
   const counts: WriteCounts = { acknowledged: 0, rejected: 0, applied: 0, notApplied: 0 }
-  const replicas: Replica[] = []
+  const replicas: Service[] = []
   try {
     const url = await postgres.createDatabase()
-    replicas.push(await startReplica(url), await startReplica(url))
+    replicas.push(await startWitness(url), await startWitness(url))
     const stop = new AbortController()
     const load = Promise.all(
       Array.from({ length: CONTROLLERS }, (_, index) => {
-        const { port } = replicas[index % replicas.length] as Replica
+        const { port } = replicas[index % replicas.length] as Service
         return runController(port, `controller-${index}`, slots, ledger, counts, stop.signal)
       }),
     )
@@ -51,9 +51,9 @@ test('kills of replicas and of the server during writes lose nothing that was ac
       }
     }
     const killReplica = async (index: number) => {
-      const { port, process } = replicas[index] as Replica
+      const { port, process } = replicas[index] as Service
       await process.kill()
-      replicas[index] = await startReplica(url, { PORT: String(port) })
+      replicas[index] = await startWitness(url, { PORT: String(port) })
     }
     for (let n = 0; n < Math.max(REPLICA_KILLS, SERVER_KILLS); n += 1) {
       if (n < REPLICA_KILLS) await checkAfter(() => killReplica(n % replicas.length))

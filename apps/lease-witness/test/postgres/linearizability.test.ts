@@ -11,10 +11,10 @@ import {
 import { chooseClockStep, SteppedClock } from '@pool/test-kit/linearizability/witness-clock.ts'
 import { createPrng } from '@pool/test-kit/prng.ts'
 import { proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
+import { startReplicas, startWitness } from '@pool/test-kit/services.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { recordHistory } from '../process/support/record-history.ts'
 import { createTestDatabase } from './support/database.ts'
-import { startReplicas } from './support/replica.ts'
 import { replaceLeaseClock } from './support/test-clock.ts'
 
 const OPERATIONS = proofSize(100_000, 5_000)
@@ -37,7 +37,7 @@ describe('a history of two replicas whose clock is set forward and back', () => 
   beforeAll(async () => {
     await using database = await createTestDatabase({ connections: 2 })
     const { setAhead } = await replaceLeaseClock(database.sql)
-    await using replicas = await startReplicas(database.url)
+    await using replicas = await startReplicas(2, () => startWitness(database.url))
     const prng = createPrng(seed)
     const stop = new AbortController()
     const firstSteps = [...FIRST_STEPS]
@@ -50,7 +50,7 @@ describe('a history of two replicas whose clock is set forward and back', () => 
     }
     const steps = setClock()
     const options = {
-      ports: replicas.ports,
+      ports: replicas.replicas.map(({ port }) => port),
       operations: OPERATIONS,
       isComplete: () => restarts > 0,
       seed,

@@ -2,20 +2,20 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { startNode } from '@pool/dev/process'
+import type { NodeProcess } from '@pool/dev/process'
 import { until } from '@pool/test-kit/poll.ts'
 import { missingPrometheus, runPromtool } from '@pool/test-kit/prometheus.ts'
+import { runUntilExit, startWitness, toWitnessEntry } from '@pool/test-kit/services.ts'
 import { startTcpProxy, type TcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { createTestDatabase, type TestDatabase } from './support/database.ts'
-import { toEntry } from './support/replica.ts'
 
 const TOKEN = 'token-of-region-a'
 const authorization = { Authorization: `Bearer ${TOKEN}` }
 
 let database: TestDatabase
 let proxy: TcpProxy
-const processes: ReturnType<typeof startNode>[] = []
+const processes: NodeProcess[] = []
 beforeAll(async () => {
   database = await createTestDatabase({ schema: false, connections: 1 })
   proxy = await startTcpProxy(Number(new URL(database.url).port))
@@ -30,28 +30,16 @@ afterAll(async () => {
 })
 
 /** Runs a process until it exits. */
-const run = async (entry: string, env: Record<string, string>) => {
-  const lines: string[] = []
-  const { code } = await startNode({ entry: toEntry(entry), env, onLine: line => lines.push(line) }).exited
-  return { code, lines }
-}
+const run = (command: string, env: Record<string, string>) => runUntilExit({ entry: toWitnessEntry(command), env })
 
 const start = async (env: Record<string, string> = {}, readyLine = 'ready') => {
-  const lines: string[] = []
-  const child = startNode({
-    entry: toEntry('main'),
-    env: {
-      PORT: '0',
-      WITNESS_DATABASE_URL: Object.assign(new URL(database.url), { port: String(proxy.port) }).href,
-      BEARER_TOKENS_CSV: TOKEN,
-      ...env,
-    },
-    onLine: line => lines.push(line),
-    isReady: line => line.msg === readyLine,
-  })
+  const witness = await startWitness(
+    Object.assign(new URL(database.url), { port: String(proxy.port) }).href,
+    { BEARER_TOKENS_CSV: TOKEN, ...env },
+    { keepsLines: true, isReady: line => line.msg === readyLine },
+  )
+  const { process: child, lines, port, url } = witness
   processes.push(child)
-  const { port } = await child.ready
-  const url = `http://127.0.0.1:${port}`
   const send = async (method: string, path: string, headers: Record<string, string> = {}, body?: string) => {
     const response = await fetch(`${url}${path}`, {
       method,
@@ -61,7 +49,7 @@ const start = async (env: Record<string, string> = {}, readyLine = 'ready') => {
     const text = await response.text()
     return { status: response.status, headers: response.headers, body: text === '' ? undefined : JSON.parse(text) }
   }
-  return { child, lines, port: Number(port), url, send }
+  return { child, lines, port, url, send }
 }
 
 describe('exit code 2 with one line that names every invalid variable and reveals no secret', () => {

@@ -1,4 +1,5 @@
 import { proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
+import { type Replicas, type Service, startReplicas, startWitness } from '@pool/test-kit/services.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
   connect,
@@ -10,21 +11,20 @@ import {
   waitForExpiry,
 } from '../process/support/race.ts'
 import { createTestDatabase, type TestDatabase } from './support/database.ts'
-import { startReplicas } from './support/replica.ts'
 
 const ROUNDS = proofSize(500, 50)
 
 describe('concurrent writers on two replicas', () => {
   const cases = SLOT_STATES.flatMap(state => [2, 8, MAX_WRITERS].map(writers => ({ state, writers })))
   let database: TestDatabase
-  let replicas: Awaited<ReturnType<typeof startReplicas>>
+  let replicas: Replicas<Service>
   /** Prepared for all cases first, so that the short leases expire during the other cases. */
   const prepared = new Map<(typeof cases)[number], readonly Race[]>()
 
   beforeAll(async () => {
     database = await createTestDatabase({ schema: false, connections: 1 })
-    replicas = await startReplicas(database.url)
-    using client = await connect(replicas.ports)
+    replicas = await startReplicas(2, () => startWitness(database.url))
+    using client = await connect(replicas.replicas.map(({ port }) => port))
     for (const row of cases) {
       prepared.set(row, await prepareRaces(client.connections, row.state, row.writers, ROUNDS))
     }
@@ -40,7 +40,7 @@ describe('concurrent writers on two replicas', () => {
     async row => {
       const races = prepared.get(row) ?? []
       await waitForExpiry(races)
-      using client = await connect(replicas.ports)
+      using client = await connect(replicas.replicas.map(({ port }) => port))
       const results = await runRaces(client.connections, races, row.writers)
       expect(results.flatMap(({ violations }) => violations)).toEqual([])
       expect(results.map(({ grants }) => grants)).toEqual(Array(ROUNDS).fill(1))

@@ -1,10 +1,10 @@
 import { encodeRequest, openConnections } from '@pool/test-kit/http1.ts'
 import { TOKEN } from '@pool/test-kit/lease-connection.ts'
+import { startWitness } from '@pool/test-kit/services.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createClient } from '../process/support/client.ts'
 import { untilWaiting } from '../process/support/waiter.ts'
 import { createTestDatabase, type TestDatabase } from './support/database.ts'
-import { startReplica } from './support/replica.ts'
 
 const WAITERS = 10
 
@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterAll(() => database[Symbol.asyncDispose]())
 
 test.each(['SIGTERM', 'SIGINT'] as const)('%s ends waits with 503, and the process with exit code 0', async signal => {
-  await using replica = await startReplica(database.url, { MAX_WAIT_SECONDS: '60' })
+  await using replica = await startWitness(database.url, { MAX_WAIT_SECONDS: '60' })
   const path = `/lease/${signal}`
   const authorization = `Authorization: Bearer ${TOKEN}`
   const acquire = { method: 'PUT', path, headers: [authorization, 'If-Match: 0', 'X-Holder: region-a'] }

@@ -1,17 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { encodeChunks, HttpConnection, type HttpResponse } from '@pool/test-kit/http1.ts'
 import { TOKEN } from '@pool/test-kit/lease-connection.ts'
+import { type Service, startLocalWitness } from '@pool/test-kit/services.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type RunningWitness, startWitness, temporaryDirectory } from './support/witness.ts'
+import { temporaryDirectory } from './support/witness.ts'
 
 const KIB = 1_024
 const MAX_BODY_BYTES = 64 * KIB
 
 const directory = temporaryDirectory()
-let witness: RunningWitness
+let witness: Service
 
 beforeAll(async () => {
-  witness = await startWitness(directory.path)
+  witness = await startLocalWitness(directory.path)
 })
 
 afterAll(async () => {

@@ -3,11 +3,12 @@ import type { Lease, LeaseList } from '@pool/contract/lease'
 import { until } from '@pool/test-kit/poll.ts'
 import { findWorkerd, hasProc, WITHOUT_PROC, waitForExit } from '@pool/test-kit/processes.ts'
 import { proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
+import { type Service, startLocalWitness } from '@pool/test-kit/services.ts'
 import { expect, test } from 'vitest'
 import { type Client, createClient, parseLease, writeLease } from './support/client.ts'
 import { Ledger, readLease, runController, type WriteCounts } from './support/controllers.ts'
 import { median, printTable, toFixed1 } from './support/print-table.ts'
-import { type RunningWitness, startWitness, temporaryDirectory } from './support/witness.ts'
+import { temporaryDirectory } from './support/witness.ts'
 
 /** At least one kill during the load, and one more during a takeover. */
 const WORKERD_KILLS = proofSize(45, 2)
@@ -96,7 +97,7 @@ const killDuringTakeover = async (client: Client, ledger: Ledger, holder: string
   return acknowledged
 }
 
-const waitForWorkerd = (witness: RunningWitness): Promise<number> =>
+const waitForWorkerd = (witness: Service): Promise<number> =>
   until('workerd runs', () => findWorkerd(witness.process.pid), TIMEOUT_MS)
 
 const waitUntilResponding = async (port: number): Promise<void> => {
@@ -112,7 +113,7 @@ test.runIf(hasProc)(
     const counts: WriteCounts = { acknowledged: 0, rejected: 0, applied: 0, notApplied: 0 }
     const workerdRestartsMs: number[] = []
     const witnessRestartsMs: number[] = []
-    let witness = await startWitness(directory.path)
+    let witness = await startLocalWitness(directory.path)
     const { port } = witness
     using client = createClient(port, slots.length)
     try {
@@ -170,7 +171,7 @@ test.runIf(hasProc)(
         const killedAt = performance.now()
         await witness.process.kill()
         await waitForExit(pid, TIMEOUT_MS)
-        witness = await startWitness(directory.path, { PORT: String(port) })
+        witness = await startLocalWitness(directory.path, { PORT: String(port) })
         await waitUntilResponding(port)
         witnessRestartsMs.push(performance.now() - killedAt)
       }, WITNESS_KILLS)

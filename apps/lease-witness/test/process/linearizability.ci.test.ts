@@ -10,10 +10,11 @@ import {
   type Tamper,
 } from '@pool/test-kit/linearizability/tamper.ts'
 import { proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
+import { startLocalWitness } from '@pool/test-kit/services.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startReadThenWrite } from './support/read-then-write.ts'
 import { recordHistory } from './support/record-history.ts'
-import { startWitness, temporaryDirectory } from './support/witness.ts'
+import { temporaryDirectory } from './support/witness.ts'
 
 const OPERATIONS = proofSize(100_000, 10_000)
 /** On an idle machine, three violations in a hundred operations. */
@@ -31,7 +32,7 @@ describe('a recorded history', () => {
 
   beforeAll(async () => {
     using directory = temporaryDirectory()
-    await using witness = await startWitness(directory.path)
+    await using witness = await startLocalWitness(directory.path)
     history = await recordHistory({ ports: [witness.port], operations: OPERATIONS, seed, timeoutMs: LOAD_TIMEOUT_MS })
     reportProof(`linearizability, seed ${seed}: ${summarizeHistory(history)}`)
   }, LOAD_TIMEOUT_MS + 30_000)

@@ -8,11 +8,12 @@ import { TOKEN } from '@pool/test-kit/lease-connection.ts'
 import { until } from '@pool/test-kit/poll.ts'
 import { findWorkerd, hasProc, listChildren, readRssMib, WITHOUT_PROC, waitForExit } from '@pool/test-kit/processes.ts'
 import { proofSize } from '@pool/test-kit/proof-size.ts'
+import { startLocalWitness } from '@pool/test-kit/services.ts'
 import { describe, expect, test } from 'vitest'
 import { createClient, parseLease } from './support/client.ts'
 import { printTable, toFixed1 } from './support/print-table.ts'
 import { closeWaiters, openWaiters, untilWaiting } from './support/waiter.ts'
-import { failToStart, startWitness, temporaryDirectory } from './support/witness.ts'
+import { failToStart, temporaryDirectory } from './support/witness.ts'
 
 /** Far more than a busy machine needs. */
 const TIMEOUT_MS = 60_000
@@ -21,13 +22,13 @@ const TIMEOUT_MS = 60_000
 test.concurrent('a lease survives a restart', async () => {
   using directory = temporaryDirectory()
   {
-    await using witness = await startWitness(directory.path)
+    await using witness = await startLocalWitness(directory.path)
     using client = createClient(witness.port)
     const response = await client.send('PUT', '/lease/a%2Fb', { 'If-Match': '0', 'X-Holder': 'region-a' })
     expect(parseLease(response)).toMatchObject({ holder: 'region-a', generation: 1 })
   }
   const startedAt = performance.now()
-  await using witness = await startWitness(directory.path)
+  await using witness = await startLocalWitness(directory.path)
   const readyAfterMs = performance.now() - startedAt
   using client = createClient(witness.port)
   expect(parseLease(await client.send('GET', '/lease/a/b'))).toMatchObject({ holder: 'region-a', generation: 1 })
@@ -56,7 +57,7 @@ describe.runIf(hasProc).concurrent('shutdown', () => {
     '%s, %s, stops it cleanly with 100 waiters',
     async (signal, target) => {
       using directory = temporaryDirectory()
-      const witness = await startWitness(directory.path)
+      const witness = await startLocalWitness(directory.path)
       using client = createClient(witness.port)
       const waiters = await openWaiters(witness.port, 'awaited', 100)
       const ended = Promise.allSettled(waiters.map(waiter => waiter.wait(0, 60)))
@@ -107,7 +108,7 @@ describe.runIf(hasProc).concurrent('shutdown', () => {
 
   test('SIGKILL ends workerd too, also a restarted one, and the next start reuses the data', async ({ expect }) => {
     using directory = temporaryDirectory()
-    const witness = await startWitness(directory.path)
+    const witness = await startLocalWitness(directory.path)
     const { pid } = witness.process
     const first = findWorkerd(pid) ?? 0
     process.kill(first, 'SIGKILL')
@@ -123,7 +124,7 @@ describe.runIf(hasProc).concurrent('shutdown', () => {
     await witness.process.kill()
     await waitForExit(second, TIMEOUT_MS)
     expect(readdirSync(join(directory.path, 'lease-witness'))).toContain('start.lock')
-    await using next = await startWitness(directory.path)
+    await using next = await startLocalWitness(directory.path)
     expect(next.port).toBeGreaterThan(0)
   })
 })
@@ -144,7 +145,7 @@ const listenWhenFree = (port: number): Promise<Server> =>
 
 test.runIf(hasProc).concurrent('if workerd cannot be restarted, it exits with the reason in one line', async () => {
   using directory = temporaryDirectory()
-  const witness = await startWitness(directory.path)
+  const witness = await startLocalWitness(directory.path)
   const { pid } = witness.process
   const workerd = findWorkerd(pid) ?? 0
   // So that it restarts workerd only when the port is taken.
@@ -189,7 +190,7 @@ describe.concurrent('a failing start', () => {
   test('fails on the data of a running witness: there is one authority', async () => {
     using directory = temporaryDirectory()
     // A relative DATA_DIR starts at the directory of the command.
-    await using witness = await startWitness('deep/data', { INIT_CWD: directory.path })
+    await using witness = await startLocalWitness('deep/data', { INIT_CWD: directory.path })
     for (const path of ['deep', 'deep/data', 'deep/data/lease-witness']) {
       expect(statSync(join(directory.path, path)).mode & 0o777, path).toBe(0o700)
     }
@@ -212,7 +213,7 @@ describe.concurrent('a failing start', () => {
 
 test.concurrent('without tokens all requests are rejected, and the log explains why', async () => {
   using directory = temporaryDirectory()
-  await using witness = await startWitness(directory.path, { BEARER_TOKENS_CSV: ' , ' })
+  await using witness = await startLocalWitness(directory.path, { BEARER_TOKENS_CSV: ' , ' })
   using client = createClient(witness.port)
   for (const Authorization of [`Bearer ${TOKEN}`, 'Bearer ', 'Bearer undefined', '']) {
     const { status, text } = await client.send('GET', '/leases', { Authorization })
@@ -227,7 +228,7 @@ const OTHER = 'token-of-region-b-0123456789abcdef'
 const readLogAt = async (level: string): Promise<readonly Record<string, unknown>[]> => {
   using directory = temporaryDirectory()
   const env = { LOG_LEVEL: level, BEARER_TOKENS_CSV: `${TOKEN}, ${OTHER}` }
-  const witness = await startWitness(directory.path, env)
+  const witness = await startLocalWitness(directory.path, env)
   using client = createClient(witness.port)
   const headers = { 'If-Match': '0', 'X-Holder': OTHER, 'X-Request-Id': TOKEN, 'X-Lease-Slot': OTHER }
   await client.send('PUT', `/lease/${TOKEN}`, headers)

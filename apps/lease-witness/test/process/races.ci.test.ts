@@ -1,20 +1,21 @@
 import { proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
+import { type Service, startLocalWitness } from '@pool/test-kit/services.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { connect, MAX_WRITERS, prepareRaces, type Race, runRaces, SLOT_STATES, waitForExpiry } from './support/race.ts'
 import { type RunningWorker, startReadThenWrite } from './support/read-then-write.ts'
-import { type RunningWitness, startWitness, temporaryDirectory } from './support/witness.ts'
+import { temporaryDirectory } from './support/witness.ts'
 
 /** A decision that awaits anything between its read and its write fails in more than a third of the rounds. */
 const ROUNDS = proofSize(500, 50)
 describe('concurrent writers', () => {
   const cases = SLOT_STATES.flatMap(state => [2, 8, MAX_WRITERS].map(writers => ({ state, writers })))
   const directory = temporaryDirectory()
-  let witness: RunningWitness
+  let witness: Service
   /** Prepared for all cases first, so that the short leases expire during the other cases. */
   const prepared = new Map<(typeof cases)[number], readonly Race[]>()
 
   beforeAll(async () => {
-    witness = await startWitness(directory.path)
+    witness = await startLocalWitness(directory.path)
     using client = await connect([witness.port])
     for (const row of cases) {
       prepared.set(row, await prepareRaces(client.connections, row.state, row.writers, ROUNDS))

@@ -1,9 +1,10 @@
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { startNode } from '@pool/dev/process'
+import { startLocalWitness } from '@pool/test-kit/services.ts'
 import { expect, test } from 'vitest'
 import { createClient } from './support/client.ts'
-import { startWitness, temporaryDirectory } from './support/witness.ts'
+import { temporaryDirectory } from './support/witness.ts'
 
 const WORKER = `export default { fetch: (_, env) => Response.json(env) }`
 
@@ -43,7 +44,7 @@ test('the worker gets only the variables of wrangler.toml and ours, and nothing 
 
 test('LOOPBACK_HOSTS_ONLY, which start sets: only loopback names reach the witness', async () => {
   using directory = temporaryDirectory()
-  await using witness = await startWitness(directory.path, { LOOPBACK_HOSTS_ONLY: 'true' })
+  await using witness = await startLocalWitness(directory.path, { LOOPBACK_HOSTS_ONLY: 'true' })
   using client = createClient(witness.port)
   const acquire = (Host: string) => client.send('PUT', '/lease/a', { Host, 'If-Match': '0', 'X-Holder': 'a' }, '{}')
   const rejected = await acquire('evil.example')

@@ -14,10 +14,11 @@ import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { createPrng } from '@pool/test-kit/prng.ts'
 import { createProcessClock, missingProcessClock, type ProcessClock } from '@pool/test-kit/process-clock.ts'
 import { proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
+import type { Service } from '@pool/test-kit/services.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Client, type ClientResponse, createClient, parseLease, writeLease } from './support/client.ts'
 import { HISTORY_SLOTS, recordHistory } from './support/record-history.ts'
-import { type RunningWitness, startRestartableWitness, temporaryDirectory } from './support/witness.ts'
+import { startRestartableWitness, temporaryDirectory } from './support/witness.ts'
 
 /** An everyday run is a smoke test: each operation takes several milliseconds, because objects restart all the time. */
 const OPERATIONS = proofSize(100_000, 1_000)
@@ -37,7 +38,7 @@ const isSkipped = shouldSkip(missingProcessClock)
 describe.skipIf(isSkipped)('the clock of a running workerd', () => {
   const directory = temporaryDirectory()
   let clock: ProcessClock
-  let witness: RunningWitness
+  let witness: Service
   let client: Client
 
   beforeAll(async () => {

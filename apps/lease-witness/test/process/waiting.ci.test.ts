@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { findWorkerd, hasProc, readRssMib, WITHOUT_PROC } from '@pool/test-kit/processes.ts'
+import { type Service, startLocalWitness } from '@pool/test-kit/services.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Client, createClient, parseLease, writeLease } from './support/client.ts'
 import { median, printTable, toFixed1 } from './support/print-table.ts'
 import { closeWaiters, openWaiter, openWaiters, untilWaiting, type Waiter } from './support/waiter.ts'
-import { type RunningWitness, startWitness, temporaryDirectory } from './support/witness.ts'
+import { temporaryDirectory } from './support/witness.ts'
 
 /** The witness's limit per slot. */
 const MAX_WAITERS = 2_000
@@ -14,11 +15,11 @@ const WAIT_SECONDS = 60
 const MAX_DELAY_MS = 50_000
 
 const directory = temporaryDirectory()
-let witness: RunningWitness
+let witness: Service
 let client: Client
 
 beforeAll(async () => {
-  witness = await startWitness(directory.path, { MAX_WAIT_SECONDS: '60' })
+  witness = await startLocalWitness(directory.path, { MAX_WAIT_SECONDS: '60' })
   client = createClient(witness.port)
 })
 

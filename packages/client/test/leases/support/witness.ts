@@ -2,9 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { startNode } from '@pool/dev/process'
 import { findWorkerd } from '@pool/test-kit/processes.ts'
+import { startLocalWitness } from '@pool/test-kit/services.ts'
 import { startWitness as startTestWitness } from '@pool/testing'
 
 export interface RunningWitness extends AsyncDisposable {
@@ -14,25 +13,15 @@ export interface RunningWitness extends AsyncDisposable {
   readonly freeze?: () => () => void
 }
 
-const ENTRY = fileURLToPath(import.meta.resolve('lease-witness/local/main.ts'))
-
 /** The lease witness under workerd, as `pnpm start` runs it. */
 export const startWitness = async (): Promise<RunningWitness> => {
   const folder = mkdtempSync(join(tmpdir(), 'client-witness-'))
   const token = randomBytes(24).toString('hex')
-  const env = {
-    PORT: '0',
-    DATA_DIR: folder,
+  const { port, process: node } = await startLocalWitness(folder, {
     HOME: folder,
     TMPDIR: folder,
     BEARER_TOKENS_CSV: token,
-    // The candidates share the token.
-    MAX_REQUESTS_PER_MINUTE: '0',
-    LOG_LEVEL: 'error',
-  }
-  const node = startNode({ entry: ENTRY, env })
-  const { port } = await node.ready
-  if (typeof port !== 'number') throw new Error(`the ready line of the witness has no port: ${node.lastLines()}`)
+  })
   return {
     port,
     token,
