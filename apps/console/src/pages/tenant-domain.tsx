@@ -3,16 +3,16 @@ import { useEffect, useState } from 'preact/hooks'
 import { client } from '../api/client.ts'
 import { type Resource, useAction, useResource } from '../api/resource.ts'
 import { useSettings } from '../api/session.tsx'
+import { findStepErrors, toFqdn } from '../domain/deployment-form.ts'
 import { describeProof } from '../domain/domain-proof.ts'
 import { toFieldText } from '../domain/field-text.ts'
-import { findStepErrors, toFqdn } from '../domain/wizard.ts'
 import { CopyButton } from '../ui/copy-button.tsx'
 import { ErrorNotice, Notice } from '../ui/feedback.tsx'
 import { TextField } from '../ui/field.tsx'
 import { Status } from '../ui/status.tsx'
 import { Time } from '../ui/time.tsx'
 import { useInterval } from '../ui/use-interval.ts'
-import type { WizardState } from './wizard-state.ts'
+import type { StepProps } from './wizard-state.ts'
 
 /** Typing pauses this long before the service looks the domain up. */
 const CHECK_PAUSE_MS = 400
@@ -105,15 +105,17 @@ const Proof = ({ domain, isValid, idempotencyKey, check }: ProofProps) => {
 }
 
 /** A domain of the tenant, checked as the user types, with the record that proves it. */
-export const TenantDomain = ({ wizard }: { readonly wizard: WizardState }) => {
-  const { form, errors, change, setErrors, setObstacle, idempotencyKey } = wizard
+export const TenantDomain = ({ wizard: { form, errors, dispatch, idempotencyKey } }: StepProps) => {
   const { requiresDomainProof } = useSettings()
   const domain = toFqdn(form)
   const isValid = findStepErrors('domain', form).fqdn === undefined
   const check = useDomainCheck(domain, isValid, idempotencyKey)
   const detail = check.data?.available === false ? (check.data.detail ?? check.data.reason) : undefined
   const obstacle = detail === undefined ? undefined : toFieldText(detail)
-  useEffect(() => setObstacle(obstacle === undefined ? {} : { fqdn: obstacle }), [obstacle, setObstacle])
+  useEffect(
+    () => dispatch({ kind: 'domain-checked', obstacle: obstacle === undefined ? {} : { fqdn: obstacle } }),
+    [obstacle, dispatch],
+  )
   return (
     <>
       <TextField
@@ -122,8 +124,8 @@ export const TenantDomain = ({ wizard }: { readonly wizard: WizardState }) => {
         value={form.fqdn}
         error={errors.fqdn ?? obstacle}
         good={check.data?.available ? `No deployment has ${domain}.` : undefined}
-        onInput={fqdn => change({ fqdn })}
-        onBlur={() => form.fqdn !== '' && setErrors(findStepErrors('domain', form))}
+        onInput={fqdn => dispatch({ kind: 'changed', fields: { fqdn } })}
+        onBlur={() => form.fqdn !== '' && dispatch({ kind: 'checked', errors: findStepErrors('domain', form) })}
       />
       {check.error !== undefined && <ErrorNotice error={check.error} onRetry={check.reload} />}
       {requiresDomainProof ? (

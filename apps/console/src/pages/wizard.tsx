@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { useAction } from '../api/resource.ts'
-import { stepTitles } from '../domain/wizard.ts'
+import { stepTitles } from '../domain/deployment-form.ts'
+import { hasDraft } from '../domain/wizard-reducer.ts'
 import { ConfirmDialog } from '../ui/dialog.tsx'
 import { ErrorNotice, useToast } from '../ui/feedback.tsx'
 import { Link, useRouter } from '../ui/router.tsx'
@@ -13,7 +14,7 @@ const Wizard = ({ onDiscard }: { readonly onDiscard: () => void }) => {
   const wizard = useWizard()
   const { open } = useRouter()
   const toast = useToast()
-  const { step, steps, next, goTo, create, hasDraft } = wizard
+  const { step, steps, dispatch, create } = wizard
   const index = steps.indexOf(step)
   const heading = useRef<HTMLHeadingElement>(null)
   const isFirstRender = useRef(true)
@@ -35,7 +36,7 @@ const Wizard = ({ onDiscard }: { readonly onDiscard: () => void }) => {
       crumbs={<Link to={{ page: 'deployments', status: '' }}>Deployments</Link>}
       lead="Nothing starts before the last step. The form survives a reload, without its secrets."
       actions={
-        hasDraft && (
+        hasDraft(wizard) && (
           <button type="button" onClick={onDiscard}>
             Discard the draft
           </button>
@@ -50,7 +51,7 @@ const Wizard = ({ onDiscard }: { readonly onDiscard: () => void }) => {
             {...(name === step ? { 'aria-current': 'step' as const } : {})}
           >
             {position < index ? (
-              <button type="button" class="plain" onClick={() => goTo(name)}>
+              <button type="button" class="plain" onClick={() => dispatch({ kind: 'opened', step: name })}>
                 {stepTitles[name]}
               </button>
             ) : (
@@ -73,7 +74,7 @@ const Wizard = ({ onDiscard }: { readonly onDiscard: () => void }) => {
             onSubmit={event => {
               event.preventDefault()
               if (step === 'summary') creation.run()
-              else if (step !== 'storage') next()
+              else if (step !== 'storage') dispatch({ kind: 'continued' })
             }}
           >
             {step === 'domain' && <DomainStep {...stepProps} />}
@@ -84,7 +85,7 @@ const Wizard = ({ onDiscard }: { readonly onDiscard: () => void }) => {
             {step !== 'storage' && (
               <div class="actions">
                 {previous !== undefined && (
-                  <button type="button" onClick={() => goTo(previous)}>
+                  <button type="button" onClick={() => dispatch({ kind: 'opened', step: previous })}>
                     Back
                   </button>
                 )}

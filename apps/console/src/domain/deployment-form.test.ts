@@ -1,7 +1,6 @@
-import type { ServiceSettings } from '@pool/contract'
 import { describe, expect, test } from 'vitest'
 import {
-  createForm,
+  type DeploymentForm,
   findFaultyStep,
   findStepErrors,
   findSteps,
@@ -11,37 +10,10 @@ import {
   toFieldErrors,
   toFqdn,
   toRequestBody,
-  type WizardForm,
-} from './wizard.ts'
+} from './deployment-form.ts'
+import { form, settings, sshPublicKey } from './example-form.ts'
 
-const settings: ServiceSettings = {
-  version: '1',
-  managedDomains: ['pool.test'],
-  drainingDomains: [],
-  dnsProvider: 'local',
-  writesZones: true,
-  acceptsLoopback: true,
-  recordNames: ['@'],
-  recordTtlSeconds: 60,
-  reservationTtlSeconds: 600,
-  coolOffSeconds: 0,
-  bucketPrefix: 'platform',
-  objectStorage: { provider: 'hetzner', domain: 'objects.example', regions: ['fsn1', 'nbg1'] },
-  tokenProviders: [],
-  deploymentProviders: ['hetzner', 'local'],
-  requiresDomainProof: true,
-  hasWitness: true,
-}
-const sshPublicKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f ops'
-const form: WizardForm = {
-  ...createForm(settings),
-  subdomain: ' Acme ',
-  orgName: 'Acme',
-  orgEmail: 'ops@acme.example',
-  region: 'fsn1',
-  sshPublicKey,
-}
-const byo: WizardForm = { ...form, mode: 'byo', fqdn: 'Cloud.Acme.example.' }
+const byo: DeploymentForm = { ...form, mode: 'byo', fqdn: 'Cloud.Acme.example.' }
 
 test.each([
   [form, 'acme.pool.test', 'platform-acme-pool-test'],
@@ -106,8 +78,8 @@ describe('toFieldErrors', () => {
       'domain',
     ],
     [problem('provisioning-unavailable'), form, {}, undefined],
-  ])('%o', (given, wizardForm, errors, step) => {
-    expect(toFieldErrors(given, wizardForm)).toEqual(errors)
+  ])('%o', (given, form, errors, step) => {
+    expect(toFieldErrors(given, form)).toEqual(errors)
     expect(findFaultyStep(errors)).toBe(step)
   })
 })

@@ -23,7 +23,7 @@ export const stepTitles: Readonly<Record<Step, string>> = {
 }
 
 /** What the user has entered, without the keys of the object storage. */
-export interface WizardForm {
+export interface DeploymentForm {
   readonly mode: 'pool' | 'byo'
   readonly pool: string
   readonly subdomain: string
@@ -37,7 +37,11 @@ export interface WizardForm {
   readonly sshPublicKey: string
 }
 
-export const createForm = ({ managedDomains, deploymentProviders, objectStorage }: ServiceSettings): WizardForm => ({
+export const createForm = ({
+  managedDomains,
+  deploymentProviders,
+  objectStorage,
+}: ServiceSettings): DeploymentForm => ({
   mode: 'pool',
   pool: managedDomains[0] ?? '',
   subdomain: '',
@@ -50,33 +54,33 @@ export const createForm = ({ managedDomains, deploymentProviders, objectStorage 
   sshPublicKey: '',
 })
 
-export const hasStorage = ({ providers }: WizardForm, { objectStorage }: ServiceSettings): boolean =>
+export const hasStorage = ({ providers }: DeploymentForm, { objectStorage }: ServiceSettings): boolean =>
   providers.includes(objectStorage.provider)
 
 /** The steps of this form: object storage only if its provider is chosen. */
-export const findSteps = (form: WizardForm, settings: ServiceSettings): readonly Step[] =>
+export const findSteps = (form: DeploymentForm, settings: ServiceSettings): readonly Step[] =>
   steps.filter(step => step !== 'storage' || hasStorage(form, settings))
 
 /** The domain of the deployment; empty while it is unknown. */
-export const toFqdn = ({ mode, pool, subdomain, fqdn }: WizardForm): string => {
+export const toFqdn = ({ mode, pool, subdomain, fqdn }: DeploymentForm): string => {
   if (mode === 'byo') return toCanonicalFqdn(fqdn)
   return subdomain.trim() === '' || pool === '' ? '' : `${canonicalName(subdomain)}.${pool}`
 }
 
 /** The bucket of the deployment. */
-export const toBucketName = (form: WizardForm, { bucketPrefix }: ServiceSettings): string =>
+export const toBucketName = (form: DeploymentForm, { bucketPrefix }: ServiceSettings): string =>
   `${bucketPrefix}-${toFqdn(form).replaceAll('.', '-')}`
 
 /** Fields of the wizard and what is wrong with them. `form` is an error of no single field. */
-export type WizardField = keyof WizardForm | 'objectStorageAccessKey' | 'objectStorageSecretKey' | 'form'
-export type FieldErrors = Readonly<Partial<Record<WizardField, string>>>
+export type FormField = keyof DeploymentForm | 'objectStorageAccessKey' | 'objectStorageSecretKey' | 'form'
+export type FieldErrors = Readonly<Partial<Record<FormField, string>>>
 
 const findError = (schema: z.ZodType, value: unknown): string | undefined => {
   const message = schema.safeParse(value).error?.issues[0]?.message
   return message === undefined ? undefined : toFieldText(message)
 }
 
-const findDomainErrors = (form: WizardForm): FieldErrors => {
+const findDomainErrors = (form: DeploymentForm): FieldErrors => {
   if (form.mode === 'byo') {
     const error = findError(deploymentDomain, { sovereignDomainMode: 'byo', sovereignFQDN: form.fqdn })
     return error === undefined ? {} : { fqdn: error }
@@ -90,8 +94,8 @@ const findDomainErrors = (form: WizardForm): FieldErrors => {
 const { orgName, orgEmail, providers, region, sshPublicKey } = deploymentCommon.shape
 const fieldSchemas = { orgName, orgEmail, providers, region, sshPublicKey } as const
 
-const findFieldErrors = (form: WizardForm, fields: readonly (keyof typeof fieldSchemas)[]): FieldErrors => {
-  const errors: Partial<Record<WizardField, string>> = {}
+const findFieldErrors = (form: DeploymentForm, fields: readonly (keyof typeof fieldSchemas)[]): FieldErrors => {
+  const errors: Partial<Record<FormField, string>> = {}
   for (const field of fields) {
     const error = findError(fieldSchemas[field], form[field])
     if (error !== undefined) errors[field] = error
@@ -100,7 +104,7 @@ const findFieldErrors = (form: WizardForm, fields: readonly (keyof typeof fieldS
 }
 
 /** What is wrong with the fields of a step, by the rules of the service. */
-export const findStepErrors = (step: Step, form: WizardForm): FieldErrors => {
+export const findStepErrors = (step: Step, form: DeploymentForm): FieldErrors => {
   switch (step) {
     case 'domain':
       return findDomainErrors(form)
@@ -118,7 +122,7 @@ export const findStepErrors = (step: Step, form: WizardForm): FieldErrors => {
 }
 
 /** The body of the request that creates the deployment, without the keys. */
-export const toRequestBody = (form: WizardForm, settings: ServiceSettings) => ({
+export const toRequestBody = (form: DeploymentForm, settings: ServiceSettings) => ({
   orgName: form.orgName.trim(),
   orgEmail: form.orgEmail.trim(),
   ...(form.mode === 'pool'
@@ -136,7 +140,7 @@ export const toRequestBody = (form: WizardForm, settings: ServiceSettings) => ({
   sshPublicKey: form.sshPublicKey.trim(),
 })
 
-const requestFields: Readonly<Record<string, WizardField>> = {
+const requestFields: Readonly<Record<string, FormField>> = {
   orgName: 'orgName',
   orgEmail: 'orgEmail',
   providers: 'providers',
@@ -165,10 +169,13 @@ export interface CreateProblem {
 }
 
 /** Puts the error of the service at the fields that it is about; empty if it is about none. */
-export const toFieldErrors = ({ code, detail = code, faults = [] }: CreateProblem, form: WizardForm): FieldErrors => {
+export const toFieldErrors = (
+  { code, detail = code, faults = [] }: CreateProblem,
+  form: DeploymentForm,
+): FieldErrors => {
   const domainField = form.mode === 'pool' ? 'subdomain' : 'fqdn'
   if (domainCodes.includes(code)) return { [domainField]: detail }
-  const errors: Partial<Record<WizardField, string>> = {}
+  const errors: Partial<Record<FormField, string>> = {}
   for (const fault of faults) {
     const field = requestFields[fault.field] ?? 'form'
     errors[field === 'fqdn' ? domainField : field] ??= toFieldText(fault.detail)
@@ -176,7 +183,7 @@ export const toFieldErrors = ({ code, detail = code, faults = [] }: CreateProble
   return errors
 }
 
-const stepFields: Readonly<Record<Step, readonly WizardField[]>> = {
+const stepFields: Readonly<Record<Step, readonly FormField[]>> = {
   domain: ['mode', 'pool', 'subdomain', 'fqdn'],
   organisation: ['orgName', 'orgEmail', 'providers', 'region'],
   storage: ['objectStorageRegion', 'objectStorageAccessKey', 'objectStorageSecretKey'],
@@ -206,7 +213,7 @@ const draft = z.object({
 
 export interface Draft {
   readonly step: Step
-  readonly form: WizardForm
+  readonly form: DeploymentForm
 }
 
 /** The text to keep in the page's storage. An SSH key that is not a valid public key may be a private one: it is left out. */
