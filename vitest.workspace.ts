@@ -219,7 +219,7 @@ export default defineConfig({
           name: 'operator-console',
           root: './apps/console',
           include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
-          exclude: longProofsIn('console'),
+          exclude: [...longProofsIn('console'), '**/*.proof.test.ts'],
         },
       },
       { test: { ...shared, name: 'openapi', root: './packages/openapi', include: ['test/**/*.test.ts'] } },

@@ -1,11 +1,12 @@
 import { missingGateway } from '@pool/test-ceph'
 import type { Locator, Page } from 'playwright-core'
 import { openEmptyWizard } from './browser.ts'
-import { type FaultStack, storageKeys } from './fault-stack.ts'
-import { missingTerraform, pools } from './fault-tasks.ts'
+import type { FaultStack } from './fault-stack.ts'
+import { pools } from './fault-tasks.ts'
 import { appendLogLines, seedDeployment } from './seed-deployment.ts'
+import { storageKeys } from './suite.ts'
 
-// What an operator reads with the console.
+// A read of each kind: of the sign-in, of a page, of a stream, of a form.
 
 /** A page that is open, and something that it reads on request. `subject` is a label that no earlier run had. */
 export interface FaultRead {
@@ -48,13 +49,6 @@ const reads: readonly FaultRead[] = [
     shown: page => page.getByRole('heading', { name: 'Overview', level: 1 }),
   },
   {
-    name: 'the overview',
-    prepare: async () => '',
-    kept: page => page.getByRole('heading', { name: 'Overview' }),
-    act: page => button(page, '1 week').click(),
-    shown: page => page.getByRole('heading', { name: `Pools (${pools.length})` }),
-  },
-  {
     name: 'the search of names',
     prepare: async ({ client }, subject) => {
       await client.reserveName({ domain: NAMES, subdomain: `find-${subject}` })
@@ -63,52 +57,6 @@ const reads: readonly FaultRead[] = [
     kept: page => page.getByRole('searchbox', { name: 'Search' }),
     act: async (page, subject) => page.getByRole('searchbox', { name: 'Search' }).fill(`find-${subject}`),
     shown: (page, subject) => page.getByRole('link', { name: `find-${subject}.${NAMES}` }),
-  },
-  {
-    name: 'the page of a name',
-    prepare: async ({ client }, subject) => {
-      await client.reserveAndCommit({ domain: NAMES, subdomain: `read-${subject}`, loadBalancerIP: '203.0.113.30' })
-      return `/names/${NAMES}/read-${subject}`
-    },
-    kept: page => page.locator('.facts').getByText('203.0.113.30'),
-    act: page => button(page, 'Read again').click(),
-    shown: page => page.getByText('The zone has the desired records.'),
-  },
-  {
-    name: 'the comparison of a zone',
-    prepare: async () => '/zones/read.test',
-    open: page => button(page, 'Compare with the zone').click(),
-    kept: page => page.getByText('Every name in the zone has an allocation.'),
-    act: page => button(page, 'Compare again').click(),
-    shown: page => page.getByText('Every name in the zone has an allocation.'),
-  },
-  {
-    name: 'the list of deployments',
-    prepare: async (stack, subject) => {
-      await seedDeployment(stack, { pool: DEPLOYMENTS, subdomain: `list-${subject}`, status: 'destroyed' })
-      return '/deployments'
-    },
-    kept: page => page.getByLabel('Status'),
-    act: async page => void (await page.getByLabel('Status').selectOption('destroyed')),
-    shown: (page, subject) => page.getByRole('link', { name: `list-${subject}.${DEPLOYMENTS}` }),
-  },
-  {
-    name: 'the list of bucket claims',
-    prepare: async (stack, subject) => {
-      const subdomain = `claims-${subject}`
-      const { lineageId } = await seedDeployment(stack, { pool: DEPLOYMENTS, subdomain, status: 'destroyed' })
-      // The last one is alone on the second page.
-      await stack.sql`delete from bucket_claims`
-      await stack.sql`
-        insert into bucket_claims (bucket, lineage_id, sovereign_fqdn, claimed_at)
-        select name, ${lineageId}, ${`${subdomain}.${DEPLOYMENTS}`}, now()
-        from (select 'claim-' || to_char(number, 'FM00') from generate_series(1, 50) as number
-          union all select ${`last-${subject}`}) as claims (name)`
-      return '/buckets'
-    },
-    kept: page => page.getByRole('table', { name: 'Bucket claims' }),
-    act: page => button(page, 'Next').click(),
-    shown: (page, subject) => page.getByText(`last-${subject}`, { exact: true }),
   },
   {
     name: 'the live log',
@@ -152,22 +100,4 @@ const keyCheck: FaultRead = {
   shown: page => page.getByRole('heading', { name: 'SSH key' }),
 }
 
-/** With real Terraform. */
-const plan: FaultRead = {
-  name: 'the plan of a destroy',
-  isRepeatedByHand: true,
-  prepare: async (stack, subject) => {
-    const { id } = await seedDeployment(stack, { pool: DEPLOYMENTS, subdomain: `plan-${subject}`, status: 'ready' })
-    return `/deployments/${id}`
-  },
-  open: page => button(page, 'Destroy').click(),
-  kept: page => page.getByText('Afterwards the name is released'),
-  act: page => button(page, 'Show the plan').click(),
-  shown: page => page.getByLabel('Plan', { exact: true }),
-}
-
-export const faultReads: readonly FaultRead[] = [
-  ...reads,
-  ...(missingGateway === undefined ? [keyCheck] : []),
-  ...(missingTerraform === undefined ? [plan] : []),
-]
+export const faultReads: readonly FaultRead[] = [...reads, ...(missingGateway === undefined ? [keyCheck] : [])]

@@ -1,19 +1,16 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { AllocationClient } from '@pool/client'
 import { LeaseClient } from '@pool/client/leases'
 import { freePort } from '@pool/dev-server/ports'
 import { type NodeProcess, startNode } from '@pool/dev-server/process'
-import { missingGateway, startGateway } from '@pool/test-ceph'
 import { startDedicatedPostgres } from '@pool/test-kit/dedicated-postgres.ts'
 import { until } from '@pool/test-kit/poll.ts'
 import { startTcpProxy, type TcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { startWitness } from '@pool/testing'
 import postgres from 'postgres'
-import { buildConsole } from '../../scripts/build.ts'
 import type { SeedTarget } from './seed.ts'
+import { buildTestConsole, startStorage } from './suite.ts'
 
 const entry = fileURLToPath(import.meta.resolve('allocation-api/src/main.ts'))
 
@@ -59,24 +56,6 @@ export interface FaultStack extends SeedTarget, AsyncDisposable {
   readonly untilLostStatementsEnd: () => Promise<void>
 }
 
-/** Of the object storage. */
-export const storageKeys = {
-  accessKey: 'ACCESSKEY0123456789A',
-  secretKey: 'secret-key-0123456789-abcdefghijklmnopqrst',
-}
-
-/** Starts a gateway that accepts `storageKeys`. Resolves with the variables that make the API use it. */
-const startStorage = async (cleanup: AsyncDisposableStack): Promise<Readonly<Record<string, string>>> => {
-  const gateway = await startGateway({ names: ['*.storage.test'] })
-  cleanup.defer(() => gateway.stop())
-  await gateway.addUser(storageKeys)
-  return {
-    OBJECT_STORAGE_DOMAIN: `storage.test:${gateway.port}`,
-    OBJECT_STORAGE_CA_FILE: gateway.caFile,
-    NODE_OPTIONS: `--import=${import.meta.resolve('@pool/test-ceph/storage-names')}`,
-  }
-}
-
 const toPort = (url: string): number => Number(new URL(url).port)
 const withPort = (url: string, port: number): string => Object.assign(new URL(url), { port: String(port) }).href
 
@@ -88,9 +67,7 @@ export const startFaultStack = async (pools: readonly string[]): Promise<FaultSt
     return proxy
   }
   try {
-    const folder = await mkdtemp(join(tmpdir(), 'console-faults-'))
-    cleanup.defer(() => rm(folder, { recursive: true, force: true }))
-    await buildConsole(join(folder, 'console'))
+    const folder = await buildTestConsole(cleanup)
     const witness = cleanup.use(await startWitness())
     const server = await startDedicatedPostgres()
     cleanup.defer(() => server.remove())
@@ -101,7 +78,7 @@ export const startFaultStack = async (pools: readonly string[]): Promise<FaultSt
     const dnsPort = await freePort()
     const network = await startProxy(operatorPort)
 
-    const storageEnv = missingGateway === undefined ? await startStorage(cleanup) : {}
+    const storageEnv = await startStorage(cleanup)
     let generation = 1
     const token = () => `operator-token-${generation}-0123456789-0123456789`
     let api: NodeProcess | undefined

@@ -1,4 +1,3 @@
-import { findProgram } from '@pool/dev-server/server-process'
 import { until } from '@pool/test-kit/poll.ts'
 import type { Locator, Page } from 'playwright-core'
 import { expect } from 'vitest'
@@ -6,9 +5,11 @@ import { lookUp } from './dns.ts'
 import type { FaultStack } from './fault-stack.ts'
 import { deleteRecord, outdateDatabase, writeOrphan } from './seed.ts'
 import { SSH_PUBLIC_KEY, seedDeployment } from './seed-deployment.ts'
+import { missingTerraform } from './suite.ts'
 
-// What an operator changes with the console, each with the proof that it took effect once and completely. Each task on a zone
-// has a pool of its own, because only one writer has a zone at a time.
+// A change of each kind: with an Idempotency-Key, with an effect that cannot happen twice, of a run, of the witness. Each has
+// the proof that it took effect once and completely. Each task on a zone has a pool of its own, because only one writer has a
+// zone at a time.
 
 /** A change of an operator. `subject` is a label that no earlier run of the task had. */
 export interface FaultTask {
@@ -38,22 +39,11 @@ const NEW_ADDRESS = '203.0.113.99'
 const NAMES = 'names.test'
 const DEPLOYMENTS = 'deployments.test'
 
-export const pools = [
-  NAMES,
-  DEPLOYMENTS,
-  'converge.test',
-  'republish.test',
-  'resume.test',
-  'adopt.test',
-  'remove.test',
-  'read.test',
-] as const
+export const pools = [NAMES, DEPLOYMENTS, 'converge.test', 'resume.test', 'adopt.test'] as const
 
 const button = (page: Page, name: string | RegExp) =>
   page.getByRole('button', { name, exact: typeof name === 'string' })
 const dialog = (page: Page) => page.getByRole('dialog')
-const namePath = (subdomain: string, pool: string = NAMES) => `/names/${pool}/${subdomain}`
-const toState = (page: Page, text: string) => page.locator('.facts').getByText(text).first()
 
 const countNameEvents = async ({ sql }: FaultStack, pool: string, subdomain: string, event: string) => {
   const [row] = await sql<{ count: number }[]>`
@@ -95,12 +85,15 @@ const untilResolves = async ({ dnsServer, sql }: FaultStack, name: string, addre
 const activate = async ({ client }: FaultStack, pool: string, subdomain: string) =>
   client.reserveAndCommit({ domain: pool, subdomain, loadBalancerIP: ADDRESS })
 
-const nameTasks: readonly FaultTask[] = [
+const toFqdn = (subdomain: string) => `${subdomain}.${DEPLOYMENTS}`
+const toSlot = (subject: string) => `pair/${subject}`
+
+const tasks: readonly FaultTask[] = [
   {
     name: 'release',
     prepare: async (stack, subject) => {
       await activate(stack, NAMES, `release-${subject}`)
-      return namePath(`release-${subject}`)
+      return `/names/${NAMES}/release-${subject}`
     },
     open: async page => {
       await button(page, 'Release').click()
@@ -115,84 +108,6 @@ const nameTasks: readonly FaultTask[] = [
     },
     result: page => button(page, 'End the cool-off'),
   },
-  {
-    name: 'update',
-    prepare: async (stack, subject) => {
-      await activate(stack, NAMES, `update-${subject}`)
-      return namePath(`update-${subject}`)
-    },
-    open: async page => {
-      await button(page, 'Change the address').click()
-      await dialog(page).getByLabel('New address').fill(NEW_ADDRESS)
-      await dialog(page).getByText('gets the new address').waitFor()
-    },
-    confirm: 'Change the address',
-    done: `has the address ${NEW_ADDRESS}`,
-    countEffects: (stack, subject) => countNameEvents(stack, NAMES, `update-${subject}`, 'updated'),
-    expectComplete: async (stack, subject) => {
-      expect(await readName(stack, NAMES, `update-${subject}`)).toEqual({ state: 'active', address: NEW_ADDRESS })
-      await untilResolves(stack, `update-${subject}.${NAMES}`, [NEW_ADDRESS])
-    },
-    result: page => toState(page, NEW_ADDRESS),
-  },
-  {
-    name: 'end of a cool-off',
-    prepare: async (stack, subject) => {
-      await activate(stack, NAMES, `lift-${subject}`)
-      await stack.client.releaseName({ domain: NAMES, subdomain: `lift-${subject}` })
-      return namePath(`lift-${subject}`)
-    },
-    open: async page => {
-      await button(page, 'End the cool-off').click()
-      await dialog(page).getByText('Any client can reserve it.').waitFor()
-    },
-    confirm: 'End the cool-off',
-    done: 'is free.',
-    countEffects: (stack, subject) => countNameEvents(stack, NAMES, `lift-${subject}`, 'cool-off-lifted'),
-    expectComplete: async (stack, subject) => {
-      const { available } = await stack.client.checkName({ domain: NAMES, sub: `lift-${subject}` })
-      expect(available).toBe(true)
-      await untilResolves(stack, `lift-${subject}.${NAMES}`, [])
-    },
-    result: page => toState(page, 'free'),
-  },
-]
-
-const openComparison = async (page: Page, subject: string) => {
-  await button(page, 'Compare with the zone').click()
-  await page
-    .getByRole('table', { name: 'Orphans' })
-    .getByRole('row', { name: new RegExp(subject) })
-    .waitFor()
-}
-
-const createOrphanTask = (name: 'adopt' | 'remove', event: string): FaultTask => {
-  const pool = `${name}.test`
-  const label = name === 'adopt' ? 'Adopt' : 'Remove'
-  return {
-    name: `${name} an orphan`,
-    prepare: async (stack, subject) => {
-      await writeOrphan(stack, `stray-${subject}`, pool)
-      return `/zones/${pool}`
-    },
-    open: async (page, subject) => {
-      await openComparison(page, `stray-${subject}`)
-      await button(page, label).click()
-      await dialog(page).getByRole('checkbox').waitFor()
-    },
-    confirm: `${label} 1`,
-    done: name === 'adopt' ? /orphans? adopted\./ : /orphans? removed\./,
-    countEffects: (stack, subject) => countNameEvents(stack, pool, `stray-${subject}`, event),
-    expectComplete: async (stack, subject) => {
-      const found = await readName(stack, pool, `stray-${subject}`)
-      expect(found?.state).toBe(name === 'adopt' ? 'active' : undefined)
-      await untilResolves(stack, `stray-${subject}.${pool}`, name === 'adopt' ? ['203.0.113.200'] : [])
-    },
-    result: page => page.getByText('in sync').first(),
-  }
-}
-
-const zoneTasks: readonly FaultTask[] = [
   {
     name: 'converge',
     prepare: async (stack, subject) => {
@@ -214,30 +129,6 @@ const zoneTasks: readonly FaultTask[] = [
     result: page => page.getByText('in sync').first(),
   },
   {
-    name: 'republish',
-    prepare: async (stack, subject) => {
-      await activate(stack, 'republish.test', subject)
-      // As if the name was published with a template without this record.
-      const missing = `gitea.${subject}.republish.test`
-      await stack.sql`
-        update dns_names set
-          desired = jsonb_path_query_array(desired, '$[*] ? (@.name != $missing)', jsonb_build_object('missing', ${missing}::text)),
-          owned = jsonb_path_query_array(owned, '$[*] ? (@.name != $missing)', jsonb_build_object('missing', ${missing}::text))
-        where zone = 'republish.test' and subdomain = ${subject}`
-      await deleteRecord(stack, missing, 'A')
-      return '/zones/republish.test'
-    },
-    open: async (page, subject) => {
-      await button(page, 'Republish').click()
-      await dialog(page).getByText(`gitea.${subject}.republish.test`).waitFor()
-    },
-    confirm: 'Republish',
-    done: /republish\.test: (?:1 name republished|every active name has the records)/,
-    countEffects: (stack, subject) => countNameEvents(stack, 'republish.test', subject, 'republished'),
-    expectComplete: (stack, subject) => untilResolves(stack, `${subject}.republish.test`, [ADDRESS]),
-    result: page => page.getByText('in sync').first(),
-  },
-  {
     name: 'resume',
     prepare: async (stack, subject) => {
       await activate(stack, 'resume.test', subject)
@@ -256,44 +147,33 @@ const zoneTasks: readonly FaultTask[] = [
     expectComplete: (stack, subject) => untilResolves(stack, `${subject}.resume.test`, [NEW_ADDRESS]),
     result: page => page.getByText('in sync').first(),
   },
-  createOrphanTask('adopt', 'adopted'),
-  createOrphanTask('remove', 'orphan-removed'),
-]
-
-/** The id of the deployment of each FQDN: some tasks delete the row. */
-const prepareDeployment = async (
-  stack: FaultStack,
-  subdomain: string,
-  seed: Omit<Parameters<typeof seedDeployment>[1], 'pool' | 'subdomain'>,
-): Promise<string> => {
-  const { id } = await seedDeployment(stack, { pool: DEPLOYMENTS, subdomain, ...seed })
-  return `/deployments/${id}`
-}
-const toFqdn = (subdomain: string) => `${subdomain}.${DEPLOYMENTS}`
-
-const deploymentTasks: readonly FaultTask[] = [
   {
-    name: 'abandon',
-    prepare: (stack, subject) => prepareDeployment(stack, `abandon-${subject}`, { status: 'ready' }),
-    open: async page => {
-      await button(page, 'Abandon').click()
-      await dialog(page).getByText('Nothing is destroyed.').waitFor()
+    name: 'adopt an orphan',
+    prepare: async (stack, subject) => {
+      await writeOrphan(stack, `stray-${subject}`, 'adopt.test')
+      return '/zones/adopt.test'
     },
-    confirm: 'Abandon',
-    done: 'is abandoned',
-    // It is marked first, and complete when the deployment is deleted: to confirm again continues.
-    countEffects: (stack, subject) => countDeploymentEvents(stack, toFqdn(`abandon-${subject}`), 'deleted'),
+    open: async (page, subject) => {
+      await button(page, 'Compare with the zone').click()
+      await page.getByRole('row', { name: new RegExp(`stray-${subject}`) }).waitFor()
+      await button(page, 'Adopt').click()
+      await dialog(page).getByRole('checkbox').waitFor()
+    },
+    confirm: 'Adopt 1',
+    done: /orphans? adopted\./,
+    countEffects: (stack, subject) => countNameEvents(stack, 'adopt.test', `stray-${subject}`, 'adopted'),
     expectComplete: async (stack, subject) => {
-      expect(await readStatus(stack, toFqdn(`abandon-${subject}`))).toBe(undefined)
-      expect(await countDeploymentEvents(stack, toFqdn(`abandon-${subject}`), 'abandoned')).toBe(1)
-      expect((await readName(stack, DEPLOYMENTS, `abandon-${subject}`))?.state).not.toBe('active')
-      await untilResolves(stack, toFqdn(`abandon-${subject}`), [])
+      expect((await readName(stack, 'adopt.test', `stray-${subject}`))?.state).toBe('active')
+      await untilResolves(stack, `stray-${subject}.adopt.test`, ['203.0.113.200'])
     },
-    result: page => page.getByRole('alert'),
+    result: page => page.getByText('in sync').first(),
   },
   {
     name: 'cancel',
-    prepare: (stack, subject) => prepareDeployment(stack, `cancel-${subject}`, { status: 'provisioning' }),
+    prepare: async (stack, subject) => {
+      const seed = { pool: DEPLOYMENTS, subdomain: `cancel-${subject}`, status: 'provisioning' } as const
+      return `/deployments/${(await seedDeployment(stack, seed)).id}`
+    },
     open: async page => {
       await button(page, 'Cancel the run').click()
       await dialog(page).getByText('Terraform is interrupted.').waitFor()
@@ -309,67 +189,25 @@ const deploymentTasks: readonly FaultTask[] = [
     result: page => page.getByText('Cancelled').first(),
   },
   {
-    name: 'delete',
-    prepare: (stack, subject) => prepareDeployment(stack, `delete-${subject}`, { status: 'destroyed' }),
+    name: 'release of a lease',
+    isOfWitness: true,
+    prepare: async ({ leases }, subject) => {
+      await leases.acquire(toSlot(subject), { holder: 'region-a/controller-0', generation: 0, ttlMs: 3_600_000 })
+      return `/leases/${encodeURIComponent(toSlot(subject))}`
+    },
     open: async page => {
-      await button(page, 'Delete').click()
-      await dialog(page).getByText('The deployment and its log are deleted').waitFor()
+      await button(page, 'Release').click()
+      await dialog(page).getByRole('checkbox').check()
     },
-    confirm: 'Delete',
-    done: 'is deleted',
-    countEffects: (stack, subject) => countDeploymentEvents(stack, toFqdn(`delete-${subject}`), 'deleted'),
-    expectComplete: async (stack, subject) => {
-      expect(await readStatus(stack, toFqdn(`delete-${subject}`))).toBe(undefined)
+    confirm: 'Release',
+    done: 'is free.',
+    countEffects: async ({ leases }, subject) => (await leases.read(toSlot(subject))).lease.generation - 1,
+    expectComplete: async ({ leases }, subject) => {
+      expect((await leases.read(toSlot(subject))).lease).toMatchObject({ holder: '', generation: 2 })
     },
-    result: page => page.getByRole('alert'),
-  },
-  {
-    name: 'lift a bucket claim',
-    prepare: async (stack, subject) => {
-      await prepareDeployment(stack, `bucket-${subject}`, { status: 'destroyed', bucket: `bucket-${subject}` })
-      return '/buckets'
-    },
-    open: async (page, subject) => {
-      await button(page, `Lift the claim of bucket-${subject}`).click()
-      await dialog(page).getByText('Another deployment can derive this bucket afterwards').waitFor()
-    },
-    confirm: 'Lift the claim',
-    done: 'is lifted',
-    countEffects: (stack, subject) => countDeploymentEvents(stack, toFqdn(`bucket-${subject}`), 'bucket-claim-lifted'),
-    expectComplete: async ({ sql }, subject) => {
-      expect((await sql`select from bucket_claims where bucket = ${`bucket-${subject}`}`).length).toBe(0)
-    },
-    result: page => page.getByText('No deployment has claimed a bucket.'),
+    result: page => page.getByRole('listitem').filter({ hasText: 'released' }).first(),
   },
 ]
-
-const toSlot = (subject: string) => `pair/${subject}`
-const HOLDER = 'region-a/controller-0'
-
-const leaseTask: FaultTask = {
-  name: 'release of a lease',
-  isOfWitness: true,
-  prepare: async ({ leases }, subject) => {
-    await leases.acquire(toSlot(subject), { holder: HOLDER, generation: 0, ttlMs: 3_600_000 })
-    return `/leases/${encodeURIComponent(toSlot(subject))}`
-  },
-  open: async page => {
-    await button(page, 'Release').click()
-    await dialog(page).getByRole('checkbox').check()
-  },
-  confirm: 'Release',
-  done: 'is free.',
-  countEffects: async ({ leases }, subject) => {
-    const { lease } = await leases.read(toSlot(subject))
-    return lease.generation - 1
-  },
-  expectComplete: async ({ leases }, subject) => {
-    expect((await leases.read(toSlot(subject))).lease).toMatchObject({ holder: '', generation: 2 })
-  },
-  result: page => page.getByRole('listitem').filter({ hasText: 'released' }).first(),
-}
-
-const LOCK_ID = '0b9e5c1f-6f0e-4f3a-8f57-3f2a1c9d7e60'
 
 /** A deployment with infrastructure that Terraform has made. */
 export const prepareReady = async ({ client }: FaultStack, subdomain: string): Promise<string> => {
@@ -387,22 +225,6 @@ export const prepareReady = async ({ client }: FaultStack, subdomain: string): P
   return `/deployments/${id}`
 }
 
-/**
- * An apply and a destroy have no Idempotency-Key: a browser can send one again. During the run it conflicts; afterwards there is
- * nothing left to do. So what counts is that it was started.
- */
-const countStarts = async (stack: FaultStack, fqdn: string, operation: 'apply' | 'destroy'): Promise<number> =>
-  Math.min(1, await countDeploymentEvents(stack, fqdn, `${operation}-requested`))
-
-/** The run has ended with this status and without an error. */
-const untilEnded = async ({ sql }: FaultStack, fqdn: string, status: string): Promise<void> => {
-  await until(`${fqdn} is ${status}`, async () => {
-    const [row] = await sql`select status, error from deployments where sovereign_fqdn = ${fqdn}`
-    if (row?.status === 'failed') throw new Error(`${fqdn}: ${row.error}`)
-    return row?.status === status
-  })
-}
-
 /** With real Terraform. */
 const terraformTasks: readonly FaultTask[] = [
   {
@@ -414,9 +236,12 @@ const terraformTasks: readonly FaultTask[] = [
     },
     confirm: 'Apply',
     done: 'has started',
-    countEffects: (stack, subject) => countStarts(stack, toFqdn(`apply-${subject}`), 'apply'),
+    // It has no Idempotency-Key: a browser can send it again. During the run it conflicts; afterwards there is nothing left to
+    // do. So what counts is that it was started.
+    countEffects: async (stack, subject) =>
+      Math.min(1, await countDeploymentEvents(stack, toFqdn(`apply-${subject}`), 'apply-requested')),
     expectComplete: async (stack, subject) => {
-      await untilEnded(stack, toFqdn(`apply-${subject}`), 'ready')
+      await until('the run ends', async () => (await readStatus(stack, toFqdn(`apply-${subject}`))) === 'ready')
       const name = await readName(stack, DEPLOYMENTS, `apply-${subject}`)
       expect(name?.state).toBe('active')
       await untilResolves(stack, toFqdn(`apply-${subject}`), [name?.address ?? ''])
@@ -426,39 +251,6 @@ const terraformTasks: readonly FaultTask[] = [
       expect(made.length, 'how often Terraform made the infrastructure').toBe(1)
     },
     result: page => button(page, 'Destroy'),
-  },
-  {
-    name: 'destroy',
-    prepare: (stack, subject) => prepareReady(stack, `destroy-${subject}`),
-    open: async page => {
-      await button(page, 'Destroy').click()
-      await dialog(page).getByText('Terraform destroys the infrastructure').waitFor()
-    },
-    confirm: 'Destroy',
-    done: 'has started',
-    countEffects: (stack, subject) => countStarts(stack, toFqdn(`destroy-${subject}`), 'destroy'),
-    expectComplete: async (stack, subject) => {
-      await untilEnded(stack, toFqdn(`destroy-${subject}`), 'destroyed')
-      expect(await countNameEvents(stack, DEPLOYMENTS, `destroy-${subject}`, 'released')).toBe(1)
-      await untilResolves(stack, toFqdn(`destroy-${subject}`), [])
-    },
-    result: page => button(page, 'Delete'),
-  },
-  {
-    name: 'unlock',
-    prepare: (stack, subject) => prepareDeployment(stack, `unlock-${subject}`, { status: 'failed', lockId: LOCK_ID }),
-    open: async page => {
-      await button(page, 'Unlock the state').click()
-      await dialog(page).getByText('two at a time damage the state').waitFor()
-    },
-    confirm: 'Unlock',
-    done: /is unlocked|no longer existed/,
-    countEffects: (stack, subject) => countDeploymentEvents(stack, toFqdn(`unlock-${subject}`), 'unlocked'),
-    expectComplete: async ({ sql }, subject) => {
-      const fqdn = toFqdn(`unlock-${subject}`)
-      expect((await sql`select from lineages where sovereign_fqdn = ${fqdn} and state_lock is null`).length).toBe(1)
-    },
-    result: page => page.getByRole('listitem').filter({ hasText: 'State unlocked' }).first(),
   },
   {
     name: 'create with the wizard',
@@ -492,14 +284,4 @@ const terraformTasks: readonly FaultTask[] = [
   },
 ]
 
-export const missingTerraform = findProgram('terraform')
-  ? undefined
-  : 'Terraform is not installed: install terraform 1.11, to create deployments from the console.'
-
-export const faultTasks: readonly FaultTask[] = [
-  ...nameTasks,
-  ...zoneTasks,
-  ...deploymentTasks,
-  leaseTask,
-  ...(missingTerraform === undefined ? terraformTasks : []),
-]
+export const faultTasks: readonly FaultTask[] = [...tasks, ...(missingTerraform === undefined ? terraformTasks : [])]

@@ -6,11 +6,11 @@ import { MAX_LINES } from '../../src/domain/log-buffer.ts'
 import { openPage, signIn } from '../support/browser.ts'
 import { openUntilInteractive, type PageMemory, readMemory, readScriptBytes } from '../support/measure.ts'
 import { seedNames } from '../support/seed.ts'
-import { skipsBrowser, useBrowserSuite } from '../support/session.ts'
+import { skipsBrowser, useConsoleSuite } from '../support/suite.ts'
 
 // What the console costs a browser: script, time to interactive, memory after an hour of live log.
 
-const getSuite = useBrowserSuite(seedNames)
+const suite = useConsoleSuite({ prepare: ({ stack }) => seedNames(stack) })
 
 /** An hour. At least so many minutes that the page drops lines. */
 const MINUTES = proofSize(60, 20)
@@ -36,7 +36,7 @@ const median = (values: readonly number[]): number =>
 
 /** A run of another replica: this one reads its log from the database. It writes nothing itself. */
 const insertRun = async (id: string): Promise<void> => {
-  const { sql } = getSuite().stack
+  const { sql } = suite.stack
   const request = {
     orgName: 'Initech',
     orgEmail: 'ops@initech.example',
@@ -60,7 +60,7 @@ const insertRun = async (id: string): Promise<void> => {
 
 /** Lines as Terraform writes them, one in fifty of another level. */
 const insertLines = async (id: string, from: number, count: number): Promise<void> => {
-  await getSuite().stack.sql`
+  await suite.stack.sql`
     insert into deployment_log_lines (deployment_id, seq, at, phase, level, message)
     select ${id}, seq, now(), 'apply', case seq % 50 when 0 then 'warn' when 1 then 'error' else 'info' end,
       'module.deployment.terraform_data.network[' || seq || ']: Still creating... [' || seq / 60 || 'm' || seq % 60 || 's elapsed]'
@@ -69,7 +69,7 @@ const insertLines = async (id: string, from: number, count: number): Promise<voi
 
 describe.skipIf(skipsBrowser)('the page', () => {
   test('of names is interactive soon, and loads little script', async () => {
-    const { browser, origin, stack } = getSuite()
+    const { browser, origin, stack } = suite
     const first = await openPage(browser, origin)
     await signIn(first.page, origin, stack.api.operatorToken)
     const storageState = await first.context.storageState()
@@ -97,7 +97,7 @@ describe.skipIf(skipsBrowser)('the page', () => {
   })
 
   test('of a deployment keeps a bounded part of its live log', { timeout: MINUTES * STEP_TIMEOUT_MS }, async () => {
-    const { browser, origin, stack } = getSuite()
+    const { browser, origin, stack } = suite
     const id = randomUUID()
     await insertRun(id)
     const { page, context, faults } = await openPage(browser, origin)

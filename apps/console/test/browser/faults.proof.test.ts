@@ -7,10 +7,10 @@ import { launchChromium, openPage, signIn, type Visitor } from '../support/brows
 import { Cell, ReadCell } from '../support/fault-cell.ts'
 import { type FaultRead, faultReads } from '../support/fault-reads.ts'
 import { CONSOLE_HOST, type FaultStack, startFaultStack } from '../support/fault-stack.ts'
-import { type FaultTask, faultTasks, missingTerraform, pools, prepareReady } from '../support/fault-tasks.ts'
+import { type FaultTask, faultTasks, pools, prepareReady } from '../support/fault-tasks.ts'
 import { findKept } from '../support/secrets.ts'
 import { seedDeployment } from '../support/seed-deployment.ts'
-import { skipsBrowser } from '../support/session.ts'
+import { missingTerraform, skipsBrowser } from '../support/suite.ts'
 
 // Everything that an operator does, while something fails. Each task and each read has a page of its own, and a fault is
 // injected into all of them at the same time: when the confirmation is shown, or when its request has been sent. Afterwards a
@@ -387,20 +387,6 @@ describe.skipIf(skipsBrowser)('a request that the browser repeats after the end 
     // The first response is lost, so this is the second one.
     await page.locator('.toasts').getByText('is being cancelled').waitFor()
     expect(await readDeployment(id)).toEqual({ status: 'failed', isCancelled: true })
-  })
-
-  test('a DELETE without ?cancel=true deletes the deployment', { retry: 2 }, async () => {
-    const subdomain = uniqueName('late-delete')
-    const { id } = await seedDeployment(stack, { pool: pools[1], subdomain, status: 'provisioning' })
-    const page = await openDeployment(id)
-    await dropResponses(page, id)
-    const status = page.evaluate(
-      async path => (await fetch(path, { method: 'DELETE' })).status,
-      `/api/v1/deployments/${id}`,
-    )
-    await repeatAfter(() => endRun(id))
-    expect(await status).toBe(204)
-    expect(await readDeployment(id)).toBe(undefined)
   })
 
   test.skipIf(missingTerraform !== undefined)(
