@@ -1,14 +1,15 @@
 import type { BucketClaim } from '@pool/contract'
-import { useMemo, useState } from 'preact/hooks'
 import { client } from '../api/client.ts'
 import { useResource } from '../api/resource.ts'
 import { type Column, DataTable } from '../ui/data-table.tsx'
 import { ConfirmDialog } from '../ui/dialog.tsx'
+import { Sentences } from '../ui/facts.tsx'
 import { EmptyState, Loaded, useToast } from '../ui/feedback.tsx'
 import { Pager } from '../ui/pager.tsx'
 import { Link } from '../ui/router.tsx'
 import { Page, Panel } from '../ui/shell.tsx'
 import { Time } from '../ui/time.tsx'
+import { useDialog } from '../ui/use-dialog.tsx'
 import { usePages } from '../ui/use-pages.ts'
 
 const PAGE_SIZE = 50
@@ -52,7 +53,6 @@ const createColumns = (onLift: (claim: BucketClaim) => void): readonly Column<Bu
 /** Which deployment has which bucket. */
 export const BucketsPage = () => {
   const toast = useToast()
-  const [claim, setClaim] = useState<BucketClaim | null>(null)
   const pages = usePages('')
   const { cursor } = pages
   const buckets = useResource(signal => client.listBucketClaims({ limit: PAGE_SIZE, cursor }, { signal }), {
@@ -60,7 +60,27 @@ export const BucketsPage = () => {
     topics: ['deployments'],
     keepsPrevious: true,
   })
-  const columns = useMemo(() => createColumns(setClaim), [])
+  const { open, dialog } = useDialog<BucketClaim>(({ bucket }, close) => (
+    <ConfirmDialog
+      title={`Lift the claim of ${bucket}`}
+      confirmLabel="Lift the claim"
+      isDangerous
+      onClose={close}
+      onConfirm={async () => {
+        await client.liftBucketClaim({ bucket })
+        toast(`The claim of ${bucket} is lifted.`)
+        buckets.reload()
+      }}
+    >
+      <Sentences
+        sentences={[
+          'Another deployment can derive this bucket afterwards, and another tenant can read what is in it.',
+          'The bucket itself is not touched: delete it first, or make sure that its owner no longer needs it.',
+          'The service rejects this while infrastructure that uses the bucket may exist.',
+        ]}
+      />
+    </ConfirmDialog>
+  ))
   return (
     <Page
       title="Bucket claims"
@@ -77,7 +97,7 @@ export const BucketsPage = () => {
               <>
                 <DataTable
                   label="Bucket claims"
-                  columns={columns}
+                  columns={createColumns(open)}
                   rows={data.buckets}
                   rowKey={({ bucket }) => bucket}
                 />
@@ -87,25 +107,7 @@ export const BucketsPage = () => {
           }
         </Loaded>
       </Panel>
-      {claim !== null && (
-        <ConfirmDialog
-          title={`Lift the claim of ${claim.bucket}`}
-          confirmLabel="Lift the claim"
-          isDangerous
-          onClose={() => setClaim(null)}
-          onConfirm={async () => {
-            await client.liftBucketClaim({ bucket: claim.bucket })
-            toast(`The claim of ${claim.bucket} is lifted.`)
-            buckets.reload()
-          }}
-        >
-          <ul class="sentences">
-            <li>Another deployment can derive this bucket afterwards, and another tenant can read what is in it.</li>
-            <li>The bucket itself is not touched: delete it first, or make sure that its owner no longer needs it.</li>
-            <li>The service rejects this while infrastructure that uses the bucket may exist.</li>
-          </ul>
-        </ConfirmDialog>
-      )}
+      {dialog}
     </Page>
   )
 }

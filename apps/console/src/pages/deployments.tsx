@@ -39,7 +39,7 @@ const columns: readonly Column<Deployment>[] = [
   {
     id: 'finished',
     header: 'Finished',
-    cell: ({ finishedAt }) => (finishedAt ? <Time at={finishedAt} /> : <span class="muted">–</span>),
+    cell: ({ finishedAt }) => <Time at={finishedAt} />,
   },
 ]
 

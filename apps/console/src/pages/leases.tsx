@@ -1,4 +1,3 @@
-import type { Lease } from '@pool/contract'
 import { client } from '../api/client.ts'
 import { readLeases } from '../api/leases.ts'
 import { useResource } from '../api/resource.ts'
@@ -20,9 +19,6 @@ import { useSearchText } from '../ui/use-search-text.ts'
 /** The witness has no events for this service. */
 const REFRESH_MS = 5_000
 
-export const MaybeTimestamp = ({ at }: { readonly at: Lease['acquiredAt'] }) =>
-  at === '' ? <span class="muted">–</span> : <Time at={at} />
-
 const columns: readonly Column<LeaseRow>[] = [
   {
     id: 'slot',
@@ -33,10 +29,7 @@ const columns: readonly Column<LeaseRow>[] = [
   {
     id: 'state',
     header: 'State',
-    cell: row => {
-      const { tone, text } = toLeaseTone(row)
-      return <Status tone={tone} text={text} />
-    },
+    cell: row => <Status {...toLeaseTone(row)} />,
     sortValue: row => toLeaseTone(row).text,
   },
   {
@@ -53,7 +46,7 @@ const columns: readonly Column<LeaseRow>[] = [
       endsAt === undefined ? <span class="muted">–</span> : <Countdown endsAt={endsAt} expiredText="expired" />,
     sortValue: ({ endsAt }) => endsAt ?? 0,
   },
-  { id: 'acquired', header: 'Held since', cell: ({ acquiredAt }) => <MaybeTimestamp at={acquiredAt} /> },
+  { id: 'acquired', header: 'Held since', cell: ({ acquiredAt }) => <Time at={acquiredAt} /> },
   {
     id: 'generation',
     header: 'Generation',

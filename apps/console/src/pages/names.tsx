@@ -59,15 +59,12 @@ const columns: readonly Column<ListedName>[] = [
   {
     id: 'since',
     header: 'Reserved',
-    cell: ({ reservedAt }) => (reservedAt ? <Time at={reservedAt} /> : <span class="muted">–</span>),
+    cell: ({ reservedAt }) => <Time at={reservedAt} />,
   },
   {
     id: 'until',
     header: 'Ends',
-    cell: ({ expiresAt, availableAt }) => {
-      const at = expiresAt ?? availableAt
-      return at ? <RelativeTime at={at} /> : <span class="muted">–</span>
-    },
+    cell: ({ expiresAt, availableAt }) => <RelativeTime at={expiresAt ?? availableAt} />,
   },
 ]
 

@@ -7,6 +7,7 @@ import { findStepErrors, toFqdn } from '../domain/deployment-form.ts'
 import { describeProof } from '../domain/domain-proof.ts'
 import { toFieldText } from '../domain/field-text.ts'
 import { CopyButton } from '../ui/copy-button.tsx'
+import { Facts } from '../ui/facts.tsx'
 import { ErrorNotice, Notice } from '../ui/feedback.tsx'
 import { TextField } from '../ui/field.tsx'
 import { Status } from '../ui/status.tsx'
@@ -34,22 +35,22 @@ const useDomainCheck = (domain: string, isValid: boolean, idempotencyKey: string
 
 const Record = ({ challenge }: { readonly challenge: DomainChallenge }) => (
   <Notice title="Create this record in the DNS of the domain:">
-    <dl class="facts">
-      <dt>Name</dt>
-      <dd>
-        <code>{challenge.name}</code> <CopyButton text={challenge.name} what="the name" />
-      </dd>
-      <dt>Type</dt>
-      <dd>{challenge.type}</dd>
-      <dt>Value</dt>
-      <dd>
-        <code>{challenge.value}</code> <CopyButton text={challenge.value} what="the value" />
-      </dd>
-      <dt>Valid until</dt>
-      <dd>
-        <Time at={challenge.expiresAt} />
-      </dd>
-    </dl>
+    <Facts
+      facts={{
+        Name: (
+          <>
+            <code>{challenge.name}</code> <CopyButton text={challenge.name} what="the name" />
+          </>
+        ),
+        Type: challenge.type,
+        Value: (
+          <>
+            <code>{challenge.value}</code> <CopyButton text={challenge.value} what="the value" />
+          </>
+        ),
+        'Valid until': <Time at={challenge.expiresAt} />,
+      }}
+    />
   </Notice>
 )
 
@@ -89,7 +90,7 @@ const Proof = ({ domain, isValid, idempotencyKey, check }: ProofProps) => {
       {proof && (
         <div class="field">
           <div role="status">
-            <Status tone={proof.tone} text={proof.text} />
+            <Status {...proof} />
           </div>
           {isWaiting && (
             <div>

@@ -6,6 +6,7 @@ import { useSettings } from '../api/session.tsx'
 import { renderCurl } from '../domain/curl.ts'
 import { findStepErrors, hasStorage, toBucketName, toFqdn, toRequestBody } from '../domain/deployment-form.ts'
 import { CopyButton } from '../ui/copy-button.tsx'
+import { Facts } from '../ui/facts.tsx'
 import { ErrorNotice } from '../ui/feedback.tsx'
 import { Field, SelectField } from '../ui/field.tsx'
 import { SecretFields, takeKeys } from '../ui/secret-fields.tsx'
@@ -128,32 +129,20 @@ export const SummaryStep = ({ wizard: { form, errors, idempotencyKey } }: StepPr
   const command = renderCurl({ origin: location.origin, body, hasKeys: isStored, idempotencyKey })
   return (
     <>
-      <dl class="facts">
-        <dt>Domain</dt>
-        <dd>
-          <code>{toFqdn(form)}</code>
-        </dd>
-        <dt>Organisation</dt>
-        <dd>
-          {form.orgName}, {form.orgEmail}
-        </dd>
-        <dt>Providers</dt>
-        <dd>{form.providers.join(', ')}</dd>
-        <dt>Region</dt>
-        <dd>{form.region}</dd>
-        {isStored && (
-          <>
-            <dt>Bucket</dt>
-            <dd>
+      <Facts
+        facts={{
+          Domain: <code>{toFqdn(form)}</code>,
+          Organisation: `${form.orgName}, ${form.orgEmail}`,
+          Providers: form.providers.join(', '),
+          Region: form.region,
+          Bucket: isStored && (
+            <>
               <code>{toBucketName(form, settings)}</code> in {form.objectStorageRegion}
-            </dd>
-          </>
-        )}
-        <dt>SSH key</dt>
-        <dd>
-          <code>{form.sshPublicKey}</code>
-        </dd>
-      </dl>
+            </>
+          ),
+          'SSH key': <code>{form.sshPublicKey}</code>,
+        }}
+      />
       <p>
         The service reserves the name, checks the {isStored ? 'keys and the ' : ''}domain again, and starts Terraform.
         When it has ended, the name points to the new load balancer.

@@ -6,6 +6,7 @@ import { ConfirmDialog } from '../ui/dialog.tsx'
 import { ErrorNotice, useToast } from '../ui/feedback.tsx'
 import { Link, useRouter } from '../ui/router.tsx'
 import { Page, Panel } from '../ui/shell.tsx'
+import { useDialog } from '../ui/use-dialog.tsx'
 import { discardDraft, useWizard } from './wizard-state.ts'
 import { DomainStep, OrganisationStep } from './wizard-steps.tsx'
 import { SshStep, StorageStep, SummaryStep } from './wizard-steps-later.tsx'
@@ -105,27 +106,27 @@ const Wizard = ({ onDiscard }: { readonly onDiscard: () => void }) => {
 /** Orders a deployment in steps, each of which is checked before the next. */
 export const WizardPage = () => {
   const toast = useToast()
-  const [isDiscarding, setIsDiscarding] = useState(false)
   const [discards, setDiscards] = useState(0)
+  const { open, dialog } = useDialog<'discard'>((_, close) => (
+    <ConfirmDialog
+      title="Discard the draft"
+      confirmLabel="Discard"
+      isDangerous
+      onClose={close}
+      onConfirm={async () => {
+        discardDraft()
+        setDiscards(discards + 1)
+        toast('The form is empty again.')
+      }}
+    >
+      <p>What you have entered is removed from this page and from its storage. Nothing has been created.</p>
+    </ConfirmDialog>
+  ))
   return (
     <>
       {/* Another form is another request, with keys and an Idempotency-Key of its own. */}
-      <Wizard key={discards} onDiscard={() => setIsDiscarding(true)} />
-      {isDiscarding && (
-        <ConfirmDialog
-          title="Discard the draft"
-          confirmLabel="Discard"
-          isDangerous
-          onClose={() => setIsDiscarding(false)}
-          onConfirm={async () => {
-            discardDraft()
-            setDiscards(discards + 1)
-            toast('The form is empty again.')
-          }}
-        >
-          <p>What you have entered is removed from this page and from its storage. Nothing has been created.</p>
-        </ConfirmDialog>
-      )}
+      <Wizard key={discards} onDiscard={() => open('discard')} />
+      {dialog}
     </>
   )
 }
