@@ -1,16 +1,14 @@
 import type { BucketClaim } from '@pool/contract'
 import { client } from '../api/client.ts'
-import { useResource } from '../api/resource.ts'
-import { type Column, DataTable } from '../ui/data-table.tsx'
+import type { Column } from '../ui/data-table.tsx'
 import { ConfirmDialog } from '../ui/dialog.tsx'
 import { Sentences } from '../ui/facts.tsx'
-import { EmptyState, Loaded, useToast } from '../ui/feedback.tsx'
-import { Pager } from '../ui/pager.tsx'
+import { EmptyState, useToast } from '../ui/feedback.tsx'
+import { ListPanel, usePagedList } from '../ui/list-panel.tsx'
 import { Link } from '../ui/router.tsx'
-import { Page, Panel } from '../ui/shell.tsx'
+import { Page } from '../ui/shell.tsx'
 import { Time } from '../ui/time.tsx'
 import { useDialog } from '../ui/use-dialog.tsx'
-import { usePages } from '../ui/use-pages.ts'
 
 const PAGE_SIZE = 50
 
@@ -53,12 +51,9 @@ const createColumns = (onLift: (claim: BucketClaim) => void): readonly Column<Bu
 /** Which deployment has which bucket. */
 export const BucketsPage = () => {
   const toast = useToast()
-  const pages = usePages('')
-  const { cursor } = pages
-  const buckets = useResource(signal => client.listBucketClaims({ limit: PAGE_SIZE, cursor }, { signal }), {
-    key: cursor ?? '',
+  const buckets = usePagedList((cursor, signal) => client.listBucketClaims({ limit: PAGE_SIZE, cursor }, { signal }), {
+    key: '',
     topics: ['deployments'],
-    keepsPrevious: true,
   })
   const { open, dialog } = useDialog<BucketClaim>(({ bucket }, close) => (
     <ConfirmDialog
@@ -86,27 +81,20 @@ export const BucketsPage = () => {
       title="Bucket claims"
       lead="A claim reserves a bucket for the tenant of one FQDN, even after the deployment is destroyed."
     >
-      <Panel title="Claims" hasPadding={false}>
-        <Loaded resource={buckets}>
-          {data =>
-            data.buckets.length === 0 ? (
-              <EmptyState title="No deployment has claimed a bucket.">
-                A deployment with object storage claims the bucket that is named after its FQDN.
-              </EmptyState>
-            ) : (
-              <>
-                <DataTable
-                  label="Bucket claims"
-                  columns={createColumns(open)}
-                  rows={data.buckets}
-                  rowKey={({ bucket }) => bucket}
-                />
-                <Pager pages={pages} count={data.buckets.length} unit="claim" nextCursor={data.nextCursor} />
-              </>
-            )
-          }
-        </Loaded>
-      </Panel>
+      <ListPanel
+        title="Claims"
+        label="Bucket claims"
+        list={buckets}
+        toRows={page => page.buckets}
+        columns={createColumns(open)}
+        rowKey={({ bucket }) => bucket}
+        unit="claim"
+        renderEmpty={() => (
+          <EmptyState title="No deployment has claimed a bucket.">
+            A deployment with object storage claims the bucket that is named after its FQDN.
+          </EmptyState>
+        )}
+      />
       {dialog}
     </Page>
   )

@@ -1,5 +1,5 @@
 import type { ConvergeResponse, Orphan, ZoneStatus } from '@pool/contract'
-import type { ComponentType } from 'preact'
+import type { ComponentChildren, ComponentType } from 'preact'
 import { useState } from 'preact/hooks'
 import { client } from '../api/client.ts'
 import { searchNames } from '../api/names.ts'
@@ -121,66 +121,64 @@ interface DryRunProps {
   readonly onOpen: (dialog: ZoneDialog) => void
 }
 
+interface CountPanelProps {
+  readonly title: string
+  readonly count: number
+  /** What it means that there are none. */
+  readonly none: string
+  readonly actions?: ComponentChildren
+  readonly children: ComponentChildren
+}
+
+const CountPanel = ({ title, count, none, actions, children }: CountPanelProps) => (
+  <Panel
+    title={`${title} (${count.toLocaleString('en')})`}
+    hasPadding={false}
+    aside={count > 0 && <div class="actions">{actions}</div>}
+  >
+    {count === 0 ? <EmptyState title={none} /> : children}
+  </Panel>
+)
+
 /** What a converge would do, as a diff; and what it leaves alone. */
 const DryRun = ({ result, onOpen }: DryRunProps) => (
   <>
-    <Panel
-      title={`Changes (${result.changeCount.toLocaleString('en')})`}
-      hasPadding={false}
-      aside={
-        result.changeCount > 0 && (
-          <button type="button" class="primary" onClick={() => onOpen(ConvergeDialog)}>
-            Converge
-          </button>
-        )
+    <CountPanel
+      title="Changes"
+      count={result.changeCount}
+      none="The zone has the desired records."
+      actions={
+        <button type="button" class="primary" onClick={() => onOpen(ConvergeDialog)}>
+          Converge
+        </button>
       }
     >
-      {result.changes.length === 0 ? (
-        <EmptyState title="The zone has the desired records." />
-      ) : (
+      <PlanTable label="Changes to the zone" rows={toPlanRows(result.changes)} />
+      <p class="pager">A converge writes +, and deletes −.{more(result.changes.length, result.changeCount)}</p>
+    </CountPanel>
+    <CountPanel title="Conflicts" count={result.conflictCount} none="No record of another writer is in the way.">
+      <ObstacleTable
+        label="Conflicts"
+        rows={result.conflicts.map(conflict => ({ ...conflict, pool: result.poolDomain }))}
+      />
+    </CountPanel>
+    <CountPanel
+      title="Orphans"
+      count={result.orphanCount}
+      none="Every name in the zone has an allocation."
+      actions={
         <>
-          <PlanTable label="Changes to the zone" rows={toPlanRows(result.changes)} />
-          <p class="pager">A converge writes +, and deletes −.{more(result.changes.length, result.changeCount)}</p>
+          <button type="button" onClick={() => onOpen(AdoptDialog)}>
+            Adopt
+          </button>
+          <button type="button" class="danger" onClick={() => onOpen(RemoveDialog)}>
+            Remove
+          </button>
         </>
-      )}
-    </Panel>
-    <Panel title={`Conflicts (${result.conflictCount.toLocaleString('en')})`} hasPadding={false}>
-      {result.conflicts.length === 0 ? (
-        <EmptyState title="No record of another writer is in the way." />
-      ) : (
-        <ObstacleTable
-          label="Conflicts"
-          rows={result.conflicts.map(conflict => ({ ...conflict, pool: result.poolDomain }))}
-        />
-      )}
-    </Panel>
-    <Panel
-      title={`Orphans (${result.orphanCount.toLocaleString('en')})`}
-      hasPadding={false}
-      aside={
-        result.orphanCount > 0 && (
-          <div class="actions">
-            <button type="button" onClick={() => onOpen(AdoptDialog)}>
-              Adopt
-            </button>
-            <button type="button" class="danger" onClick={() => onOpen(RemoveDialog)}>
-              Remove
-            </button>
-          </div>
-        )
       }
     >
-      {result.orphans.length === 0 ? (
-        <EmptyState title="Every name in the zone has an allocation." />
-      ) : (
-        <DataTable
-          label="Orphans"
-          columns={orphanColumns}
-          rows={result.orphans}
-          rowKey={({ subdomain }) => subdomain}
-        />
-      )}
-    </Panel>
+      <DataTable label="Orphans" columns={orphanColumns} rows={result.orphans} rowKey={({ subdomain }) => subdomain} />
+    </CountPanel>
   </>
 )
 
