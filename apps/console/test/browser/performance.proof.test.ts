@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
 import { describe, expect, test } from 'vitest'
 import { MAX_FIRST_PAGE_BYTES } from '../../scripts/build.ts'
@@ -6,6 +5,7 @@ import { MAX_LINES } from '../../src/domain/log-buffer.ts'
 import { openPage, signIn } from '../support/browser.ts'
 import { openUntilInteractive, type PageMemory, readMemory, readScriptBytes } from '../support/measure.ts'
 import { seedNames } from '../support/seed.ts'
+import { seedDeployment } from '../support/seed-deployment.ts'
 import { skipsBrowser, useConsoleSuite } from '../support/suite.ts'
 
 // What the console costs a browser: script, time to interactive, memory after an hour of live log.
@@ -33,30 +33,6 @@ const MAX_DOM_NODES = 10_000
 
 const median = (values: readonly number[]): number =>
   values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0
-
-/** A run of another replica: this one reads its log from the database. It writes nothing itself. */
-const insertRun = async (id: string): Promise<void> => {
-  const { sql } = suite.stack
-  const request = {
-    orgName: 'Initech',
-    orgEmail: 'ops@initech.example',
-    sovereignFQDN: 'log.example',
-    name: null,
-    providers: ['local'],
-    region: 'local',
-    sshPublicKey: '',
-    storage: null,
-    objectStorageAccessKey: '',
-    objectStorageSecretKey: '',
-  }
-  await sql`
-    with lineage as (
-      insert into lineages (id, sovereign_fqdn, created_at, infrastructure_changed_at)
-      values (gen_random_uuid(), 'log.example', now(), now()) returning id
-    )
-    insert into deployments (id, lineage_id, status, request, sovereign_fqdn, token_hash, started_at, run_expires_at)
-    select ${id}, id, 'provisioning', ${sql.json(request)}, 'log.example', sha256('x'), now(), now() + interval '1 day' from lineage`
-}
 
 /** Lines as Terraform writes them, one in fifty of another level. */
 const insertLines = async (id: string, from: number, count: number): Promise<void> => {
@@ -98,8 +74,8 @@ describe.skipIf(skipsBrowser)('the page', () => {
 
   test('of a deployment keeps a bounded part of its live log', { timeout: MINUTES * STEP_TIMEOUT_MS }, async () => {
     const { browser, origin, stack } = suite
-    const id = randomUUID()
-    await insertRun(id)
+    // Of another replica: this one reads its log from the database.
+    const id = await seedDeployment(stack, { pool: 'pool.test', subdomain: 'log', status: 'provisioning' })
     const { page, context, faults } = await openPage(browser, origin)
     await signIn(page, origin, stack.api.operatorToken)
     await page.goto(`${origin}/console/deployments/${id}`)

@@ -26,7 +26,7 @@ export const storageKeys = {
 }
 
 /** Starts a gateway that accepts `storageKeys`. Resolves with the variables that make the API use it; none without Ceph. */
-export const startStorage = async (cleanup: AsyncDisposableStack): Promise<Readonly<Record<string, string>>> => {
+const startStorage = async (cleanup: AsyncDisposableStack): Promise<Readonly<Record<string, string>>> => {
   if (missingGateway !== undefined) return {}
   const gateway = await startGateway({ names: ['*.storage.test'] })
   cleanup.defer(() => gateway.stop())
@@ -38,11 +38,10 @@ export const startStorage = async (cleanup: AsyncDisposableStack): Promise<Reado
   }
 }
 
-/** Builds the console into `console` of a new folder. Resolves with the folder. */
-export const buildTestConsole = async (cleanup: AsyncDisposableStack): Promise<string> => {
+const buildTestConsole = async (cleanup: AsyncDisposableStack): Promise<string> => {
   const folder = await mkdtemp(join(tmpdir(), 'console-'))
   cleanup.defer(() => rm(folder, { recursive: true, force: true }))
-  await buildConsole(join(folder, 'console'))
+  await buildConsole(folder)
   return folder
 }
 
@@ -58,18 +57,18 @@ export interface ConsoleStack {
 
 const startStack = async (
   cleanup: AsyncDisposableStack,
-  env: Readonly<Record<string, string>>,
+  { env, pools = ['pool.test'] }: Pick<SuiteOptions, 'env' | 'pools'>,
 ): Promise<ConsoleStack> => {
   const [folder, witness] = await Promise.all([buildTestConsole(cleanup), startWitness()])
   cleanup.use(witness)
   const variables = {
-    PDM_CONSOLE_DIR: join(folder, 'console'),
+    PDM_CONSOLE_DIR: folder,
     PDM_WITNESS_URL: witness.url,
     PDM_WITNESS_TOKEN: witness.token,
     PDM_NAME_COOL_OFF: '1h',
     ...env,
   }
-  const api = cleanup.use(await startAllocationApi({ env: variables }))
+  const api = cleanup.use(await startAllocationApi({ pools, env: variables }))
   const sql = postgres(api.databaseUrl, { max: 2, onnotice: () => undefined })
   cleanup.defer(() => sql.end({ timeout: 1 }))
   const client = new AllocationClient({ baseUrl: api.operatorUrl, token: api.operatorToken })
@@ -80,12 +79,14 @@ const startStack = async (
 export class ConsoleSuite {
   readonly cleanup = new AsyncDisposableStack()
   readonly #views: readonly View[]
+  readonly #hostname: string
   stack!: ConsoleStack
   browser!: Browser
   visitor!: Visitor
 
-  constructor(views: readonly View[]) {
+  constructor({ views = [DEFAULT_VIEW], hostname = '127.0.0.1' }: SuiteOptions) {
     this.#views = views
+    this.#hostname = hostname
   }
 
   get page(): Page {
@@ -94,12 +95,12 @@ export class ConsoleSuite {
 
   /** Where the console is served, without a path. */
   get origin(): string {
-    return this.stack.api.operatorUrl
+    return Object.assign(new URL(this.stack.api.operatorUrl), { hostname: this.#hostname }).origin
   }
 
-  async start(env: Readonly<Record<string, string>>): Promise<void> {
-    this.stack = await startStack(this.cleanup, env)
-    this.browser = await launchChromium()
+  async start(options: SuiteOptions): Promise<void> {
+    this.stack = await startStack(this.cleanup, options)
+    this.browser = await launchChromium(this.#hostname)
     this.cleanup.defer(() => this.browser.close())
     this.visitor = await openPage(this.browser, this.origin)
     await this.signIn()
@@ -115,11 +116,11 @@ export class ConsoleSuite {
   }
 
   /** Presses a button of the page. */
-  async press(name: string): Promise<void> {
+  press = async (name: string): Promise<void> => {
     await this.page.getByRole('button', { name, exact: true }).first().click()
   }
 
-  async seeText(text: string | RegExp): Promise<void> {
+  seeText = async (text: string | RegExp): Promise<void> => {
     await this.page.getByText(text).first().waitFor()
   }
 
@@ -135,6 +136,9 @@ export class ConsoleSuite {
 }
 
 interface SuiteOptions {
+  readonly pools?: readonly string[]
+  /** Where the browser finds the console. It resolves to this machine. */
+  readonly hostname?: string
   readonly env?: Readonly<Record<string, string>>
   /** Writes what the pages show. */
   readonly prepare: (suite: ConsoleSuite) => Promise<void>
@@ -143,13 +147,13 @@ interface SuiteOptions {
 }
 
 /** Starts the suite before the tests of a file, and stops it afterwards. A test that makes the page report a fault fails. */
-export const useConsoleSuite = ({ env, prepare, views = [DEFAULT_VIEW] }: SuiteOptions): ConsoleSuite => {
-  const suite = new ConsoleSuite(views)
+export const useConsoleSuite = (options: SuiteOptions): ConsoleSuite => {
+  const suite = new ConsoleSuite(options)
   beforeAll(async () => {
     if (skipsBrowser) return
     const storage = await startStorage(suite.cleanup)
-    await suite.start({ ...storage, ...env })
-    await prepare(suite)
+    await suite.start({ ...options, env: { ...storage, ...options.env } })
+    await options.prepare(suite)
   })
   afterEach(async () => {
     if (skipsBrowser) return

@@ -236,7 +236,7 @@ export const testDeployments = (suite: ConsoleSuite, tenantDns: TxtServer): void
 
     test('is not deleted by a cancellation that the browser repeats after the end of the run', async () => {
       const { page, stack } = suite
-      const { id } = await seedDeployment(stack, { pool: 'pool.test', subdomain: 'late', status: 'provisioning' })
+      const id = await seedDeployment(stack, { pool: 'pool.test', subdomain: 'late', status: 'provisioning' })
       await suite.open(`/deployments/${id}`)
       await suite.press('Cancel the run')
       await dialog().getByText('Terraform is interrupted.').waitFor()
