@@ -6,17 +6,20 @@ import { expect, test } from 'vitest'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const read = (path: string): string => readFileSync(join(root, path), 'utf8')
-const tests = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '*.test.ts'], {
+// The tests of the console are in tasks, which its test files share.
+const patterns = ['*.test.ts', 'apps/console/test/tasks/*.ts']
+const tests = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', ...patterns], {
   cwd: root,
   encoding: 'utf8',
 }).split('\n')
 
-/** The test files with this end of their path, without the suffix of when they run. */
-const findTests = (name: string, suffixes: RegExp): readonly string[] =>
-  tests.filter(path => suffixes.test(path) && `/${path.replace(suffixes, '')}`.endsWith(`/${name}`))
+const isProof = (path: string): boolean => path.endsWith('.proof.test.ts')
+const proofFiles = tests.filter(isProof)
+const ordinaryFiles = tests.filter(path => !isProof(path))
 
-const PROOF = /\.proof\.test\.ts$/
-const ORDINARY = /(?<!\.proof)(?:\.ci)?\.test\.ts$/
+/** The files with this end of their path, without the suffix of when they run. */
+const find = (files: readonly string[], name: string): readonly string[] =>
+  files.filter(path => `/${path.replace(/(?:(?:\.(?:ci|proof))?\.test)?\.ts$/, '')}`.endsWith(`/${name}`))
 
 const page = read('docs/verification.md')
 const proofs = Array.from(page.split('## Proofs')[1]?.matchAll(/^\| `([\w/-]+)` \|/gm) ?? [], ([, name = '']) => name)
@@ -26,16 +29,16 @@ const guarantees = Array.from(
 )
 
 test('every proof is in the table', () => {
-  const isListed = (path: string) => proofs.some(name => findTests(name, PROOF).includes(path))
-  expect(tests.filter(path => PROOF.test(path) && !isListed(path))).toEqual([])
+  const listed = proofs.flatMap(name => find(proofFiles, name))
+  expect(proofFiles.filter(path => !listed.includes(path))).toEqual([])
 })
 
 test.each(proofs)('the proof %s exists once', name => {
-  expect(findTests(name, PROOF)).toHaveLength(1)
+  expect(find(proofFiles, name)).toHaveLength(1)
 })
 
 test.each(guarantees)('a test holds: $guarantee', ({ name, title }) => {
-  const [path = '', ...others] = findTests(name, ORDINARY)
+  const [path = '', ...others] = find(ordinaryFiles, name)
   expect({ path, others }).toEqual({ path: expect.stringMatching(/./), others: [] })
   expect(read(path)).toContain(title)
 })

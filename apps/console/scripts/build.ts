@@ -42,7 +42,6 @@ export const buildConsole = async (folder: string = fileURLToPath(new URL('../di
     root,
     configFile: false,
     base: '/console/',
-    // A directive of the table, which only servers of other frameworks read, makes a warning for each of its modules.
     logLevel: 'error',
     oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
     build: {

@@ -1,4 +1,5 @@
-import type { ZoneStatus } from '@pool/contract'
+import type { ConvergeResponse, RepublishResponse, ZoneStatus } from '@pool/contract'
+import { formatCount, pickVerb } from './count.ts'
 
 export interface ZoneHealth {
   readonly tone: 'ok' | 'busy' | 'bad' | 'idle'
@@ -57,3 +58,35 @@ export const describeTrust = (trust: Trust): readonly string[] =>
         'No client has a valid token of a name that changes: only an operator can change it afterwards.',
         'Writes to the zone start again.',
       ]
+
+/** What a converge changes. */
+export const describeConverge = ({
+  changeCount,
+  conflictCount,
+}: Pick<ConvergeResponse, 'changeCount' | 'conflictCount'>): string =>
+  [
+    changeCount === 0
+      ? 'The zone has the desired records: nothing is written.'
+      : `${formatCount(changeCount, 'record set')} ${pickVerb(changeCount, 'changes', 'change')}.`,
+    'Names that failed are tried again immediately.',
+    ...(conflictCount === 0
+      ? []
+      : [
+          `${formatCount(conflictCount, 'name')} with a record of another writer in the way ${pickVerb(conflictCount, 'is', 'are')} not changed.`,
+        ]),
+  ].join(' ')
+
+/** What a republish changes. */
+export const describeRepublish = ({
+  nameCount,
+  changeCount,
+}: Pick<RepublishResponse, 'nameCount' | 'changeCount'>): string =>
+  nameCount === 0
+    ? 'Every active name has the records of the current template: there is nothing to republish.'
+    : `${formatCount(nameCount, 'active name')} ${pickVerb(nameCount, 'gets', 'get')} the records of the current template: ${formatCount(changeCount, 'record set')} ${pickVerb(changeCount, 'changes', 'change')}.`
+
+/** What a resume settles. */
+export const describeDifferences = (count: number): string =>
+  count === 0
+    ? 'The zone and the database agree.'
+    : `${formatCount(count, 'name')} ${pickVerb(count, 'differs and changes', 'differ and change')} like this:`

@@ -1,15 +1,14 @@
 import type { BucketClaim } from '@pool/contract'
-import { useMemo, useState } from 'preact/hooks'
 import { client } from '../api/client.ts'
-import { useResource } from '../api/resource.ts'
-import { type Column, DataTable } from '../ui/data-table.tsx'
+import type { Column } from '../ui/data-table.tsx'
 import { ConfirmDialog } from '../ui/dialog.tsx'
-import { EmptyState, Loaded, useToast } from '../ui/feedback.tsx'
-import { Pager } from '../ui/pager.tsx'
+import { Sentences } from '../ui/facts.tsx'
+import { EmptyState, useToast } from '../ui/feedback.tsx'
+import { ListPanel, usePagedList } from '../ui/list-panel.tsx'
 import { Link } from '../ui/router.tsx'
-import { Page, Panel } from '../ui/shell.tsx'
+import { Page } from '../ui/shell.tsx'
 import { Time } from '../ui/time.tsx'
-import { usePages } from '../ui/use-pages.ts'
+import { useDialog } from '../ui/use-dialog.tsx'
 
 const PAGE_SIZE = 50
 
@@ -52,60 +51,51 @@ const createColumns = (onLift: (claim: BucketClaim) => void): readonly Column<Bu
 /** Which deployment has which bucket. */
 export const BucketsPage = () => {
   const toast = useToast()
-  const [claim, setClaim] = useState<BucketClaim | null>(null)
-  const pages = usePages('')
-  const { cursor } = pages
-  const buckets = useResource(signal => client.listBucketClaims({ limit: PAGE_SIZE, cursor }, { signal }), {
-    key: cursor ?? '',
+  const buckets = usePagedList((cursor, signal) => client.listBucketClaims({ limit: PAGE_SIZE, cursor }, { signal }), {
+    key: '',
     topics: ['deployments'],
-    keepsPrevious: true,
   })
-  const columns = useMemo(() => createColumns(setClaim), [])
+  const { open, dialog } = useDialog<BucketClaim>(({ bucket }, close) => (
+    <ConfirmDialog
+      title={`Lift the claim of ${bucket}`}
+      confirmLabel="Lift the claim"
+      isDangerous
+      onClose={close}
+      onConfirm={async () => {
+        await client.liftBucketClaim({ bucket })
+        toast(`The claim of ${bucket} is lifted.`)
+        buckets.reload()
+      }}
+    >
+      <Sentences
+        sentences={[
+          'Another deployment can derive this bucket afterwards, and another tenant can read what is in it.',
+          'The bucket itself is not touched: delete it first, or make sure that its owner no longer needs it.',
+          'The service rejects this while infrastructure that uses the bucket may exist.',
+        ]}
+      />
+    </ConfirmDialog>
+  ))
   return (
     <Page
       title="Bucket claims"
       lead="A claim reserves a bucket for the tenant of one FQDN, even after the deployment is destroyed."
     >
-      <Panel title="Claims" hasPadding={false}>
-        <Loaded resource={buckets}>
-          {data =>
-            data.buckets.length === 0 ? (
-              <EmptyState title="No deployment has claimed a bucket.">
-                A deployment with object storage claims the bucket that is named after its FQDN.
-              </EmptyState>
-            ) : (
-              <>
-                <DataTable
-                  label="Bucket claims"
-                  columns={columns}
-                  rows={data.buckets}
-                  rowKey={({ bucket }) => bucket}
-                />
-                <Pager pages={pages} count={data.buckets.length} unit="claim" nextCursor={data.nextCursor} />
-              </>
-            )
-          }
-        </Loaded>
-      </Panel>
-      {claim !== null && (
-        <ConfirmDialog
-          title={`Lift the claim of ${claim.bucket}`}
-          confirmLabel="Lift the claim"
-          isDangerous
-          onClose={() => setClaim(null)}
-          onConfirm={async () => {
-            await client.liftBucketClaim({ bucket: claim.bucket })
-            toast(`The claim of ${claim.bucket} is lifted.`)
-            buckets.reload()
-          }}
-        >
-          <ul class="sentences">
-            <li>Another deployment can derive this bucket afterwards, and another tenant can read what is in it.</li>
-            <li>The bucket itself is not touched: delete it first, or make sure that its owner no longer needs it.</li>
-            <li>The service rejects this while infrastructure that uses the bucket may exist.</li>
-          </ul>
-        </ConfirmDialog>
-      )}
+      <ListPanel
+        title="Claims"
+        label="Bucket claims"
+        list={buckets}
+        toRows={page => page.buckets}
+        columns={createColumns(open)}
+        rowKey={({ bucket }) => bucket}
+        unit="claim"
+        renderEmpty={() => (
+          <EmptyState title="No deployment has claimed a bucket.">
+            A deployment with object storage claims the bucket that is named after its FQDN.
+          </EmptyState>
+        )}
+      />
+      {dialog}
     </Page>
   )
 }

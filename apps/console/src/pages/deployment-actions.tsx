@@ -5,6 +5,7 @@ import { useAction } from '../api/resource.ts'
 import { type DeploymentAction, describeDeploymentAction } from '../domain/plans.ts'
 import { toVisibleText } from '../domain/visible-text.ts'
 import { ConfirmDialog } from '../ui/dialog.tsx'
+import { Sentences } from '../ui/facts.tsx'
 import { ErrorNotice } from '../ui/feedback.tsx'
 import { SecretFields, takeKeys } from '../ui/secret-fields.tsx'
 
@@ -72,11 +73,7 @@ export const DeploymentActionDialog = ({ action, deployment, onClose, onDone }: 
       onConfirm={async () => onDone(...(await perform[action]()))}
       onClose={onClose}
     >
-      <ul class="sentences">
-        {consequences.map(sentence => (
-          <li key={sentence}>{sentence}</li>
-        ))}
-      </ul>
+      <Sentences sentences={consequences} />
       {needsKeys && <SecretFields accessKey={accessKey} secretKey={secretKey} />}
       {operation !== null && (
         <div>

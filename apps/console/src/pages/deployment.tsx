@@ -1,16 +1,19 @@
-import type { Deployment, DeploymentHistoryEntry } from '@pool/contract'
-import { useEffect, useState } from 'preact/hooks'
+import type { Deployment } from '@pool/contract'
+import { useEffect } from 'preact/hooks'
 import { client } from '../api/client.ts'
 import { useResource } from '../api/resource.ts'
 import { describeActor, describeDeploymentEvent, toEventTone } from '../domain/history.ts'
 import { type DeploymentAction, findDeploymentActions, isRunning } from '../domain/plans.ts'
 import { formatTitle } from '../domain/route.ts'
 import { toVisibleText } from '../domain/visible-text.ts'
+import { Facts } from '../ui/facts.tsx'
 import { EmptyState, Loaded, LongText, Notice, useToast } from '../ui/feedback.tsx'
 import { Link, useRouter } from '../ui/router.tsx'
 import { Page, Panel } from '../ui/shell.tsx'
 import { DeploymentStatusText } from '../ui/status.tsx'
 import { Time } from '../ui/time.tsx'
+import { Timeline } from '../ui/timeline.tsx'
+import { useDialog } from '../ui/use-dialog.tsx'
 import { DeploymentActionDialog } from './deployment-actions.tsx'
 import { DeploymentLog } from './deployment-log.tsx'
 
@@ -25,84 +28,35 @@ const actionLabels: Readonly<Record<DeploymentAction, string>> = {
   unlock: 'Unlock the state',
 }
 
-const DeploymentFacts = ({ deployment }: { readonly deployment: Deployment }) => (
-  <dl class="facts">
-    <dt>Status</dt>
-    <dd>
-      <DeploymentStatusText status={deployment.status} />
-    </dd>
-    <dt>Organisation</dt>
-    <dd>
-      {toVisibleText(deployment.orgName)}
-      {deployment.orgEmail && <span class="muted"> {toVisibleText(deployment.orgEmail)}</span>}
-    </dd>
-    <dt>Providers</dt>
-    <dd>{deployment.providers.join(', ')}</dd>
-    <dt>Region</dt>
-    <dd>{deployment.region}</dd>
-    {deployment.objectStorageBucket !== '' && (
-      <>
-        <dt>Bucket</dt>
-        <dd>
-          <code>{deployment.objectStorageBucket}</code> in {deployment.objectStorageRegion}
-        </dd>
-      </>
-    )}
-    {deployment.module && (
-      <>
-        <dt>Module</dt>
-        <dd>
-          <code>{deployment.module}</code>
-        </dd>
-      </>
-    )}
-    <dt>Started</dt>
-    <dd>
-      <Time at={deployment.startedAt} />
-    </dd>
-    {deployment.finishedAt && (
-      <>
-        <dt>Finished</dt>
-        <dd>
-          <Time at={deployment.finishedAt} />
-        </dd>
-      </>
-    )}
-    {deployment.result && (
-      <>
-        <dt>Load balancer</dt>
-        <dd>
-          <code>{deployment.result.loadBalancerIP}</code>
-        </dd>
-        {deployment.result.controlPlaneIP && (
+const DeploymentFacts = ({ deployment }: { readonly deployment: Deployment }) => {
+  const { status, orgName, orgEmail, objectStorageBucket, module, finishedAt, result } = deployment
+  return (
+    <Facts
+      facts={{
+        Status: <DeploymentStatusText status={status} />,
+        Organisation: (
           <>
-            <dt>Control plane</dt>
-            <dd>
-              <code>{toVisibleText(deployment.result.controlPlaneIP)}</code>
-            </dd>
+            {toVisibleText(orgName)}
+            {orgEmail && <span class="muted"> {toVisibleText(orgEmail)}</span>}
           </>
-        )}
-      </>
-    )}
-    <dt>ID</dt>
-    <dd>
-      <code>{deployment.id}</code>
-    </dd>
-  </dl>
-)
-
-const HistoryItem = ({ entry }: { readonly entry: DeploymentHistoryEntry }) => (
-  <li class={toEventTone(entry.event)}>
-    <div class="head">
-      <strong>{describeDeploymentEvent(entry)}</strong>
-      <span class="muted">
-        <Time at={entry.at} />
-      </span>
-    </div>
-    {entry.detail && <LongText label="The reason" text={entry.detail} />}
-    <div class="detail">{describeActor(entry)}</div>
-  </li>
-)
+        ),
+        Providers: deployment.providers.join(', '),
+        Region: deployment.region,
+        Bucket: objectStorageBucket !== '' && (
+          <>
+            <code>{objectStorageBucket}</code> in {deployment.objectStorageRegion}
+          </>
+        ),
+        Module: module && <code>{module}</code>,
+        Started: <Time at={deployment.startedAt} />,
+        Finished: finishedAt && <Time at={finishedAt} />,
+        'Load balancer': result && <code>{result.loadBalancerIP}</code>,
+        'Control plane': result?.controlPlaneIP && <code>{toVisibleText(result.controlPlaneIP)}</code>,
+        ID: <code>{deployment.id}</code>,
+      }}
+    />
+  )
+}
 
 const HistoryPanel = ({ id }: { readonly id: string }) => {
   const history = useResource(
@@ -116,11 +70,19 @@ const HistoryPanel = ({ id }: { readonly id: string }) => {
           entries.length === 0 ? (
             <EmptyState title="The deployment has no history." />
           ) : (
-            <ol class="timeline">
-              {entries.map((entry, index) => (
-                <HistoryItem key={`${entry.at} ${entry.event} ${entries.length - index}`} entry={entry} />
-              ))}
-            </ol>
+            <Timeline
+              entries={entries.map(entry => ({
+                title: describeDeploymentEvent(entry),
+                at: entry.at,
+                tone: toEventTone(entry.event),
+                details: (
+                  <>
+                    {entry.detail && <LongText label="The reason" text={entry.detail} />}
+                    <div class="detail">{describeActor(entry)}</div>
+                  </>
+                ),
+              }))}
+            />
           )
         }
       </Loaded>
@@ -131,14 +93,28 @@ const HistoryPanel = ({ id }: { readonly id: string }) => {
 /** A deployment with its live log and its actions. */
 export const DeploymentPage = ({ id }: { readonly id: string }) => {
   const toast = useToast()
-  const { open } = useRouter()
-  const [action, setAction] = useState<DeploymentAction | null>(null)
+  const router = useRouter()
   const deployment = useResource(signal => client.getDeployment({ id }, { signal }), {
     key: id,
     topics: ['deployments'],
   })
   const { data } = deployment
   const fqdn = data?.sovereignFQDN
+  const { open, dialog } = useDialog<DeploymentAction>(
+    (action, close) =>
+      data && (
+        <DeploymentActionDialog
+          action={action}
+          deployment={data}
+          onClose={close}
+          onDone={(text, isGone) => {
+            toast(text)
+            if (isGone) router.open({ page: 'deployments', status: '' })
+            else deployment.reload()
+          }}
+        />
+      ),
+  )
   // The address has only the id.
   useEffect(() => {
     if (fqdn !== undefined) document.title = formatTitle(fqdn)
@@ -154,7 +130,7 @@ export const DeploymentPage = ({ id }: { readonly id: string }) => {
             key={kind}
             type="button"
             class={kind === 'apply' || kind === 'unlock' ? '' : 'danger'}
-            onClick={() => setAction(kind)}
+            onClick={() => open(kind)}
           >
             {actionLabels[kind]}
           </button>
@@ -179,21 +155,10 @@ export const DeploymentPage = ({ id }: { readonly id: string }) => {
               <HistoryPanel id={id} />
             </div>
             <DeploymentLog id={id} runKey={isRunning(found) ? 'running' : 'ended'} onEnd={deployment.reload} />
-            {action !== null && (
-              <DeploymentActionDialog
-                action={action}
-                deployment={found}
-                onClose={() => setAction(null)}
-                onDone={(text, isGone) => {
-                  toast(text)
-                  if (isGone) open({ page: 'deployments', status: '' })
-                  else deployment.reload()
-                }}
-              />
-            )}
           </>
         )}
       </Loaded>
+      {dialog}
     </Page>
   )
 }

@@ -1,16 +1,14 @@
 import { type Deployment, deploymentStatuses } from '@pool/contract'
 import { client } from '../api/client.ts'
-import { useResource } from '../api/resource.ts'
 import { toVisibleText } from '../domain/visible-text.ts'
-import { type Column, DataTable } from '../ui/data-table.tsx'
-import { CellReason, EmptyState, Loaded } from '../ui/feedback.tsx'
+import type { Column } from '../ui/data-table.tsx'
+import { CellReason, EmptyState } from '../ui/feedback.tsx'
 import { SelectField } from '../ui/field.tsx'
-import { Pager } from '../ui/pager.tsx'
+import { ListPanel, usePagedList } from '../ui/list-panel.tsx'
 import { Link, useRouter } from '../ui/router.tsx'
-import { Page, Panel } from '../ui/shell.tsx'
+import { Page } from '../ui/shell.tsx'
 import { DeploymentStatusText } from '../ui/status.tsx'
 import { Time } from '../ui/time.tsx'
-import { usePages } from '../ui/use-pages.ts'
 
 const PAGE_SIZE = 50
 
@@ -39,7 +37,7 @@ const columns: readonly Column<Deployment>[] = [
   {
     id: 'finished',
     header: 'Finished',
-    cell: ({ finishedAt }) => (finishedAt ? <Time at={finishedAt} /> : <span class="muted">–</span>),
+    cell: ({ finishedAt }) => <Time at={finishedAt} />,
   },
 ]
 
@@ -47,11 +45,10 @@ const columns: readonly Column<Deployment>[] = [
 export const DeploymentsPage = ({ status }: { readonly status: string }) => {
   const { replace } = useRouter()
   const known = deploymentStatuses.find(value => value === status)
-  const pages = usePages(status)
-  const { cursor } = pages
-  const deployments = useResource(
-    signal => client.listDeployments({ limit: PAGE_SIZE, cursor, ...(known ? { status: known } : {}) }, { signal }),
-    { key: `${status} ${cursor ?? ''}`, topics: ['deployments'], keepsPrevious: true },
+  const deployments = usePagedList(
+    (cursor, signal) =>
+      client.listDeployments({ limit: PAGE_SIZE, cursor, ...(known ? { status: known } : {}) }, { signal }),
+    { key: status, topics: ['deployments'] },
   )
   return (
     <Page
@@ -70,32 +67,29 @@ export const DeploymentsPage = ({ status }: { readonly status: string }) => {
           onChange={value => replace({ page: 'deployments', status: value })}
         />
       </search>
-      <Panel title="Deployments" hasPadding={false}>
-        <Loaded resource={deployments}>
-          {data =>
-            data.deployments.length === 0 ? (
-              <EmptyState title={known ? `No deployment is ${known}.` : 'No deployment exists yet.'}>
-                <div class="actions">
-                  {known ? (
-                    <button type="button" onClick={() => replace({ page: 'deployments', status: '' })}>
-                      Show every status
-                    </button>
-                  ) : (
-                    <Link class="button" to={{ page: 'new-deployment' }}>
-                      Create one
-                    </Link>
-                  )}
-                </div>
-              </EmptyState>
-            ) : (
-              <>
-                <DataTable label="Deployments" columns={columns} rows={data.deployments} rowKey={({ id }) => id} />
-                <Pager pages={pages} count={data.deployments.length} unit="deployment" nextCursor={data.nextCursor} />
-              </>
-            )
-          }
-        </Loaded>
-      </Panel>
+      <ListPanel
+        title="Deployments"
+        list={deployments}
+        toRows={page => page.deployments}
+        columns={columns}
+        rowKey={({ id }) => id}
+        unit="deployment"
+        renderEmpty={() => (
+          <EmptyState title={known ? `No deployment is ${known}.` : 'No deployment exists yet.'}>
+            <div class="actions">
+              {known ? (
+                <button type="button" onClick={() => replace({ page: 'deployments', status: '' })}>
+                  Show every status
+                </button>
+              ) : (
+                <Link class="button" to={{ page: 'new-deployment' }}>
+                  Create one
+                </Link>
+              )}
+            </div>
+          </EmptyState>
+        )}
+      />
     </Page>
   )
 }

@@ -8,13 +8,15 @@ import { describeTransition } from '../domain/history.ts'
 import { type LeaseRow, RELEASE_WARNINGS, toLeaseTone } from '../domain/lease.ts'
 import { toVisibleText } from '../domain/visible-text.ts'
 import { ConfirmDialog } from '../ui/dialog.tsx'
+import { Facts, Sentences } from '../ui/facts.tsx'
 import { EmptyState, Loaded, useToast } from '../ui/feedback.tsx'
 import { Link } from '../ui/router.tsx'
 import { Page, Panel } from '../ui/shell.tsx'
 import { Status } from '../ui/status.tsx'
 import { Countdown, Time } from '../ui/time.tsx'
+import { Timeline } from '../ui/timeline.tsx'
+import { useDialog } from '../ui/use-dialog.tsx'
 import { useInterval } from '../ui/use-interval.ts'
-import { MaybeTimestamp } from './leases.tsx'
 
 const REFRESH_MS = 2_000
 
@@ -28,29 +30,18 @@ const readTransitions = async (slot: string, signal: AbortSignal): Promise<reado
   }
 }
 
-const LeaseFacts = ({ lease }: { readonly lease: LeaseRow }) => {
-  const { tone, text } = toLeaseTone(lease)
-  return (
-    <dl class="facts">
-      <dt>State</dt>
-      <dd>
-        <Status tone={tone} text={text} />
-      </dd>
-      <dt>Holder</dt>
-      <dd>{lease.holder === '' ? 'none' : <code>{toVisibleText(lease.holder)}</code>}</dd>
-      <dt>Time left</dt>
-      <dd>{lease.endsAt === undefined ? '–' : <Countdown endsAt={lease.endsAt} expiredText="expired" />}</dd>
-      <dt>Held since</dt>
-      <dd>
-        <MaybeTimestamp at={lease.acquiredAt} />
-      </dd>
-      <dt>Generation</dt>
-      <dd>{lease.generation.toLocaleString('en')}</dd>
-      <dt>Waiters</dt>
-      <dd>{lease.waiters}</dd>
-    </dl>
-  )
-}
+const LeaseFacts = ({ lease }: { readonly lease: LeaseRow }) => (
+  <Facts
+    facts={{
+      State: <Status {...toLeaseTone(lease)} />,
+      Holder: lease.holder === '' ? 'none' : <code>{toVisibleText(lease.holder)}</code>,
+      'Time left': lease.endsAt === undefined ? '–' : <Countdown endsAt={lease.endsAt} expiredText="expired" />,
+      'Held since': <Time at={lease.acquiredAt} />,
+      Generation: lease.generation.toLocaleString('en'),
+      Waiters: String(lease.waiters),
+    }}
+  />
+)
 
 interface ReleaseDialogProps {
   readonly lease: LeaseRow
@@ -59,8 +50,7 @@ interface ReleaseDialogProps {
 }
 
 const ReleaseDialog = ({ lease, onClose, onDone }: ReleaseDialogProps) => {
-  const { slot, generation } = lease
-  const [holder] = useState(lease.holder)
+  const { slot, holder, generation } = lease
   const [isSure, setIsSure] = useState(false)
   return (
     <ConfirmDialog
@@ -74,11 +64,7 @@ const ReleaseDialog = ({ lease, onClose, onDone }: ReleaseDialogProps) => {
         onDone(`The lease ${toVisibleText(slot)} is free.`)
       }}
     >
-      <ul class="sentences">
-        {RELEASE_WARNINGS.map(sentence => (
-          <li key={sentence}>{sentence}</li>
-        ))}
-      </ul>
+      <Sentences sentences={RELEASE_WARNINGS} />
       <label class="choice">
         <input type="checkbox" checked={isSure} onChange={event => setIsSure(event.currentTarget.checked)} />I have made
         sure that {toVisibleText(holder)} has stopped.
@@ -90,7 +76,6 @@ const ReleaseDialog = ({ lease, onClose, onDone }: ReleaseDialogProps) => {
 /** A slot: its lease, its history, and the release of a dead holder's lease. */
 export const LeasePage = ({ slot }: { readonly slot: string }) => {
   const toast = useToast()
-  const [releasing, setReleasing] = useState<LeaseRow | null>(null)
   const lease = useResource(async signal => (await readSlots(client, [slot], signal))[0], { key: slot })
   const history = useResource(signal => readTransitions(slot, signal), {
     key: `${slot} ${lease.data?.acquiredAt ?? ''} ${lease.data?.holder ?? ''}`,
@@ -98,6 +83,16 @@ export const LeasePage = ({ slot }: { readonly slot: string }) => {
   })
   useInterval(lease.reload, REFRESH_MS)
   const row = lease.data
+  const { open, dialog } = useDialog<LeaseRow>((releasing, close) => (
+    <ReleaseDialog
+      lease={releasing}
+      onClose={close}
+      onDone={text => {
+        toast(text)
+        lease.reload()
+      }}
+    />
+  ))
   return (
     <Page
       title={toVisibleText(slot)}
@@ -105,7 +100,7 @@ export const LeasePage = ({ slot }: { readonly slot: string }) => {
       actions={
         row !== undefined &&
         row.holder !== '' && (
-          <button type="button" class="danger" onClick={() => setReleasing(row)}>
+          <button type="button" class="danger" onClick={() => open(row)}>
             Release
           </button>
         )
@@ -127,37 +122,24 @@ export const LeasePage = ({ slot }: { readonly slot: string }) => {
                   A controller acquires its lease with PUT /lease/&lt;slot&gt;, or with poolctl.
                 </EmptyState>
               ) : (
-                <ol class="timeline">
-                  {transitions.map(transition => (
-                    <li key={transition.generation}>
-                      <div class="head">
-                        <strong>{toVisibleText(describeTransition(transition))}</strong>
-                        <span class="muted">
-                          <Time at={transition.at} />
-                        </span>
-                      </div>
+                <Timeline
+                  entries={transitions.map(transition => ({
+                    title: toVisibleText(describeTransition(transition)),
+                    at: transition.at,
+                    details: (
                       <div class="detail">
                         generation {transition.generation.toLocaleString('en')}
                         {transition.token && `, token ${toVisibleText(transition.token)}`}
                       </div>
-                    </li>
-                  ))}
-                </ol>
+                    ),
+                  }))}
+                />
               )
             }
           </Loaded>
         </Panel>
       </div>
-      {releasing !== null && (
-        <ReleaseDialog
-          lease={releasing}
-          onClose={() => setReleasing(null)}
-          onDone={text => {
-            toast(text)
-            lease.reload()
-          }}
-        />
-      )}
+      {dialog}
     </Page>
   )
 }

@@ -1,27 +1,21 @@
-import type { Lease } from '@pool/contract'
 import { client } from '../api/client.ts'
 import { readLeases } from '../api/leases.ts'
-import { useResource } from '../api/resource.ts'
 import { useSettings } from '../api/session.tsx'
 import { type LeaseRow, toLeaseTone } from '../domain/lease.ts'
 import { toVisibleText } from '../domain/visible-text.ts'
-import { type Column, DataTable } from '../ui/data-table.tsx'
-import { EmptyState, Loaded } from '../ui/feedback.tsx'
+import type { Column } from '../ui/data-table.tsx'
+import { EmptyState } from '../ui/feedback.tsx'
 import { TextField } from '../ui/field.tsx'
-import { Pager } from '../ui/pager.tsx'
+import { ListPanel, usePagedList } from '../ui/list-panel.tsx'
 import { Link, useRouter } from '../ui/router.tsx'
-import { Page, Panel } from '../ui/shell.tsx'
+import { Page } from '../ui/shell.tsx'
 import { Status } from '../ui/status.tsx'
 import { Countdown, Time } from '../ui/time.tsx'
 import { useInterval } from '../ui/use-interval.ts'
-import { usePages } from '../ui/use-pages.ts'
 import { useSearchText } from '../ui/use-search-text.ts'
 
 /** The witness has no events for this service. */
 const REFRESH_MS = 5_000
-
-export const MaybeTimestamp = ({ at }: { readonly at: Lease['acquiredAt'] }) =>
-  at === '' ? <span class="muted">–</span> : <Time at={at} />
 
 const columns: readonly Column<LeaseRow>[] = [
   {
@@ -33,10 +27,7 @@ const columns: readonly Column<LeaseRow>[] = [
   {
     id: 'state',
     header: 'State',
-    cell: row => {
-      const { tone, text } = toLeaseTone(row)
-      return <Status tone={tone} text={text} />
-    },
+    cell: row => <Status {...toLeaseTone(row)} />,
     sortValue: row => toLeaseTone(row).text,
   },
   {
@@ -53,7 +44,7 @@ const columns: readonly Column<LeaseRow>[] = [
       endsAt === undefined ? <span class="muted">–</span> : <Countdown endsAt={endsAt} expiredText="expired" />,
     sortValue: ({ endsAt }) => endsAt ?? 0,
   },
-  { id: 'acquired', header: 'Held since', cell: ({ acquiredAt }) => <MaybeTimestamp at={acquiredAt} /> },
+  { id: 'acquired', header: 'Held since', cell: ({ acquiredAt }) => <Time at={acquiredAt} /> },
   {
     id: 'generation',
     header: 'Generation',
@@ -75,11 +66,8 @@ export const LeasesPage = ({ prefix }: { readonly prefix: string }) => {
   const { hasWitness } = useSettings()
   const { replace } = useRouter()
   const search = useSearchText(prefix, text => replace({ page: 'leases', prefix: text }))
-  const pages = usePages(prefix)
-  const { cursor } = pages
-  const leases = useResource(signal => readLeases(client, { prefix, cursor, signal }), {
-    key: `${prefix} ${cursor ?? ''}`,
-    keepsPrevious: true,
+  const leases = usePagedList((cursor, signal) => readLeases(client, { prefix, cursor, signal }), {
+    key: prefix,
     isEnabled: hasWitness,
   })
   useInterval(leases.reload, REFRESH_MS)
@@ -104,22 +92,20 @@ export const LeasesPage = ({ prefix }: { readonly prefix: string }) => {
           onInput={search.setText}
         />
       </search>
-      <Panel title="Slots" hasPadding={false}>
-        <Loaded resource={leases}>
-          {({ rows, nextCursor }) =>
-            rows.length === 0 ? (
-              <EmptyState title={prefix === '' ? 'No slot exists yet.' : 'No slot begins with this text.'}>
-                A controller acquires a lease with PUT /lease/&lt;slot&gt;, or with poolctl.
-              </EmptyState>
-            ) : (
-              <>
-                <DataTable label="Leases" columns={columns} rows={rows} rowKey={({ slot }) => slot} />
-                <Pager pages={pages} count={rows.length} unit="slot" nextCursor={nextCursor} />
-              </>
-            )
-          }
-        </Loaded>
-      </Panel>
+      <ListPanel
+        title="Slots"
+        label="Leases"
+        list={leases}
+        toRows={({ rows }) => rows}
+        columns={columns}
+        rowKey={({ slot }) => slot}
+        unit="slot"
+        renderEmpty={() => (
+          <EmptyState title={prefix === '' ? 'No slot exists yet.' : 'No slot begins with this text.'}>
+            A controller acquires a lease with PUT /lease/&lt;slot&gt;, or with poolctl.
+          </EmptyState>
+        )}
+      />
     </Page>
   )
 }

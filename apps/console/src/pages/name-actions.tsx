@@ -9,14 +9,13 @@ import { toFieldText } from '../domain/field-text.ts'
 import { describeNamePlan, findOwnChanges } from '../domain/plans.ts'
 import { type RecordSet, toPlanRows } from '../domain/record-diff.ts'
 import { ConfirmDialog } from '../ui/dialog.tsx'
+import { Sentences } from '../ui/facts.tsx'
 import { Loaded, Notice } from '../ui/feedback.tsx'
 import { TextField } from '../ui/field.tsx'
 import { PlanTable } from '../ui/plan-table.tsx'
 
-export type NameActionKind = NameAction
-
 interface NameActionDialogProps {
-  readonly kind: NameActionKind
+  readonly kind: NameAction
   readonly pool: string
   readonly subdomain: string
   readonly currentAddress: string
@@ -27,12 +26,12 @@ interface NameActionDialogProps {
   readonly onDone: (text: string) => void
 }
 
-const titles: Readonly<Record<NameActionKind, string>> = {
+const titles: Readonly<Record<NameAction, string>> = {
   release: 'Release',
   update: 'Change the address of',
   'lift-cool-off': 'End the cool-off of',
 }
-const labels: Readonly<Record<NameActionKind, string>> = {
+export const nameActionLabels: Readonly<Record<NameAction, string>> = {
   release: 'Release',
   update: 'Change the address',
   'lift-cool-off': 'End the cool-off',
@@ -42,11 +41,7 @@ const PlanContent = ({ plan, found }: { readonly plan: NamePlan; readonly found:
   const own = findOwnChanges(plan)
   return (
     <>
-      <ul class="sentences">
-        {describeNamePlan(plan).map(sentence => (
-          <li key={sentence}>{sentence}</li>
-        ))}
-      </ul>
+      <Sentences sentences={describeNamePlan(plan)} />
       {own.length > 0 && <PlanTable label="Changes in DNS" rows={toPlanRows(own, found)} />}
       {plan.deletedRecords.length > 0 && (
         <Notice tone="warn" title="Records of other writers are deleted with the name:">
@@ -85,7 +80,7 @@ export const NameActionDialog = (props: NameActionDialogProps) => {
       ),
     { key: `${kind} ${address}`, isEnabled: isReady },
   )
-  const perform: Readonly<Record<NameActionKind, () => Promise<string>>> = {
+  const perform: Readonly<Record<NameAction, () => Promise<string>>> = {
     release: async () => {
       const result = await client.releaseName(path, { idempotencyKey })
       return 'warning' in result
@@ -106,7 +101,7 @@ export const NameActionDialog = (props: NameActionDialogProps) => {
   return (
     <ConfirmDialog
       title={`${titles[kind]} ${fqdn}`}
-      confirmLabel={labels[kind]}
+      confirmLabel={nameActionLabels[kind]}
       isDangerous={kind !== 'update'}
       canConfirm={isReady && plan.data !== undefined}
       onConfirm={async () => onDone(await perform[kind]())}

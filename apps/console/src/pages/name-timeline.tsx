@@ -7,7 +7,7 @@ import { toVisibleText } from '../domain/visible-text.ts'
 import { EmptyState, Loaded } from '../ui/feedback.tsx'
 import { Link } from '../ui/router.tsx'
 import { Panel } from '../ui/shell.tsx'
-import { Time } from '../ui/time.tsx'
+import { Timeline, type TimelineEntry } from '../ui/timeline.tsx'
 
 const PAGE_SIZE = 50
 const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/
@@ -36,26 +36,25 @@ const Origin = ({ entry }: { readonly entry: HistoryEntry }) => {
   )
 }
 
-const TimelineItem = ({ entry }: { readonly entry: HistoryEntry }) => (
-  <li class={toEventTone(entry.event)}>
-    <div class="head">
-      <strong>{describeEvent(entry)}</strong>
-      <span class="muted">
-        <Time at={entry.at} />
-      </span>
-    </div>
-    {entry.detail && <div>{toVisibleText(entry.detail)}</div>}
-    {entry.deletedRecords?.map(({ name, type, data }) => (
-      <div key={`${name} ${type}`} class="detail">
-        deleted{' '}
-        <code>
-          {toVisibleText(name)} {type} {toVisibleText(data.join(', '))}
-        </code>
-      </div>
-    ))}
-    <Origin entry={entry} />
-  </li>
-)
+const toTimelineEntry = (entry: HistoryEntry): TimelineEntry => ({
+  title: describeEvent(entry),
+  at: entry.at,
+  tone: toEventTone(entry.event),
+  details: (
+    <>
+      {entry.detail && <div>{toVisibleText(entry.detail)}</div>}
+      {entry.deletedRecords?.map(({ name, type, data }) => (
+        <div key={`${name} ${type}`} class="detail">
+          deleted{' '}
+          <code>
+            {toVisibleText(name)} {type} {toVisibleText(data.join(', '))}
+          </code>
+        </div>
+      ))}
+      <Origin entry={entry} />
+    </>
+  ),
+})
 
 /** The whole history of a name, newest first. */
 export const NameTimeline = ({ pool, subdomain }: { readonly pool: string; readonly subdomain: string }) => {
@@ -75,11 +74,7 @@ export const NameTimeline = ({ pool, subdomain }: { readonly pool: string; reado
             </EmptyState>
           ) : (
             <>
-              <ol class="timeline">
-                {entries.map((entry, index) => (
-                  <TimelineItem key={`${entry.at} ${entry.event} ${entries.length - index}`} entry={entry} />
-                ))}
-              </ol>
+              <Timeline entries={entries.map(toTimelineEntry)} />
               {nextCursor !== undefined && (
                 <div class="actions">
                   <button type="button" onClick={() => setLimit(limit + PAGE_SIZE)}>

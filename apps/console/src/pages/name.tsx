@@ -1,99 +1,53 @@
-import type { NameDetails } from '@pool/contract'
-import { useState } from 'preact/hooks'
+import type { NameAction, NameDetails } from '@pool/contract'
 import { client } from '../api/client.ts'
 import { type Resource, useResource } from '../api/resource.ts'
 import { formatCount } from '../domain/count.ts'
 import { NO_FILTER } from '../domain/route.ts'
 import { toVisibleText } from '../domain/visible-text.ts'
+import { Facts } from '../ui/facts.tsx'
 import { ErrorNotice, Loaded, Notice, useToast } from '../ui/feedback.tsx'
 import { Link } from '../ui/router.tsx'
 import { Page, Panel } from '../ui/shell.tsx'
 import { DeploymentStatusText, DnsStatusText, NameStatus } from '../ui/status.tsx'
 import { RelativeTime, Time } from '../ui/time.tsx'
-import { NameActionDialog, type NameActionKind } from './name-actions.tsx'
+import { useDialog } from '../ui/use-dialog.tsx'
+import { NameActionDialog, nameActionLabels } from './name-actions.tsx'
 import { NameRecordsPanel } from './name-records.tsx'
 import { NameTimeline } from './name-timeline.tsx'
 
-const actionsByState: Readonly<Record<NameDetails['state'], readonly NameActionKind[]>> = {
+const actionsByState: Readonly<Record<NameDetails['state'], readonly NameAction[]>> = {
   free: [],
   reserved: ['release'],
   active: ['update', 'release'],
   'cooling-off': ['lift-cool-off'],
   held: [],
 }
-const actionLabels: Readonly<Record<NameActionKind, string>> = {
-  update: 'Change the address',
-  release: 'Release',
-  'lift-cool-off': 'End the cool-off',
-}
-
 const NameFacts = ({ name }: { readonly name: NameDetails }) => (
-  <dl class="facts">
-    <dt>State</dt>
-    <dd>
-      <NameStatus state={name.state} />
-    </dd>
-    <dt>DNS</dt>
-    <dd>
-      <DnsStatusText state={name.state} dns={name.dns} />
-    </dd>
-    {name.loadBalancerIP && (
-      <>
-        <dt>Address</dt>
-        <dd>
-          <code>{name.loadBalancerIP}</code>
-        </dd>
-      </>
-    )}
-    {name.createdBy !== undefined && (
-      <>
-        <dt>Created by</dt>
-        <dd>{name.createdBy === '' ? <span class="muted">not stated</span> : toVisibleText(name.createdBy)}</dd>
-      </>
-    )}
-    {name.reservedAt && (
-      <>
-        <dt>Reserved</dt>
-        <dd>
+  <Facts
+    facts={{
+      State: <NameStatus state={name.state} />,
+      DNS: <DnsStatusText state={name.state} dns={name.dns} />,
+      Address: name.loadBalancerIP && <code>{name.loadBalancerIP}</code>,
+      'Created by':
+        name.createdBy !== undefined &&
+        (name.createdBy === '' ? <span class="muted">not stated</span> : toVisibleText(name.createdBy)),
+      Reserved: name.reservedAt && (
+        <>
           <Time at={name.reservedAt} />
           {name.renewalCount ? `, ${formatCount(name.renewalCount, 'renewal')}` : ''}
-        </dd>
-      </>
-    )}
-    {name.committedAt && (
-      <>
-        <dt>Committed</dt>
-        <dd>
-          <Time at={name.committedAt} />
-        </dd>
-      </>
-    )}
-    {name.expiresAt && (
-      <>
-        <dt>Expires</dt>
-        <dd>
-          <RelativeTime at={name.expiresAt} />
-        </dd>
-      </>
-    )}
-    {name.availableAt && (
-      <>
-        <dt>Free for every client</dt>
-        <dd>
-          <RelativeTime at={name.availableAt} />
-        </dd>
-      </>
-    )}
-    {name.deployment && (
-      <>
-        <dt>Deployment</dt>
-        <dd>
+        </>
+      ),
+      Committed: name.committedAt && <Time at={name.committedAt} />,
+      Expires: name.expiresAt && <RelativeTime at={name.expiresAt} />,
+      'Free for every client': name.availableAt && <RelativeTime at={name.availableAt} />,
+      Deployment: name.deployment && (
+        <>
           <Link to={{ page: 'deployment', id: name.deployment.id }}>{name.deployment.id.slice(0, 8)}</Link>{' '}
           <DeploymentStatusText status={name.deployment.status} />
-        </dd>
-      </>
-    )}
-  </dl>
+        </>
+      ),
+    }}
+  />
 )
 
 const FailureNotice = ({ name }: { readonly name: NameDetails }) =>
@@ -114,7 +68,6 @@ interface NamePageProps {
 
 /** A name: its state, its records in the database and in the zone, its history, its deployment. */
 export const NamePage = ({ pool, subdomain }: NamePageProps) => {
-  const [action, setAction] = useState<NameActionKind | null>(null)
   const toast = useToast()
   const path = { domain: pool, subdomain }
   const details: Resource<NameDetails> = useResource(signal => client.describeName(path, { signal }), {
@@ -126,9 +79,24 @@ export const NamePage = ({ pool, subdomain }: NamePageProps) => {
     topics: ['names'],
   })
   const fqdn = `${subdomain}.${pool}`
+  const { open, dialog } = useDialog<NameAction>((kind, close) => (
+    <NameActionDialog
+      kind={kind}
+      pool={pool}
+      subdomain={subdomain}
+      currentAddress={details.data?.loadBalancerIP ?? ''}
+      found={records.data?.found ?? []}
+      onClose={close}
+      onDone={text => {
+        toast(text)
+        details.reload()
+        records.reload()
+      }}
+    />
+  ))
   const actions = actionsByState[details.data?.state ?? 'free'].map(kind => (
-    <button key={kind} type="button" class={kind === 'update' ? '' : 'danger'} onClick={() => setAction(kind)}>
-      {actionLabels[kind]}
+    <button key={kind} type="button" class={kind === 'update' ? '' : 'danger'} onClick={() => open(kind)}>
+      {nameActionLabels[kind]}
     </button>
   ))
   return (
@@ -157,21 +125,7 @@ export const NamePage = ({ pool, subdomain }: NamePageProps) => {
           <NameTimeline pool={pool} subdomain={subdomain} />
         </div>
       )}
-      {action !== null && (
-        <NameActionDialog
-          kind={action}
-          pool={pool}
-          subdomain={subdomain}
-          currentAddress={details.data?.loadBalancerIP ?? ''}
-          found={records.data?.found ?? []}
-          onClose={() => setAction(null)}
-          onDone={text => {
-            toast(text)
-            details.reload()
-            records.reload()
-          }}
-        />
-      )}
+      {dialog}
     </Page>
   )
 }

@@ -1,19 +1,17 @@
 import type { ListedName } from '@pool/contract'
 import { searchNames } from '../api/names.ts'
-import { useResource } from '../api/resource.ts'
 import { useSettings } from '../api/session.tsx'
 import { parseNameSearch } from '../domain/name-query.ts'
 import { type NameFilter, NO_FILTER, type Route } from '../domain/route.ts'
 import { toVisibleText } from '../domain/visible-text.ts'
-import { type Column, DataTable } from '../ui/data-table.tsx'
-import { CellReason, EmptyState, Loaded } from '../ui/feedback.tsx'
+import type { Column } from '../ui/data-table.tsx'
+import { CellReason, EmptyState } from '../ui/feedback.tsx'
 import { SelectField, TextField } from '../ui/field.tsx'
-import { Pager } from '../ui/pager.tsx'
+import { ListPanel, usePagedList } from '../ui/list-panel.tsx'
 import { Link, useRouter } from '../ui/router.tsx'
-import { Page, Panel } from '../ui/shell.tsx'
+import { Page } from '../ui/shell.tsx'
 import { DnsStatusText, NameStatus } from '../ui/status.tsx'
 import { RelativeTime, Time } from '../ui/time.tsx'
-import { usePages } from '../ui/use-pages.ts'
 import { useSearchText } from '../ui/use-search-text.ts'
 
 const PAGE_SIZE = 50
@@ -59,15 +57,12 @@ const columns: readonly Column<ListedName>[] = [
   {
     id: 'since',
     header: 'Reserved',
-    cell: ({ reservedAt }) => (reservedAt ? <Time at={reservedAt} /> : <span class="muted">–</span>),
+    cell: ({ reservedAt }) => <Time at={reservedAt} />,
   },
   {
     id: 'until',
     header: 'Ends',
-    cell: ({ expiresAt, availableAt }) => {
-      const at = expiresAt ?? availableAt
-      return at ? <RelativeTime at={at} /> : <span class="muted">–</span>
-    },
+    cell: ({ expiresAt, availableAt }) => <RelativeTime at={expiresAt ?? availableAt} />,
   },
 ]
 
@@ -131,63 +126,54 @@ const Filters = ({ filter, onChange }: FiltersProps) => {
 export const NamesPage = ({ filter }: { readonly filter: NameFilter }) => {
   const { replace } = useRouter()
   const key = JSON.stringify(filter)
-  const pages = usePages(key)
-  const { cursor } = pages
-  const names = useResource(signal => searchNames(parseNameSearch(filter), { cursor, limit: PAGE_SIZE, signal }), {
-    key: `${key} ${cursor ?? ''}`,
-    topics: ['names'],
-    keepsPrevious: true,
-  })
+  const names = usePagedList(
+    (cursor, signal) => searchNames(parseNameSearch(filter), { cursor, limit: PAGE_SIZE, signal }),
+    { key, topics: ['names'] },
+  )
   const isFiltered = key !== JSON.stringify(NO_FILTER)
   return (
     <Page title="Names">
       <Filters filter={filter} onChange={changed => replace({ page: 'names', filter: changed })} />
-      <Panel
+      <ListPanel
         title="Names"
-        hasPadding={false}
         aside={
           <span class="muted" role="status">
             {names.isStale && names.error === undefined && 'Searching …'}
           </span>
         }
-      >
-        <Loaded resource={names}>
-          {data =>
-            data.names.length === 0 && data.nextCursor !== undefined ? (
+        list={names}
+        toRows={page => page.names}
+        columns={columns}
+        rowKey={({ subdomain, poolDomain }) => `${subdomain}.${poolDomain}`}
+        unit="name"
+        renderEmpty={({ nextCursor }) => {
+          if (nextCursor !== undefined) {
+            return (
               <EmptyState title="No name matches so far.">
                 Few names of this search match, and it has not read all of them.
                 <div class="actions">
-                  <button type="button" onClick={() => pages.next(data.nextCursor)}>
+                  <button type="button" onClick={() => names.pages.next(nextCursor)}>
                     Search further
                   </button>
                 </div>
               </EmptyState>
-            ) : data.names.length === 0 ? (
-              <EmptyState title={isFiltered ? 'No name matches.' : 'Every name is free.'}>
-                {isFiltered ? (
-                  <div class="actions">
-                    <button type="button" onClick={() => replace({ page: 'names', filter: NO_FILTER })}>
-                      Clear the filters
-                    </button>
-                  </div>
-                ) : (
-                  'A client reserves a name with POST /api/v1/pool/{domain}/reserve or poolctl; a new deployment reserves its own.'
-                )}
-              </EmptyState>
-            ) : (
-              <>
-                <DataTable
-                  label="Names"
-                  columns={columns}
-                  rows={data.names}
-                  rowKey={({ subdomain, poolDomain }) => `${subdomain}.${poolDomain}`}
-                />
-                <Pager pages={pages} count={data.names.length} unit="name" nextCursor={data.nextCursor} />
-              </>
             )
           }
-        </Loaded>
-      </Panel>
+          return (
+            <EmptyState title={isFiltered ? 'No name matches.' : 'Every name is free.'}>
+              {isFiltered ? (
+                <div class="actions">
+                  <button type="button" onClick={() => replace({ page: 'names', filter: NO_FILTER })}>
+                    Clear the filters
+                  </button>
+                </div>
+              ) : (
+                'A client reserves a name with POST /api/v1/pool/{domain}/reserve or poolctl; a new deployment reserves its own.'
+              )}
+            </EmptyState>
+          )
+        }}
+      />
     </Page>
   )
 }

@@ -37,10 +37,7 @@ const replicaColumns: readonly Column<Replica>[] = [
   {
     id: 'state',
     header: 'State',
-    cell: replica => {
-      const { tone, text } = describeReplica(replica, Date.now())
-      return <Status tone={tone} text={text} />
-    },
+    cell: replica => <Status {...describeReplica(replica, Date.now())} />,
   },
   { id: 'version', header: 'Version', cell: ({ version }) => version, sortValue: ({ version }) => version },
   { id: 'node', header: 'Node.js', cell: ({ node }) => node, sortValue: ({ node }) => node },

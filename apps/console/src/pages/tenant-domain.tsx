@@ -3,16 +3,17 @@ import { useEffect, useState } from 'preact/hooks'
 import { client } from '../api/client.ts'
 import { type Resource, useAction, useResource } from '../api/resource.ts'
 import { useSettings } from '../api/session.tsx'
+import { findStepErrors, toFqdn } from '../domain/deployment-form.ts'
 import { describeProof } from '../domain/domain-proof.ts'
 import { toFieldText } from '../domain/field-text.ts'
-import { findStepErrors, toFqdn } from '../domain/wizard.ts'
 import { CopyButton } from '../ui/copy-button.tsx'
+import { Facts } from '../ui/facts.tsx'
 import { ErrorNotice, Notice } from '../ui/feedback.tsx'
 import { TextField } from '../ui/field.tsx'
 import { Status } from '../ui/status.tsx'
 import { Time } from '../ui/time.tsx'
 import { useInterval } from '../ui/use-interval.ts'
-import type { WizardState } from './wizard-state.ts'
+import type { StepProps } from './wizard-state.ts'
 
 /** Typing pauses this long before the service looks the domain up. */
 const CHECK_PAUSE_MS = 400
@@ -34,22 +35,22 @@ const useDomainCheck = (domain: string, isValid: boolean, idempotencyKey: string
 
 const Record = ({ challenge }: { readonly challenge: DomainChallenge }) => (
   <Notice title="Create this record in the DNS of the domain:">
-    <dl class="facts">
-      <dt>Name</dt>
-      <dd>
-        <code>{challenge.name}</code> <CopyButton text={challenge.name} what="the name" />
-      </dd>
-      <dt>Type</dt>
-      <dd>{challenge.type}</dd>
-      <dt>Value</dt>
-      <dd>
-        <code>{challenge.value}</code> <CopyButton text={challenge.value} what="the value" />
-      </dd>
-      <dt>Valid until</dt>
-      <dd>
-        <Time at={challenge.expiresAt} />
-      </dd>
-    </dl>
+    <Facts
+      facts={{
+        Name: (
+          <>
+            <code>{challenge.name}</code> <CopyButton text={challenge.name} what="the name" />
+          </>
+        ),
+        Type: challenge.type,
+        Value: (
+          <>
+            <code>{challenge.value}</code> <CopyButton text={challenge.value} what="the value" />
+          </>
+        ),
+        'Valid until': <Time at={challenge.expiresAt} />,
+      }}
+    />
   </Notice>
 )
 
@@ -89,7 +90,7 @@ const Proof = ({ domain, isValid, idempotencyKey, check }: ProofProps) => {
       {proof && (
         <div class="field">
           <div role="status">
-            <Status tone={proof.tone} text={proof.text} />
+            <Status {...proof} />
           </div>
           {isWaiting && (
             <div>
@@ -105,15 +106,17 @@ const Proof = ({ domain, isValid, idempotencyKey, check }: ProofProps) => {
 }
 
 /** A domain of the tenant, checked as the user types, with the record that proves it. */
-export const TenantDomain = ({ wizard }: { readonly wizard: WizardState }) => {
-  const { form, errors, change, setErrors, setObstacle, idempotencyKey } = wizard
+export const TenantDomain = ({ wizard: { form, errors, dispatch, idempotencyKey } }: StepProps) => {
   const { requiresDomainProof } = useSettings()
   const domain = toFqdn(form)
   const isValid = findStepErrors('domain', form).fqdn === undefined
   const check = useDomainCheck(domain, isValid, idempotencyKey)
   const detail = check.data?.available === false ? (check.data.detail ?? check.data.reason) : undefined
   const obstacle = detail === undefined ? undefined : toFieldText(detail)
-  useEffect(() => setObstacle(obstacle === undefined ? {} : { fqdn: obstacle }), [obstacle, setObstacle])
+  useEffect(
+    () => dispatch({ kind: 'domain-checked', obstacle: obstacle === undefined ? {} : { fqdn: obstacle } }),
+    [obstacle, dispatch],
+  )
   return (
     <>
       <TextField
@@ -122,8 +125,8 @@ export const TenantDomain = ({ wizard }: { readonly wizard: WizardState }) => {
         value={form.fqdn}
         error={errors.fqdn ?? obstacle}
         good={check.data?.available ? `No deployment has ${domain}.` : undefined}
-        onInput={fqdn => change({ fqdn })}
-        onBlur={() => form.fqdn !== '' && setErrors(findStepErrors('domain', form))}
+        onInput={fqdn => dispatch({ kind: 'changed', fields: { fqdn } })}
+        onBlur={() => form.fqdn !== '' && dispatch({ kind: 'checked', errors: findStepErrors('domain', form) })}
       />
       {check.error !== undefined && <ErrorNotice error={check.error} onRetry={check.reload} />}
       {requiresDomainProof ? (

@@ -4,16 +4,17 @@ import { client } from '../api/client.ts'
 import { useAction } from '../api/resource.ts'
 import { useSettings } from '../api/session.tsx'
 import { renderCurl } from '../domain/curl.ts'
-import { findStepErrors, hasStorage, toBucketName, toFqdn, toRequestBody } from '../domain/wizard.ts'
+import { findStepErrors, hasStorage, toBucketName, toFqdn, toRequestBody } from '../domain/deployment-form.ts'
 import { CopyButton } from '../ui/copy-button.tsx'
+import { Facts } from '../ui/facts.tsx'
 import { ErrorNotice } from '../ui/feedback.tsx'
 import { Field, SelectField } from '../ui/field.tsx'
 import { SecretFields, takeKeys } from '../ui/secret-fields.tsx'
-import type { StepProps } from './wizard-steps.tsx'
+import type { StepProps } from './wizard-state.ts'
 
 /** Checks the keys at the provider before it opens the next step. */
 export const StorageStep = ({ wizard }: StepProps) => {
-  const { form, errors, change, setErrors, keepKeys, next, goTo, steps } = wizard
+  const { form, errors, steps, dispatch, keepKeys } = wizard
   const { objectStorage } = useSettings()
   const accessKey = useRef<HTMLInputElement>(null)
   const secretKey = useRef<HTMLInputElement>(null)
@@ -28,16 +29,16 @@ export const StorageStep = ({ wizard }: StepProps) => {
       ...(accessError === null ? {} : { objectStorageAccessKey: accessError }),
       ...(secretError === null ? {} : { objectStorageSecretKey: secretError }),
     }
-    setErrors(found)
+    dispatch({ kind: 'checked', errors: found })
     const region = form.objectStorageRegion
     if (Object.keys(found).length > 0 || !isObjectStorageRegion(region)) return
     const { valid, message } = await client.validateObjectStorageKeys({ region, accessKey: access, secretKey: secret })
     if (!valid) {
-      setErrors({ objectStorageSecretKey: message })
+      dispatch({ kind: 'checked', errors: { objectStorageSecretKey: message } })
       return
     }
     keepKeys(takeKeys(accessKey, secretKey))
-    next()
+    dispatch({ kind: 'continued' })
   })
   return (
     <>
@@ -50,7 +51,7 @@ export const StorageStep = ({ wizard }: StepProps) => {
         value={form.objectStorageRegion}
         error={errors.objectStorageRegion}
         options={objectStorage.regions.map(region => [region, region] as const)}
-        onChange={objectStorageRegion => change({ objectStorageRegion })}
+        onChange={objectStorageRegion => dispatch({ kind: 'changed', fields: { objectStorageRegion } })}
       />
       <SecretFields
         accessKey={accessKey}
@@ -60,7 +61,7 @@ export const StorageStep = ({ wizard }: StepProps) => {
       />
       {check.error !== undefined && <ErrorNotice error={check.error} />}
       <div class="actions">
-        <button type="button" onClick={() => goTo(previous)}>
+        <button type="button" onClick={() => dispatch({ kind: 'opened', step: previous })}>
           Back
         </button>
         <button type="submit" class="primary" disabled={check.isRunning} onClick={check.run}>
@@ -74,7 +75,7 @@ export const StorageStep = ({ wizard }: StepProps) => {
 /** Larger files are not SSH keys. */
 const MAX_KEY_FILE_BYTES = 64 * 1_024
 
-export const SshStep = ({ wizard: { form, errors, change, setErrors } }: StepProps) => {
+export const SshStep = ({ wizard: { form, errors, dispatch } }: StepProps) => {
   const [fileError, setFileError] = useState('')
   const fileId = useId()
   const error = form.sshPublicKey === '' ? undefined : findStepErrors('ssh', form).sshPublicKey
@@ -82,7 +83,7 @@ export const SshStep = ({ wizard: { form, errors, change, setErrors } }: StepPro
     if (file === undefined) return
     const isSmall = file.size <= MAX_KEY_FILE_BYTES
     setFileError(isSmall ? '' : 'The file is too large for an SSH key: choose a file such as id_ed25519.pub.')
-    if (isSmall) change({ sshPublicKey: (await file.text()).trim() })
+    if (isSmall) dispatch({ kind: 'changed', fields: { sshPublicKey: (await file.text()).trim() } })
   }
   return (
     <>
@@ -99,10 +100,7 @@ export const SshStep = ({ wizard: { form, errors, change, setErrors } }: StepPro
             spellcheck={false}
             autocomplete="off"
             value={form.sshPublicKey}
-            onInput={event => {
-              setErrors({})
-              change({ sshPublicKey: event.currentTarget.value })
-            }}
+            onInput={event => dispatch({ kind: 'changed', fields: { sshPublicKey: event.currentTarget.value } })}
           />
         )}
       </Field>
@@ -131,32 +129,20 @@ export const SummaryStep = ({ wizard: { form, errors, idempotencyKey } }: StepPr
   const command = renderCurl({ origin: location.origin, body, hasKeys: isStored, idempotencyKey })
   return (
     <>
-      <dl class="facts">
-        <dt>Domain</dt>
-        <dd>
-          <code>{toFqdn(form)}</code>
-        </dd>
-        <dt>Organisation</dt>
-        <dd>
-          {form.orgName}, {form.orgEmail}
-        </dd>
-        <dt>Providers</dt>
-        <dd>{form.providers.join(', ')}</dd>
-        <dt>Region</dt>
-        <dd>{form.region}</dd>
-        {isStored && (
-          <>
-            <dt>Bucket</dt>
-            <dd>
+      <Facts
+        facts={{
+          Domain: <code>{toFqdn(form)}</code>,
+          Organisation: `${form.orgName}, ${form.orgEmail}`,
+          Providers: form.providers.join(', '),
+          Region: form.region,
+          Bucket: isStored && (
+            <>
               <code>{toBucketName(form, settings)}</code> in {form.objectStorageRegion}
-            </dd>
-          </>
-        )}
-        <dt>SSH key</dt>
-        <dd>
-          <code>{form.sshPublicKey}</code>
-        </dd>
-      </dl>
+            </>
+          ),
+          'SSH key': <code>{form.sshPublicKey}</code>,
+        }}
+      />
       <p>
         The service reserves the name, checks the {isStored ? 'keys and the ' : ''}domain again, and starts Terraform.
         When it has ended, the name points to the new load balancer.

@@ -2,15 +2,11 @@ import { useEffect, useId, useState } from 'preact/hooks'
 import { client } from '../api/client.ts'
 import { describeError } from '../api/describe-error.ts'
 import { useSettings } from '../api/session.tsx'
+import { findStepErrors, toFqdn } from '../domain/deployment-form.ts'
 import { toFieldText } from '../domain/field-text.ts'
-import { findStepErrors, toFqdn, type WizardForm } from '../domain/wizard.ts'
 import { SelectField, TextField } from '../ui/field.tsx'
 import { TenantDomain } from './tenant-domain.tsx'
-import type { WizardState } from './wizard-state.ts'
-
-export interface StepProps {
-  readonly wizard: WizardState
-}
+import type { StepProps } from './wizard-state.ts'
 
 /** Typing pauses this long before the service is asked. */
 const CHECK_PAUSE_MS = 200
@@ -48,12 +44,15 @@ const useNameCheck = (pool: string, subdomain: string, isValid: boolean): NameCh
   return check
 }
 
-const PoolName = ({ wizard: { form, errors, change, setObstacle } }: StepProps) => {
+const PoolName = ({ wizard: { form, errors, dispatch } }: StepProps) => {
   const { managedDomains } = useSettings()
   const { subdomain: error } = findStepErrors('domain', form)
   const check = useNameCheck(form.pool, form.subdomain, error === undefined && form.subdomain !== '')
   const problem = check.kind === 'taken' ? check.text : undefined
-  useEffect(() => setObstacle(problem === undefined ? {} : { subdomain: problem }), [problem, setObstacle])
+  useEffect(
+    () => dispatch({ kind: 'domain-checked', obstacle: problem === undefined ? {} : { subdomain: problem } }),
+    [problem, dispatch],
+  )
   const good =
     check.kind === 'available' ? `${toFqdn(form)} is free.${check.warning ? ` ${check.warning}` : ''}` : undefined
   return (
@@ -63,7 +62,7 @@ const PoolName = ({ wizard: { form, errors, change, setObstacle } }: StepProps) 
         value={form.pool}
         error={errors.pool}
         options={managedDomains.map(pool => [pool, pool] as const)}
-        onChange={pool => change({ pool })}
+        onChange={pool => dispatch({ kind: 'changed', fields: { pool } })}
       />
       <TextField
         label="Subdomain"
@@ -71,7 +70,7 @@ const PoolName = ({ wizard: { form, errors, change, setObstacle } }: StepProps) 
         value={form.subdomain}
         error={errors.subdomain ?? problem ?? (form.subdomain === '' ? undefined : error)}
         good={good}
-        onInput={subdomain => change({ subdomain })}
+        onInput={subdomain => dispatch({ kind: 'changed', fields: { subdomain } })}
       />
     </>
   )
@@ -83,7 +82,7 @@ const modes = [
 ] as const
 
 export const DomainStep = ({ wizard }: StepProps) => {
-  const { form, change } = wizard
+  const { form, dispatch } = wizard
   const group = useId()
   return (
     <>
@@ -91,7 +90,12 @@ export const DomainStep = ({ wizard }: StepProps) => {
         <legend>Kind of domain</legend>
         {modes.map(([mode, label]) => (
           <label key={mode} class="choice">
-            <input type="radio" name={group} checked={form.mode === mode} onChange={() => change({ mode })} />
+            <input
+              type="radio"
+              name={group}
+              checked={form.mode === mode}
+              onChange={() => dispatch({ kind: 'changed', fields: { mode } })}
+            />
             {label}
           </label>
         ))}
@@ -101,14 +105,13 @@ export const DomainStep = ({ wizard }: StepProps) => {
   )
 }
 
-const Providers = ({ wizard: { form, errors, change } }: StepProps) => {
+const Providers = ({ wizard: { form, errors, dispatch } }: StepProps) => {
   const { deploymentProviders } = useSettings()
-  const toggle = (provider: string) =>
-    change({
-      providers: form.providers.includes(provider)
-        ? form.providers.filter(other => other !== provider)
-        : [...form.providers, provider],
-    })
+  const toggle = (provider: string) => {
+    const others = form.providers.filter(other => other !== provider)
+    const providers = form.providers.includes(provider) ? others : [...others, provider]
+    dispatch({ kind: 'changed', fields: { providers } })
+  }
   return (
     <fieldset class="field">
       <legend>Providers</legend>
@@ -128,16 +131,16 @@ const Providers = ({ wizard: { form, errors, change } }: StepProps) => {
 }
 
 export const OrganisationStep = ({ wizard }: StepProps) => {
-  const { form, errors, change, setErrors } = wizard
+  const { form, errors, dispatch } = wizard
   /** Shows the error of a field when it has been left. */
   const check = (field: 'orgName' | 'orgEmail' | 'region') => {
     const error = findStepErrors('organisation', form)[field]
-    if (form[field] !== '' && error !== undefined) setErrors({ ...errors, [field]: error })
+    if (form[field] !== '' && error !== undefined) dispatch({ kind: 'checked', errors: { ...errors, [field]: error } })
   }
   const text = (field: 'orgName' | 'orgEmail' | 'region') => ({
     value: form[field],
     error: errors[field],
-    onInput: (value: string) => change({ [field]: value } as Partial<WizardForm>),
+    onInput: (value: string) => dispatch({ kind: 'changed', fields: { [field]: value } }),
     onBlur: () => check(field),
   })
   return (

@@ -1,10 +1,12 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { useAction } from '../api/resource.ts'
-import { stepTitles } from '../domain/wizard.ts'
+import { stepTitles } from '../domain/deployment-form.ts'
+import { hasDraft } from '../domain/wizard-reducer.ts'
 import { ConfirmDialog } from '../ui/dialog.tsx'
 import { ErrorNotice, useToast } from '../ui/feedback.tsx'
 import { Link, useRouter } from '../ui/router.tsx'
 import { Page, Panel } from '../ui/shell.tsx'
+import { useDialog } from '../ui/use-dialog.tsx'
 import { discardDraft, useWizard } from './wizard-state.ts'
 import { DomainStep, OrganisationStep } from './wizard-steps.tsx'
 import { SshStep, StorageStep, SummaryStep } from './wizard-steps-later.tsx'
@@ -13,7 +15,7 @@ const Wizard = ({ onDiscard }: { readonly onDiscard: () => void }) => {
   const wizard = useWizard()
   const { open } = useRouter()
   const toast = useToast()
-  const { step, steps, next, goTo, create, hasDraft } = wizard
+  const { step, steps, dispatch, create } = wizard
   const index = steps.indexOf(step)
   const heading = useRef<HTMLHeadingElement>(null)
   const isFirstRender = useRef(true)
@@ -35,7 +37,7 @@ const Wizard = ({ onDiscard }: { readonly onDiscard: () => void }) => {
       crumbs={<Link to={{ page: 'deployments', status: '' }}>Deployments</Link>}
       lead="Nothing starts before the last step. The form survives a reload, without its secrets."
       actions={
-        hasDraft && (
+        hasDraft(wizard) && (
           <button type="button" onClick={onDiscard}>
             Discard the draft
           </button>
@@ -50,7 +52,7 @@ const Wizard = ({ onDiscard }: { readonly onDiscard: () => void }) => {
             {...(name === step ? { 'aria-current': 'step' as const } : {})}
           >
             {position < index ? (
-              <button type="button" class="plain" onClick={() => goTo(name)}>
+              <button type="button" class="plain" onClick={() => dispatch({ kind: 'opened', step: name })}>
                 {stepTitles[name]}
               </button>
             ) : (
@@ -73,7 +75,7 @@ const Wizard = ({ onDiscard }: { readonly onDiscard: () => void }) => {
             onSubmit={event => {
               event.preventDefault()
               if (step === 'summary') creation.run()
-              else if (step !== 'storage') next()
+              else if (step !== 'storage') dispatch({ kind: 'continued' })
             }}
           >
             {step === 'domain' && <DomainStep {...stepProps} />}
@@ -84,7 +86,7 @@ const Wizard = ({ onDiscard }: { readonly onDiscard: () => void }) => {
             {step !== 'storage' && (
               <div class="actions">
                 {previous !== undefined && (
-                  <button type="button" onClick={() => goTo(previous)}>
+                  <button type="button" onClick={() => dispatch({ kind: 'opened', step: previous })}>
                     Back
                   </button>
                 )}
@@ -104,27 +106,27 @@ const Wizard = ({ onDiscard }: { readonly onDiscard: () => void }) => {
 /** Orders a deployment in steps, each of which is checked before the next. */
 export const WizardPage = () => {
   const toast = useToast()
-  const [isDiscarding, setIsDiscarding] = useState(false)
   const [discards, setDiscards] = useState(0)
+  const { open, dialog } = useDialog<'discard'>((_, close) => (
+    <ConfirmDialog
+      title="Discard the draft"
+      confirmLabel="Discard"
+      isDangerous
+      onClose={close}
+      onConfirm={async () => {
+        discardDraft()
+        setDiscards(discards + 1)
+        toast('The form is empty again.')
+      }}
+    >
+      <p>What you have entered is removed from this page and from its storage. Nothing has been created.</p>
+    </ConfirmDialog>
+  ))
   return (
     <>
       {/* Another form is another request, with keys and an Idempotency-Key of its own. */}
-      <Wizard key={discards} onDiscard={() => setIsDiscarding(true)} />
-      {isDiscarding && (
-        <ConfirmDialog
-          title="Discard the draft"
-          confirmLabel="Discard"
-          isDangerous
-          onClose={() => setIsDiscarding(false)}
-          onConfirm={async () => {
-            discardDraft()
-            setDiscards(discards + 1)
-            toast('The form is empty again.')
-          }}
-        >
-          <p>What you have entered is removed from this page and from its storage. Nothing has been created.</p>
-        </ConfirmDialog>
-      )}
+      <Wizard key={discards} onDiscard={() => open('discard')} />
+      {dialog}
     </>
   )
 }

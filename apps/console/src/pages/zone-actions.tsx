@@ -1,55 +1,86 @@
+import type { ComponentChildren } from 'preact'
 import { useId, useState } from 'preact/hooks'
 import { client } from '../api/client.ts'
-import { useResource } from '../api/resource.ts'
-import { formatCount, pickVerb } from '../domain/count.ts'
-import { toDifferenceRows, toPlanRows } from '../domain/record-diff.ts'
-import { describeTrust, type Trust } from '../domain/zone.ts'
+import { type Resource, useResource } from '../api/resource.ts'
+import { formatCount } from '../domain/count.ts'
+import { type PlanRow, toDifferenceRows, toPlanRows } from '../domain/record-diff.ts'
+import { describeConverge, describeDifferences, describeRepublish, describeTrust, type Trust } from '../domain/zone.ts'
 import { ConfirmDialog } from '../ui/dialog.tsx'
+import { Sentences } from '../ui/facts.tsx'
 import { Loaded } from '../ui/feedback.tsx'
 import { PlanTable } from '../ui/plan-table.tsx'
 
-interface ZoneDialogProps {
+export interface ZoneDialogProps {
   readonly pool: string
   readonly onClose: () => void
   /** `text`: what was done. */
   readonly onDone: (text: string) => void
 }
 
-const isPending = (result: object): boolean => 'warning' in result
+/** What was done, and whether the zone has all of it. */
+const report = (text: string, result: object): string =>
+  'warning' in result ? `${text} The zone does not have all of it yet; the service continues.` : text
 
-const PENDING_TEXT = 'The zone does not have all of it yet; the service continues.'
+interface PlanDialogProps<Plan> {
+  readonly pool: string
+  /** What the operator does, as the button says. */
+  readonly label: string
+  /** What the dry run has found. */
+  readonly plan: Resource<Plan>
+  readonly describe: (plan: Plan) => string
+  readonly toRows: (plan: Plan) => readonly PlanRow[]
+  readonly canConfirm?: (plan: Plan) => boolean
+  readonly isDangerous?: boolean
+  readonly onConfirm: () => Promise<void>
+  readonly onClose: () => void
+  /** Above the plan. */
+  readonly children?: ComponentChildren
+}
+
+/** Shows what a change of the zone does before it is confirmed. */
+const PlanDialog = <Plan,>(props: PlanDialogProps<Plan>) => {
+  const { pool, label, plan, describe, toRows, canConfirm = () => true, children, ...dialog } = props
+  return (
+    <ConfirmDialog
+      title={`${label} ${pool}`}
+      confirmLabel={label}
+      canConfirm={plan.data !== undefined && canConfirm(plan.data)}
+      {...dialog}
+    >
+      {children}
+      <Loaded resource={plan}>
+        {data => {
+          const rows = toRows(data)
+          return (
+            <>
+              <p>{describe(data)}</p>
+              {rows.length > 0 && <PlanTable label="Changes to the zone" rows={rows} />}
+            </>
+          )
+        }}
+      </Loaded>
+    </ConfirmDialog>
+  )
+}
 
 /** Repairs the zone. The dry run shows what that changes. */
 export const ConvergeDialog = ({ pool, onClose, onDone }: ZoneDialogProps) => {
   const plan = useResource(signal => client.convergeZone({ domain: pool, dryRun: true }, { signal }), { key: pool })
   return (
-    <ConfirmDialog
-      title={`Converge ${pool}`}
-      confirmLabel="Converge"
-      canConfirm={plan.data !== undefined}
+    <PlanDialog
+      pool={pool}
+      label="Converge"
+      plan={plan}
+      describe={describeConverge}
+      toRows={({ changes }) => toPlanRows(changes)}
       onClose={onClose}
       onConfirm={async () => {
         const result = await client.convergeZone({ domain: pool })
         const text =
           result.changeCount === 0 ? 'the zone has the desired records' : formatCount(result.changeCount, 'change')
-        onDone(`${pool}: ${text}. ${isPending(result) ? PENDING_TEXT : ''}`)
+        onDone(report(`${pool}: ${text}.`, result))
       }}
-    >
-      <Loaded resource={plan}>
-        {({ changes, changeCount, conflictCount }) => (
-          <>
-            <p>
-              {changeCount === 0
-                ? 'The zone has the desired records: nothing is written. Names that failed are tried again immediately.'
-                : `${formatCount(changeCount, 'record set')} ${pickVerb(changeCount, 'changes', 'change')}. Names that failed are tried again immediately.`}
-              {conflictCount > 0 &&
-                ` ${formatCount(conflictCount, 'name')} with a record of another writer in the way ${pickVerb(conflictCount, 'is', 'are')} not changed.`}
-            </p>
-            {changes.length > 0 && <PlanTable label="Changes to the zone" rows={toPlanRows(changes)} />}
-          </>
-        )}
-      </Loaded>
-    </ConfirmDialog>
+    />
   )
 }
 
@@ -57,10 +88,13 @@ export const ConvergeDialog = ({ pool, onClose, onDone }: ZoneDialogProps) => {
 export const RepublishDialog = ({ pool, onClose, onDone }: ZoneDialogProps) => {
   const plan = useResource(signal => client.republishZone({ domain: pool, dryRun: true }, { signal }), { key: pool })
   return (
-    <ConfirmDialog
-      title={`Republish ${pool}`}
-      confirmLabel="Republish"
-      canConfirm={plan.data !== undefined && plan.data.nameCount > 0}
+    <PlanDialog
+      pool={pool}
+      label="Republish"
+      plan={plan}
+      describe={describeRepublish}
+      toRows={({ changes }) => toPlanRows(changes)}
+      canConfirm={({ nameCount }) => nameCount > 0}
       onClose={onClose}
       onConfirm={async () => {
         const result = await client.republishZone({ domain: pool })
@@ -69,22 +103,9 @@ export const RepublishDialog = ({ pool, onClose, onDone }: ZoneDialogProps) => {
           result.nameCount === 0
             ? 'every active name has the records of the current template'
             : `${formatCount(result.nameCount, 'name')} republished`
-        onDone(`${pool}: ${text}. ${isPending(result) ? PENDING_TEXT : ''}`)
+        onDone(report(`${pool}: ${text}.`, result))
       }}
-    >
-      <Loaded resource={plan}>
-        {({ changes, changeCount, nameCount }) => (
-          <>
-            <p>
-              {nameCount === 0
-                ? 'Every active name has the records of the current template: there is nothing to republish.'
-                : `${formatCount(nameCount, 'active name')} ${pickVerb(nameCount, 'gets', 'get')} the records of the current template: ${formatCount(changeCount, 'record set')} ${pickVerb(changeCount, 'changes', 'change')}.`}
-            </p>
-            {changes.length > 0 && <PlanTable label="Changes to the zone" rows={toPlanRows(changes)} />}
-          </>
-        )}
-      </Loaded>
-    </ConfirmDialog>
+    />
   )
 }
 
@@ -101,16 +122,18 @@ export const ResumeDialog = ({ pool, onClose, onDone }: ZoneDialogProps) => {
     key: trust,
   })
   return (
-    <ConfirmDialog
-      title={`Resume ${pool}`}
-      confirmLabel="Resume"
+    <PlanDialog
+      pool={pool}
+      label="Resume"
       isDangerous
-      canConfirm={plan.data !== undefined}
+      plan={plan}
+      describe={({ differenceCount }) => describeDifferences(differenceCount)}
+      toRows={({ differences }) => toDifferenceRows(differences)}
       onClose={onClose}
       onConfirm={async () => {
         const result = await client.resumeZone({ domain: pool, trust })
         const text = `${pool} is written again: ${formatCount(result.differenceCount, 'difference')} settled.`
-        onDone(`${text} ${isPending(result) ? PENDING_TEXT : ''}`)
+        onDone(report(text, result))
       }}
     >
       <fieldset>
@@ -122,33 +145,16 @@ export const ResumeDialog = ({ pool, onClose, onDone }: ZoneDialogProps) => {
           </label>
         ))}
       </fieldset>
-      <ul class="sentences">
-        {describeTrust(trust).map(sentence => (
-          <li key={sentence}>{sentence}</li>
-        ))}
-      </ul>
-      <Loaded resource={plan}>
-        {({ differences, differenceCount }) => (
-          <>
-            <p>
-              {differenceCount === 0
-                ? 'The zone and the database agree.'
-                : `${formatCount(differenceCount, 'name')} ${pickVerb(differenceCount, 'differs and changes', 'differ and change')} like this:`}
-            </p>
-            {differences.length > 0 && <PlanTable label="Differences" rows={toDifferenceRows(differences)} />}
-          </>
-        )}
-      </Loaded>
-    </ConfirmDialog>
+      <Sentences sentences={describeTrust(trust)} />
+    </PlanDialog>
   )
 }
 
 /** Makes allocations of orphans, or deletes their records. */
-export const OrphansDialog = ({ pool, action, onClose, onDone }: ZoneDialogProps & { action: 'adopt' | 'remove' }) => {
-  const isRemoval = action === 'remove'
+const OrphansDialog = ({ pool, isRemoval, onClose, onDone }: ZoneDialogProps & { readonly isRemoval: boolean }) => {
   const call = isRemoval ? client.removeOrphans.bind(client) : client.adoptOrphans.bind(client)
   const [excluded, setExcluded] = useState<ReadonlySet<string>>(new Set())
-  const plan = useResource(signal => call({ domain: pool, dryRun: true }, { signal }), { key: action })
+  const plan = useResource(signal => call({ domain: pool, dryRun: true }, { signal }), { key: pool })
   const chosen = plan.data?.orphans.filter(({ subdomain }) => !excluded.has(subdomain)) ?? []
   const toggle = (subdomain: string) => {
     const next = new Set(excluded)
@@ -196,3 +202,6 @@ export const OrphansDialog = ({ pool, action, onClose, onDone }: ZoneDialogProps
     </ConfirmDialog>
   )
 }
+
+export const AdoptDialog = (props: ZoneDialogProps) => <OrphansDialog {...props} isRemoval={false} />
+export const RemoveDialog = (props: ZoneDialogProps) => <OrphansDialog {...props} isRemoval />

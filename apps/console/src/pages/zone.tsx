@@ -1,4 +1,5 @@
-import type { ConvergeResponse, ListedName, Orphan, ZoneStatus } from '@pool/contract'
+import type { ConvergeResponse, Orphan, ZoneStatus } from '@pool/contract'
+import type { ComponentChildren, ComponentType } from 'preact'
 import { useState } from 'preact/hooks'
 import { client } from '../api/client.ts'
 import { searchNames } from '../api/names.ts'
@@ -9,61 +10,69 @@ import { NO_FILTER } from '../domain/route.ts'
 import { toVisibleText } from '../domain/visible-text.ts'
 import { countFailing, describeFailing, describeStop, describeZone } from '../domain/zone.ts'
 import { type Column, DataTable } from '../ui/data-table.tsx'
+import { Facts } from '../ui/facts.tsx'
 import { EmptyState, Loaded, Notice, useToast } from '../ui/feedback.tsx'
 import { PlanTable } from '../ui/plan-table.tsx'
 import { Link } from '../ui/router.tsx'
 import { Page, Panel } from '../ui/shell.tsx'
 import { Status } from '../ui/status.tsx'
 import { RelativeTime } from '../ui/time.tsx'
-import { ConvergeDialog, OrphansDialog, RepublishDialog, ResumeDialog } from './zone-actions.tsx'
+import { useDialog } from '../ui/use-dialog.tsx'
+import {
+  AdoptDialog,
+  ConvergeDialog,
+  RemoveDialog,
+  RepublishDialog,
+  ResumeDialog,
+  type ZoneDialogProps,
+} from './zone-actions.tsx'
 import { FormerRecordsPanel } from './zone-former-records.tsx'
+import { SuspensionNotice } from './zones.tsx'
 
 const FAILING_NAMES = 20
 
-const ZoneFacts = ({ zone }: { readonly zone: ZoneStatus }) => {
-  const { tone, text } = describeZone(zone)
-  return (
-    <dl class="facts">
-      <dt>State</dt>
-      <dd>
-        <Status tone={tone} text={text} />
-      </dd>
-      <dt>Pending names</dt>
-      <dd>
-        {zone.pendingNames.toLocaleString('en')}
-        {zone.oldestPendingAt && (
-          <>
-            , the oldest <RelativeTime at={zone.oldestPendingAt} />
-          </>
-        )}
-      </dd>
-      <dt>Failing names</dt>
-      <dd>{describeFailing(zone)}</dd>
-      <dt>Last in sync</dt>
-      <dd>{zone.syncedAt ? <RelativeTime at={zone.syncedAt} /> : 'never'}</dd>
-      <dt>Last drift check</dt>
-      <dd>{zone.driftCheckedAt ? <RelativeTime at={zone.driftCheckedAt} /> : 'never'}</dd>
-      {zone.nextDriftCheckAt && (
+const ZoneFacts = ({ zone }: { readonly zone: ZoneStatus }) => (
+  <Facts
+    facts={{
+      State: <Status {...describeZone(zone)} />,
+      'Pending names': (
         <>
-          <dt>Next drift check</dt>
-          <dd>
-            <RelativeTime at={zone.nextDriftCheckAt} />
-          </dd>
+          {zone.pendingNames.toLocaleString('en')}
+          {zone.oldestPendingAt && (
+            <>
+              , the oldest <RelativeTime at={zone.oldestPendingAt} />
+            </>
+          )}
         </>
-      )}
-    </dl>
-  )
+      ),
+      'Failing names': describeFailing(zone),
+      'Last in sync': <RelativeTime at={zone.syncedAt} absent="never" />,
+      'Last drift check': <RelativeTime at={zone.driftCheckedAt} absent="never" />,
+      'Next drift check': zone.nextDriftCheckAt && <RelativeTime at={zone.nextDriftCheckAt} />,
+    }}
+  />
+)
+
+/** A name that cannot be written, and why. */
+interface Obstacle {
+  readonly pool: string
+  readonly subdomain: string
+  readonly detail: string
 }
 
-const failingColumns: readonly Column<ListedName>[] = [
+const obstacleColumns: readonly Column<Obstacle>[] = [
   {
     id: 'name',
     header: 'Name',
     class: 'label',
-    cell: ({ poolDomain, subdomain }) => <Link to={{ page: 'name', pool: poolDomain, subdomain }}>{subdomain}</Link>,
+    cell: ({ pool, subdomain }) => <Link to={{ page: 'name', pool, subdomain }}>{subdomain}</Link>,
   },
-  { id: 'reason', header: 'Reason', cell: ({ dns }) => toVisibleText(dns?.detail ?? '') },
+  { id: 'reason', header: 'Reason', cell: ({ detail }) => toVisibleText(detail) },
 ]
+
+const ObstacleTable = ({ label, rows }: { readonly label: string; readonly rows: readonly Obstacle[] }) => (
+  <DataTable label={label} columns={obstacleColumns} rows={rows} rowKey={({ subdomain }) => subdomain} />
+)
 
 const FailingPanel = ({ pool }: { readonly pool: string }) => {
   const names = useResource(
@@ -81,11 +90,9 @@ const FailingPanel = ({ pool }: { readonly pool: string }) => {
           data.names.length === 0 ? (
             <EmptyState title="Every name is published, or waits for its first attempt." />
           ) : (
-            <DataTable
+            <ObstacleTable
               label="Names that fail to publish"
-              columns={failingColumns}
-              rows={data.names}
-              rowKey={({ subdomain }) => subdomain}
+              rows={data.names.map(({ subdomain, dns }) => ({ pool, subdomain, detail: dns?.detail ?? '' }))}
             />
           )
         }
@@ -93,22 +100,6 @@ const FailingPanel = ({ pool }: { readonly pool: string }) => {
     </Panel>
   )
 }
-
-interface Conflict {
-  readonly pool: string
-  readonly subdomain: string
-  readonly detail: string
-}
-
-const conflictColumns: readonly Column<Conflict>[] = [
-  {
-    id: 'name',
-    header: 'Name',
-    class: 'label',
-    cell: ({ pool, subdomain }) => <Link to={{ page: 'name', pool, subdomain }}>{subdomain}</Link>,
-  },
-  { id: 'reason', header: 'Reason', cell: ({ detail }) => toVisibleText(detail) },
-]
 
 const orphanColumns: readonly Column<Orphan>[] = [
   { id: 'name', header: 'Name', class: 'label', cell: ({ subdomain }) => subdomain },
@@ -123,83 +114,77 @@ const orphanColumns: readonly Column<Orphan>[] = [
 
 const more = (shown: number, total: number): string => (total > shown ? ` The first ${shown} are shown.` : '')
 
+type ZoneDialog = ComponentType<ZoneDialogProps>
+
 interface DryRunProps {
   readonly result: ConvergeResponse
-  readonly onConverge: () => void
-  readonly onOrphans: (action: 'adopt' | 'remove') => void
+  readonly onOpen: (dialog: ZoneDialog) => void
 }
 
-/** What a converge would do, as a diff; and what it leaves alone. */
-const DryRun = ({ result, onConverge, onOrphans }: DryRunProps) => (
-  <>
-    <Panel
-      title={`Changes (${result.changeCount.toLocaleString('en')})`}
-      hasPadding={false}
-      aside={
-        result.changeCount > 0 && (
-          <button type="button" class="primary" onClick={onConverge}>
-            Converge
-          </button>
-        )
-      }
-    >
-      {result.changes.length === 0 ? (
-        <EmptyState title="The zone has the desired records." />
-      ) : (
-        <>
-          <PlanTable label="Changes to the zone" rows={toPlanRows(result.changes)} />
-          <p class="pager">A converge writes +, and deletes −.{more(result.changes.length, result.changeCount)}</p>
-        </>
-      )}
-    </Panel>
-    <Panel title={`Conflicts (${result.conflictCount.toLocaleString('en')})`} hasPadding={false}>
-      {result.conflicts.length === 0 ? (
-        <EmptyState title="No record of another writer is in the way." />
-      ) : (
-        <DataTable
-          label="Conflicts"
-          columns={conflictColumns}
-          rows={result.conflicts.map(conflict => ({ ...conflict, pool: result.poolDomain }))}
-          rowKey={({ subdomain }) => subdomain}
-        />
-      )}
-    </Panel>
-    <Panel
-      title={`Orphans (${result.orphanCount.toLocaleString('en')})`}
-      hasPadding={false}
-      aside={
-        result.orphanCount > 0 && (
-          <div class="actions">
-            <button type="button" onClick={() => onOrphans('adopt')}>
-              Adopt
-            </button>
-            <button type="button" class="danger" onClick={() => onOrphans('remove')}>
-              Remove
-            </button>
-          </div>
-        )
-      }
-    >
-      {result.orphans.length === 0 ? (
-        <EmptyState title="Every name in the zone has an allocation." />
-      ) : (
-        <DataTable
-          label="Orphans"
-          columns={orphanColumns}
-          rows={result.orphans}
-          rowKey={({ subdomain }) => subdomain}
-        />
-      )}
-    </Panel>
-  </>
+interface CountPanelProps {
+  readonly title: string
+  readonly count: number
+  /** What it means that there are none. */
+  readonly none: string
+  readonly actions?: ComponentChildren
+  readonly children: ComponentChildren
+}
+
+const CountPanel = ({ title, count, none, actions, children }: CountPanelProps) => (
+  <Panel
+    title={`${title} (${count.toLocaleString('en')})`}
+    hasPadding={false}
+    aside={count > 0 && <div class="actions">{actions}</div>}
+  >
+    {count === 0 ? <EmptyState title={none} /> : children}
+  </Panel>
 )
 
-type ZoneAction = 'converge' | 'republish' | 'resume' | 'adopt' | 'remove'
+/** What a converge would do, as a diff; and what it leaves alone. */
+const DryRun = ({ result, onOpen }: DryRunProps) => (
+  <>
+    <CountPanel
+      title="Changes"
+      count={result.changeCount}
+      none="The zone has the desired records."
+      actions={
+        <button type="button" class="primary" onClick={() => onOpen(ConvergeDialog)}>
+          Converge
+        </button>
+      }
+    >
+      <PlanTable label="Changes to the zone" rows={toPlanRows(result.changes)} />
+      <p class="pager">A converge writes +, and deletes −.{more(result.changes.length, result.changeCount)}</p>
+    </CountPanel>
+    <CountPanel title="Conflicts" count={result.conflictCount} none="No record of another writer is in the way.">
+      <ObstacleTable
+        label="Conflicts"
+        rows={result.conflicts.map(conflict => ({ ...conflict, pool: result.poolDomain }))}
+      />
+    </CountPanel>
+    <CountPanel
+      title="Orphans"
+      count={result.orphanCount}
+      none="Every name in the zone has an allocation."
+      actions={
+        <>
+          <button type="button" onClick={() => onOpen(AdoptDialog)}>
+            Adopt
+          </button>
+          <button type="button" class="danger" onClick={() => onOpen(RemoveDialog)}>
+            Remove
+          </button>
+        </>
+      }
+    >
+      <DataTable label="Orphans" columns={orphanColumns} rows={result.orphans} rowKey={({ subdomain }) => subdomain} />
+    </CountPanel>
+  </>
+)
 
 /** A zone: its health, what a converge would change, and the operator's actions. */
 export const ZonePage = ({ pool }: { readonly pool: string }) => {
   const toast = useToast()
-  const [action, setAction] = useState<ZoneAction | null>(null)
   const [isComparing, setIsComparing] = useState(false)
   const zones = useResource(signal => client.listZones({ signal }), { key: 'zones', topics: ['zones', 'names'] })
   const dryRun = useResource(signal => client.convergeZone({ domain: pool, dryRun: true }, { signal }), {
@@ -208,12 +193,17 @@ export const ZonePage = ({ pool }: { readonly pool: string }) => {
   })
   const zone = zones.data?.zones.find(status => status.zone === pool)
   const stopped = zone?.stopped
-  const closeAndReload = (text: string) => {
-    toast(text)
-    zones.reload()
-    dryRun.reload()
-  }
-  const dialog = { pool, onClose: () => setAction(null), onDone: closeAndReload }
+  const { open, dialog } = useDialog<ZoneDialog>((ZoneDialog, close) => (
+    <ZoneDialog
+      pool={pool}
+      onClose={close}
+      onDone={text => {
+        toast(text)
+        zones.reload()
+        dryRun.reload()
+      }}
+    />
+  ))
   return (
     <Page
       title={pool}
@@ -225,14 +215,14 @@ export const ZonePage = ({ pool }: { readonly pool: string }) => {
               {isComparing && (dryRun.isLoading ? 'Comparing …' : 'Compare again')}
               {!isComparing && 'Compare with the zone'}
             </button>
-            <button type="button" onClick={() => setAction('converge')} disabled={stopped !== undefined}>
+            <button type="button" onClick={() => open(ConvergeDialog)} disabled={stopped !== undefined}>
               Converge
             </button>
-            <button type="button" onClick={() => setAction('republish')}>
+            <button type="button" onClick={() => open(RepublishDialog)}>
               Republish
             </button>
             {stopped !== undefined && (
-              <button type="button" class="primary" onClick={() => setAction('resume')}>
+              <button type="button" class="primary" onClick={() => open(ResumeDialog)}>
                 Resume
               </button>
             )}
@@ -249,11 +239,7 @@ export const ZonePage = ({ pool }: { readonly pool: string }) => {
       <Loaded resource={zones}>
         {({ provider }) => (
           <>
-            {provider.circuitOpen && (
-              <Notice tone="bad" title={`Calls to the DNS provider (${provider.kind}) are suspended after failures.`}>
-                <div>This replica probes the provider and continues when it responds. Check the provider.</div>
-              </Notice>
-            )}
+            <SuspensionNotice provider={provider} />
             {zone === undefined ? (
               <EmptyState title="The service has no zone of this name.">
                 <div class="actions">
@@ -274,9 +260,7 @@ export const ZonePage = ({ pool }: { readonly pool: string }) => {
         )}
       </Loaded>
       {zone !== undefined && isComparing && (
-        <Loaded resource={dryRun}>
-          {result => <DryRun result={result} onConverge={() => setAction('converge')} onOrphans={setAction} />}
-        </Loaded>
+        <Loaded resource={dryRun}>{result => <DryRun result={result} onOpen={open} />}</Loaded>
       )}
       {zone !== undefined && !isComparing && (
         <Panel title="Changes">
@@ -287,10 +271,7 @@ export const ZonePage = ({ pool }: { readonly pool: string }) => {
         </Panel>
       )}
       {zone !== undefined && <FormerRecordsPanel pool={pool} />}
-      {action === 'converge' && <ConvergeDialog {...dialog} />}
-      {action === 'republish' && <RepublishDialog {...dialog} />}
-      {action === 'resume' && <ResumeDialog {...dialog} />}
-      {(action === 'adopt' || action === 'remove') && <OrphansDialog {...dialog} action={action} />}
+      {dialog}
     </Page>
   )
 }

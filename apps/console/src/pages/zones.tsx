@@ -1,4 +1,4 @@
-import type { ZoneStatus } from '@pool/contract'
+import type { ZoneStatus, ZonesResponse } from '@pool/contract'
 import { client } from '../api/client.ts'
 import { useResource } from '../api/resource.ts'
 import { countFailing, describeFailing, describeZone } from '../domain/zone.ts'
@@ -8,9 +8,6 @@ import { Link } from '../ui/router.tsx'
 import { Page, Panel } from '../ui/shell.tsx'
 import { Status } from '../ui/status.tsx'
 import { RelativeTime } from '../ui/time.tsx'
-
-const MaybeTime = ({ at }: { readonly at: string | undefined }) =>
-  at === undefined ? <span class="muted">never</span> : <RelativeTime at={at} />
 
 const columns: readonly Column<ZoneStatus>[] = [
   {
@@ -22,10 +19,7 @@ const columns: readonly Column<ZoneStatus>[] = [
   {
     id: 'health',
     header: 'Health',
-    cell: zone => {
-      const { tone, text } = describeZone(zone)
-      return <Status tone={tone} text={text} />
-    },
+    cell: zone => <Status {...describeZone(zone)} />,
     sortValue: zone => describeZone(zone).text,
   },
   {
@@ -42,10 +36,22 @@ const columns: readonly Column<ZoneStatus>[] = [
     cell: describeFailing,
     sortValue: countFailing,
   },
-  { id: 'synced', header: 'Last in sync', cell: ({ syncedAt }) => <MaybeTime at={syncedAt} /> },
-  { id: 'drift', header: 'Last drift check', cell: ({ driftCheckedAt }) => <MaybeTime at={driftCheckedAt} /> },
+  { id: 'synced', header: 'Last in sync', cell: ({ syncedAt }) => <RelativeTime at={syncedAt} absent="never" /> },
+  {
+    id: 'drift',
+    header: 'Last drift check',
+    cell: ({ driftCheckedAt }) => <RelativeTime at={driftCheckedAt} absent="never" />,
+  },
   { id: 'status', header: 'Configuration', cell: ({ status }) => status, sortValue: ({ status }) => status },
 ]
+
+/** Why nothing is written to any zone. */
+export const SuspensionNotice = ({ provider: { circuitOpen, kind } }: Pick<ZonesResponse, 'provider'>) =>
+  circuitOpen && (
+    <Notice tone="bad" title={`Calls to the DNS provider (${kind}) are suspended after failures.`}>
+      <div>This replica probes the provider and continues when it responds. Check the provider.</div>
+    </Notice>
+  )
 
 /** The health of every zone at a glance. */
 export const ZonesPage = () => {
@@ -55,11 +61,7 @@ export const ZonesPage = () => {
       <Loaded resource={zones}>
         {({ provider, zones: list }) => (
           <>
-            {provider.circuitOpen && (
-              <Notice tone="bad" title={`Calls to the DNS provider (${provider.kind}) are suspended after failures.`}>
-                <div>This replica probes the provider and continues when it responds. Check the provider.</div>
-              </Notice>
-            )}
+            <SuspensionNotice provider={provider} />
             {!provider.writesZones && (
               <Notice tone="warn" title="This replica writes no zone: PDM_DNS_WRITES=off is set.">
                 <div>Names stay pending until a replica that writes takes them. Remove the setting to write again.</div>

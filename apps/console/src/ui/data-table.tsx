@@ -1,31 +1,10 @@
-import {
-  type ColumnDef,
-  createSortedRowModel,
-  metaHelper,
-  rowSortingFeature,
-  sortFn_alphanumeric,
-  sortFn_basic,
-  tableFeatures,
-  useTable,
-} from '@tanstack/preact-table'
 import type { ComponentChildren } from 'preact'
-import { useMemo } from 'preact/hooks'
-
-interface ColumnMeta {
-  readonly label: string
-  readonly class?: string | undefined
-  readonly render: (row: unknown) => ComponentChildren
-}
-
-const features = tableFeatures({
-  rowSortingFeature,
-  sortedRowModel: createSortedRowModel(),
-  sortFns: { alphanumeric: sortFn_alphanumeric, basic: sortFn_basic },
-  columnMeta: metaHelper<ColumnMeta>(),
-})
+import { useState } from 'preact/hooks'
+import { type SortOrder, sortRows, toggleOrder } from '../domain/sort.ts'
 
 export interface Column<Row> {
   readonly id: string
+  /** Empty: the column has the actions of the row. */
   readonly header: string
   readonly cell: (row: Row) => ComponentChildren
   /** Makes the column sortable, if the whole table is on the page. */
@@ -36,7 +15,6 @@ export interface Column<Row> {
 interface DataTableProps<Row> {
   /** What the table lists, for a screen reader. */
   readonly label: string
-  /** The same array at every render, or the table is made again. */
   readonly columns: readonly Column<Row>[]
   readonly rows: readonly Row[]
   readonly rowKey: (row: Row) => string
@@ -45,101 +23,72 @@ interface DataTableProps<Row> {
 /** Tables with more columns become lists of labelled values if they are narrow. */
 const MAX_NARROW_COLUMNS = 3
 
-interface SortOrder {
-  readonly id: string
-  readonly desc: boolean
+const arrows = { ascending: ' ▲', descending: ' ▼' } as const
+const directions = ['ascending', 'descending'] as const
+
+interface SortSelectProps<Row> {
+  readonly columns: readonly Column<Row>[]
+  readonly order: SortOrder | null
+  readonly onChange: (order: SortOrder | null) => void
 }
 
-const toSortKey = ({ id, desc }: SortOrder): string => `${desc ? 'desc' : 'asc'} ${id}`
-const parseSortKey = (key: string): SortOrder[] => {
-  const [direction, id = ''] = key.split(' ')
-  return id === '' ? [] : [{ id, desc: direction === 'desc' }]
+/** A list of labelled values has no headers to sort by. */
+const SortSelect = <Row,>({ columns, order, onChange }: SortSelectProps<Row>) => {
+  const orders = columns.flatMap(({ id, header }) => directions.map(direction => ({ id, header, direction })))
+  const selected = orders.findIndex(({ id, direction }) => id === order?.id && direction === order.direction)
+  return (
+    <label class="narrow-sort">
+      Sort by
+      <select value={selected} onChange={event => onChange(orders[Number(event.currentTarget.value)] ?? null)}>
+        <option value={-1}>the given order</option>
+        {orders.map(({ id, header, direction }, index) => (
+          <option key={`${id} ${direction}`} value={index}>
+            {header}, {direction}
+          </option>
+        ))}
+      </select>
+    </label>
+  )
 }
-
-const arrows = { asc: ' ▲', desc: ' ▼' } as const
-const ariaSort = { asc: 'ascending', desc: 'descending' } as const
 
 /** A table. If it is narrow and has many columns, each row is a list of labelled values. */
-export const DataTable = <Row extends object>({ label, columns, rows, rowKey }: DataTableProps<Row>) => {
-  const definitions = useMemo(
-    () =>
-      columns.map(
-        ({ id, header, cell, sortValue, class: className }): ColumnDef<typeof features, Row> => ({
-          id,
-          accessorFn: row => sortValue?.(row) ?? '',
-          enableSorting: sortValue !== undefined,
-          header,
-          meta: { label: header, class: className, render: row => cell(row as Row) },
-        }),
-      ),
-    [columns],
-  )
-  const table = useTable({ features, columns: definitions, data: rows as Row[], getRowId: rowKey })
+export const DataTable = <Row,>({ label, columns, rows, rowKey }: DataTableProps<Row>) => {
+  const [order, setOrder] = useState<SortOrder | null>(null)
+  const sortable = columns.filter(({ sortValue }) => sortValue !== undefined)
+  const sortValue = columns.find(({ id }) => id === order?.id)?.sortValue
   const isCollapsing = columns.length > MAX_NARROW_COLUMNS
-  const [sorting] = table.state.sorting
   return (
     <div class="table-frame">
-      {isCollapsing && columns.some(({ sortValue }) => sortValue !== undefined) && (
-        // A list of labelled values has no headers to sort by.
-        <label class="narrow-sort">
-          Sort by
-          <select
-            value={sorting === undefined ? '' : toSortKey(sorting)}
-            onChange={({ currentTarget: { value } }) => table.setSorting(parseSortKey(value))}
-          >
-            <option value="">the given order</option>
-            {columns
-              .filter(({ sortValue }) => sortValue !== undefined)
-              .flatMap(({ id, header }) => [
-                <option key={id} value={toSortKey({ id, desc: false })}>
-                  {header}, ascending
-                </option>,
-                <option key={`${id} desc`} value={toSortKey({ id, desc: true })}>
-                  {header}, descending
-                </option>,
-              ])}
-          </select>
-        </label>
-      )}
+      {isCollapsing && sortable.length > 0 && <SortSelect columns={sortable} order={order} onChange={setOrder} />}
       <table class={isCollapsing ? 'collapsing' : ''} aria-label={label}>
         <thead>
-          {table.getHeaderGroups().map(group => (
-            <tr key={group.id}>
-              {group.headers.map(({ id, column }) => {
-                const sorted = column.getIsSorted()
-                const { label: text, class: className } = column.columnDef.meta ?? { label: '' }
-                return (
-                  <th
-                    key={id}
-                    scope="col"
-                    class={className}
-                    {...(sorted === false ? {} : { 'aria-sort': ariaSort[sorted] })}
-                  >
-                    {column.getCanSort() ? (
-                      <button type="button" onClick={() => column.toggleSorting()}>
-                        {text}
-                        <span aria-hidden="true">{sorted === false ? '' : arrows[sorted]}</span>
-                      </button>
-                    ) : (
-                      text || <span class="visually-hidden">Actions</span>
-                    )}
-                  </th>
-                )
-              })}
-            </tr>
-          ))}
+          <tr>
+            {columns.map(column => {
+              const { id, header } = column
+              const sorted = order?.id === id ? order.direction : undefined
+              return (
+                <th key={id} scope="col" class={column.class} aria-sort={sorted}>
+                  {column.sortValue ? (
+                    <button type="button" onClick={() => setOrder(toggleOrder(order, id))}>
+                      {header}
+                      <span aria-hidden="true">{sorted && arrows[sorted]}</span>
+                    </button>
+                  ) : (
+                    header || <span class="visually-hidden">Actions</span>
+                  )}
+                </th>
+              )
+            })}
+          </tr>
         </thead>
         <tbody>
-          {table.getRowModel().rows.map(row => (
-            <tr key={row.id}>
-              {row.getAllCells().map(({ id, column }) => {
-                const meta = column.columnDef.meta
-                return (
-                  <td key={id} class={meta?.class} data-label={meta?.label}>
-                    <div>{meta?.render(row.original)}</div>
-                  </td>
-                )
-              })}
+          {(order && sortValue ? sortRows(rows, sortValue, order.direction) : rows).map(row => (
+            <tr key={rowKey(row)}>
+              {columns.map(({ id, header, cell, class: className }) => (
+                <td key={id} class={className} data-label={header}>
+                  <div>{cell(row)}</div>
+                </td>
+              ))}
             </tr>
           ))}
         </tbody>

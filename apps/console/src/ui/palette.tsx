@@ -55,6 +55,8 @@ export const Palette = ({ commands, search, onClose }: PaletteProps) => {
     ArrowDown: () => move(1),
     ArrowUp: () => move(-1),
     Enter: () => run(current),
+    // The browser would only empty the input.
+    Escape: onClose,
   }
   return (
     <Dialog title="Go to a page or run a command" class="palette" onClose={onClose}>

@@ -1,4 +1,4 @@
-import type { ComponentChildren } from 'preact'
+import { type ComponentChildren, Fragment } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { type ConnectionState, onConnectionState } from '../api/changes.ts'
 import { useSession, useSettings } from '../api/session.tsx'
@@ -113,14 +113,16 @@ export const Shell = ({ onOpenPalette, onOpenHelp, children }: ShellProps) => {
 export const HelpDialog = ({ onClose }: { readonly onClose: () => void }) => (
   <Dialog title="Keyboard shortcuts" onClose={onClose}>
     <dl class="facts">
-      {SHORTCUTS.map(([keys, meaning]) => [
-        <dt key={keys}>
-          {keys.split(' ').map(key => (
-            <kbd key={key}>{key}</kbd>
-          ))}
-        </dt>,
-        <dd key={meaning}>{meaning}</dd>,
-      ])}
+      {SHORTCUTS.map(([keys, meaning]) => (
+        <Fragment key={keys}>
+          <dt>
+            {keys.split(' ').map(key => (
+              <kbd key={key}>{key}</kbd>
+            ))}
+          </dt>
+          <dd>{meaning}</dd>
+        </Fragment>
+      ))}
     </dl>
     <div class="actions">
       <button type="button" onClick={onClose}>

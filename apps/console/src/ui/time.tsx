@@ -24,23 +24,30 @@ export const useNow = (): number => {
 }
 
 interface TimeProps {
-  /** RFC 3339. */
-  readonly at: string
+  /** RFC 3339; empty, null or undefined: there is none. */
+  readonly at: string | null | undefined
+  /** Instead of a time that does not exist. */
+  readonly absent?: string
 }
 
 /** A time in the viewer's zone; UTC is the hint. */
-export const Time = ({ at }: TimeProps) => (
-  <time dateTime={at} title={formatUtc(Date.parse(at))}>
-    {formatLocal(Date.parse(at))}
-  </time>
-)
+export const Time = ({ at, absent = '–' }: TimeProps) =>
+  at ? (
+    <time dateTime={at} title={formatUtc(Date.parse(at))}>
+      {formatLocal(Date.parse(at))}
+    </time>
+  ) : (
+    <span class="muted">{absent}</span>
+  )
 
 /** The distance of a time from now; the times in the viewer's zone and in UTC are the hint. */
-export const RelativeTime = ({ at }: TimeProps) => {
+export const RelativeTime = ({ at, absent = '–' }: TimeProps) => {
+  const now = useNow()
+  if (!at) return <span class="muted">{absent}</span>
   const time = Date.parse(at)
   return (
     <time dateTime={at} title={`${formatLocal(time)}, ${formatUtc(time)}`}>
-      {formatRelative(time, useNow())}
+      {formatRelative(time, now)}
     </time>
   )
 }

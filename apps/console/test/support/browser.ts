@@ -1,5 +1,6 @@
 import { findProgram } from '@pool/dev/server-process'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
+import { DEFAULT_VIEW } from './views.ts'
 
 const path = ['chromium', 'chromium-browser', 'google-chrome'].map(findProgram).find(found => found !== undefined)
 
@@ -19,43 +20,39 @@ const FLAGS = [
   '--disable-sync',
 ]
 
-/** `localHost`: resolves to this machine. */
-export const launchChromium = async (localHost?: string): Promise<Browser> => {
-  const rules = localHost === undefined ? [] : [`--host-resolver-rules=MAP ${localHost} 127.0.0.1`]
-  return chromium.launch({ ...(path === undefined ? {} : { executablePath: path }), args: [...FLAGS, ...rules] })
-}
+/** Ends a wait that hangs, before the time of its test is over: the error names what did not happen. */
+const HANG_MS = 120_000
 
-export interface OpenOptions {
-  readonly width?: number
-  readonly height?: number
-  readonly colorScheme?: 'light' | 'dark'
-  readonly deviceScaleFactor?: number
+/** `localHost`: resolves to this machine. */
+export const launchChromium = async (localHost: string): Promise<Browser> => {
+  const rules = [`--host-resolver-rules=MAP ${localHost} 127.0.0.1`]
+  return chromium.launch({ ...(path === undefined ? {} : { executablePath: path }), args: [...FLAGS, ...rules] })
 }
 
 export interface Visitor {
   readonly context: BrowserContext
   readonly page: Page
   /** What the page reported: errors of scripts, violations of the policy, requests to other hosts. */
-  readonly faults: readonly string[]
+  readonly faults: string[]
 }
 
 /** Opens a page whose faults are recorded. */
-export const openPage = async (browser: Browser, origin: string, options: OpenOptions = {}): Promise<Visitor> => {
-  const { width = 1_280, height = 800, colorScheme = 'light', deviceScaleFactor = 1 } = options
+export const openPage = async (browser: Browser, origin: string): Promise<Visitor> => {
   const context = await browser.newContext({
-    viewport: { width, height },
-    colorScheme,
-    deviceScaleFactor,
+    viewport: { width: DEFAULT_VIEW.width, height: DEFAULT_VIEW.height },
+    colorScheme: DEFAULT_VIEW.colorScheme,
     reducedMotion: 'reduce',
     locale: 'en-GB',
     timezoneId: 'Europe/Berlin',
   })
+  context.setDefaultTimeout(HANG_MS)
   const page = await context.newPage()
   const faults: string[] = []
   page.on('pageerror', error => faults.push(String(error)))
   page.on('console', message => {
-    const isFailedLoad = message.text().startsWith('Failed to load resource')
-    if (message.type() === 'error' && !isFailedLoad) faults.push(message.text())
+    // A page over plain HTTP has no use for this header.
+    const isExpected = /^(?:Failed to load resource|The Cross-Origin-Opener-Policy header has been ignored)/
+    if (message.type() === 'error' && !isExpected.test(message.text())) faults.push(message.text())
   })
   page.on('request', request => {
     const url = request.url()

@@ -4,34 +4,26 @@ import type { SeedTarget } from './seed.ts'
 export const SSH_PUBLIC_KEY =
   'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f operator'
 
-export interface SeededDeployment {
-  readonly id: string
-  readonly lineageId: string
-}
-
 export interface DeploymentSeed {
   readonly pool: string
   readonly subdomain: string
-  readonly status: 'ready' | 'failed' | 'destroyed' | 'provisioning'
+  readonly status: 'ready' | 'provisioning'
   readonly bucket?: string
-  /** The ID of a lock that a run has left on the state. */
-  readonly lockId?: string
 }
 
 const ADDRESS = '203.0.113.220'
 
 /**
  * A deployment without a run of Terraform. A `ready` one has an active name with records. A `provisioning` one has a run of
- * another replica, which writes nothing and is not taken over during a test.
+ * another replica, which writes nothing and is not taken over during a test. Resolves with its id.
  */
 export const seedDeployment = async (
   { client, sql }: SeedTarget,
-  { pool, subdomain, status, bucket, lockId }: DeploymentSeed,
-): Promise<SeededDeployment> => {
+  { pool, subdomain, status, bucket }: DeploymentSeed,
+): Promise<string> => {
   const [id, lineageId] = [randomUUID(), randomUUID()]
   const fqdn = `${subdomain}.${pool}`
   const isReady = status === 'ready'
-  const isRunning = status === 'provisioning'
   const request = {
     orgName: 'Globex',
     orgEmail: 'ops@globex.example',
@@ -44,21 +36,19 @@ export const seedDeployment = async (
     objectStorageAccessKey: bucket === undefined ? '' : '<redacted>',
     objectStorageSecretKey: bucket === undefined ? '' : '<redacted>',
   }
-  const lock = { id: lockId, host: 'another-machine', processGroup: 1, startedAt: '1' }
   if (isReady) await client.reserveAndCommit({ domain: pool, subdomain, loadBalancerIP: ADDRESS })
   await sql.begin(async tx => {
     await tx`
       insert into lineages
-        (id, sovereign_fqdn, pool_domain, subdomain, has_infrastructure, infrastructure_changed_at, state_lock, created_at)
-      values (${lineageId}, ${fqdn}, ${pool}, ${subdomain}, ${isReady}, now(), ${lockId === undefined ? null : tx.json(lock)}, now())`
+        (id, sovereign_fqdn, pool_domain, subdomain, has_infrastructure, infrastructure_changed_at, created_at)
+      values (${lineageId}, ${fqdn}, ${pool}, ${subdomain}, ${isReady}, now(), now())`
     await tx`
       insert into deployments (id, lineage_id, status, request, sovereign_fqdn, reservation_token_hash, token_hash, result,
-        error, started_at, finished_at, run_expires_at)
+        started_at, finished_at, run_expires_at)
       values (${id}, ${lineageId}, ${status}, ${tx.json(request)}, ${fqdn},
         (select token_hash from pool_allocations where pool_domain = ${pool} and subdomain = ${subdomain}), ${Buffer.alloc(32)},
         ${isReady ? tx.json({ sovereignFQDN: fqdn, loadBalancerIP: ADDRESS, details: {} }) : null},
-        ${status === 'failed' ? 'Terraform was interrupted.' : null}, now(), ${isRunning ? null : tx`now()`},
-        ${isRunning ? tx`now() + interval '1 day'` : null})`
+        now(), ${isReady ? tx`now()` : null}, ${isReady ? null : tx`now() + interval '1 day'`})`
     await tx`
       update pool_allocations set lineage_id = ${lineageId} where pool_domain = ${pool} and subdomain = ${subdomain}`
     await tx`
@@ -70,7 +60,7 @@ export const seedDeployment = async (
         values (${bucket}, ${lineageId}, ${fqdn}, true, now())`
     }
   })
-  return { id, lineageId }
+  return id
 }
 
 /** Writes the next lines of the log, as the run of another replica does. */

@@ -1,4 +1,4 @@
-import type { ConsoleStack } from './stack.ts'
+import type { ConsoleStack } from './suite.ts'
 
 /** What the tests write to behind the console's back. */
 export type SeedTarget = Pick<ConsoleStack, 'client' | 'leases' | 'sql'>
