@@ -107,15 +107,7 @@ export const layers = [
     folders: ['http/'],
     imports: ['api-domain', 'api-lib', 'contract'],
     types: ['api-allocation', 'api-credentials', 'api-deployments', 'api-operator', 'api-reconciler', 'api-transfer'],
-    packages: [
-      'packages/openapi/src/',
-      'hono',
-      '@hono/node-server',
-      '@hono/zod-validator',
-      'swagger-ui-dist',
-      'zod',
-      NODE,
-    ],
+    packages: ['packages/openapi/src/', 'hono', '@hono/node-server', 'swagger-ui-dist', 'zod', NODE],
   },
   { name: 'api-database', root: api, folders: ['database/'], imports: ['api-lib'], packages: [database, NODE] },
   /** The composition root imports every layer; no file imports it. */
@@ -163,7 +155,7 @@ export const layers = [
     folders: ['http/', 'app.ts'],
     imports: ['lease-domain', 'lease-log', 'contract'],
     types: ['lease-service'],
-    packages: ['hono', '@hono/zod-validator', 'zod'],
+    packages: ['hono', 'zod'],
   },
   {
     name: 'lease-bindings',

@@ -45,14 +45,16 @@ const WITHOUT_COMMAND: Readonly<Record<string, string>> = {
 
 describe('the commands and the operations of the contract', () => {
   const covered = new Set(all.flatMap(([, spec]) => spec.operations ?? []))
-  const known = [...operations, ...leaseOperations]
+  const known = [...Object.values(operations), ...Object.values(leaseOperations)]
 
   test.each(known.map(({ id }) => id))('%s has a command, or a reason to have none', id => {
     expect(covered.has(id) || id in WITHOUT_COMMAND).toBe(true)
   })
 
   test('every operation of operators has a command, or a reason to have none', () => {
-    const ids = operations.filter(({ tag }) => tag === 'Operator').map(({ id }) => id)
+    const ids = Object.values(operations)
+      .filter(({ tag }) => tag === 'Operator')
+      .map(({ id }) => id)
     expect(ids.filter(id => !covered.has(id) && !(id in WITHOUT_COMMAND))).toEqual([])
     expect(ids.length).toBeGreaterThan(12)
   })

@@ -1,12 +1,13 @@
-import { operations } from '@pool/contract'
+import { type Operation, type OperationId, operations } from '@pool/contract'
 import { describe, expect, test } from 'vitest'
-import type { AllocationOperationId } from '../src/allocation/call-rules.ts'
 import { AllocationClient } from '../src/index.ts'
 import { FakeTiming } from './support/fake-timing.ts'
 
 // What each operation does after a failure, as docs/clients/client.md lists it.
 
-const groups: Readonly<Record<string, readonly AllocationOperationId[]>> = {
+const all = Object.values<Operation & { readonly id: OperationId }>(operations)
+
+const groups: Readonly<Record<string, readonly OperationId[]>> = {
   'under a key': [
     'reserveName',
     'commitName',
@@ -38,7 +39,7 @@ const groups: Readonly<Record<string, readonly AllocationOperationId[]>> = {
     'validateObjectStorageKeys',
     'validateToken',
     'endSession',
-    ...operations.filter(({ method }) => method === 'get').map(({ id }) => id),
+    ...all.filter(({ method }) => method === 'get').map(({ id }) => id),
   ],
 }
 
@@ -95,7 +96,7 @@ const expected: Readonly<Record<string, Readonly<Record<Failure, number>>>> = {
 }
 
 test('every operation is in one group', () => {
-  expect(Object.values(groups).flat().sort()).toEqual(operations.map(({ id }) => id).sort())
+  expect(Object.values(groups).flat().sort()).toEqual(all.map(({ id }) => id).sort())
 })
 
 const cases = Object.entries(groups).flatMap(([group, ids]) =>
@@ -114,8 +115,8 @@ describe('after a failure', () => {
         return failures[failure]()
       },
     })
-    const operation = operations.find(one => one.id === id)
-    const fields = operation && 'pathParams' in operation ? Object.keys(operation.pathParams.shape) : []
+    const { pathParams }: Operation = operations[id]
+    const fields = Object.keys(pathParams?.shape ?? {})
     const params = Object.fromEntries(fields.map(name => [name, 'x']))
     const call = (client[id] as (params: object) => Promise<unknown>).call(client, params)
     await expect(timing.settle(call)).rejects.toMatchObject({ operation: id, attempts: expected[group]?.[failure] })

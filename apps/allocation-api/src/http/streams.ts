@@ -1,3 +1,4 @@
+import { encodeCursor } from '@pool/contract'
 import type { Context } from 'hono'
 import { RETRY_AFTER_S, sendError } from './errors.ts'
 import type { HttpEnv, OnStreamError } from './types.ts'
@@ -179,3 +180,9 @@ async function* toSinglePart(body: object): AsyncGenerator<string, void, void> {
 /** Sends one page of a list. */
 export const sendListPage = (c: Context<HttpEnv>, lists: ListStreams, load: () => Promise<object>): Promise<Response> =>
   sendList(c, lists, async () => toSinglePart(await load()))
+
+/** A page as it is sent: its position is opaque to clients. */
+export const toPage = <Page extends { readonly nextCursor?: string | undefined }>({ nextCursor, ...page }: Page) => ({
+  ...page,
+  ...(nextCursor === undefined ? {} : { nextCursor: encodeCursor(nextCursor) }),
+})

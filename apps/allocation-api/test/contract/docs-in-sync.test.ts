@@ -122,7 +122,7 @@ describe('the environment is documented', () => {
   })
 })
 
-test.each(operations.map(({ method, path }) => [method.toUpperCase(), path]))(
+test.each(Object.values(operations).map(({ method, path }) => [method.toUpperCase(), path]))(
   'docs/reference/api.md has %s %s',
   (method, path) => {
     const named = read('docs/reference/api.md')

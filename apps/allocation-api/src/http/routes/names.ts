@@ -1,14 +1,4 @@
-import {
-  encodeCursor,
-  type NamePlan,
-  type NameRecords,
-  type NamesResponse,
-  namePlanQuery,
-  namesQuery,
-  subdomain,
-} from '@pool/contract'
-import { Hono } from 'hono'
-import * as z from 'zod'
+import { encodeCursor, type NamePlan, type NameRecords, type NamesResponse, operations } from '@pool/contract'
 import { findActionObstacle, toStateAfter } from '../../allocation/domain/name-action.ts'
 import type { PoolName } from '../../allocation/domain/types.ts'
 import type { NameReader } from '../../allocation/name-details.ts'
@@ -17,8 +7,8 @@ import type { RecordSet } from '../../dns/domain/rrset.ts'
 import { type Pools, validatePool } from '../../naming/naming.ts'
 import type { Reconciler } from '../../reconciler/reconciler.ts'
 import { RETRY_AFTER_S, sendError } from '../errors.ts'
-import type { HttpEnv } from '../types.ts'
-import { getPoolDomain, validate } from '../validate.ts'
+import { type Handler, type Handlers, validated } from '../handlers.ts'
+import { getPoolDomain } from '../validate.ts'
 import { toPlannedChange } from './converge.ts'
 
 export interface NameOperations {
@@ -35,60 +25,67 @@ const toWireRecord = ({ name, type, ttl, values }: RecordSet) => ({ name, type, 
 
 const BUSY = 'Another replica is updating the zone; try again in a moment.'
 
-/** The search. */
-export const nameSearchRoutes = ({ search }: Pick<NameOperations, 'search'>) =>
-  new Hono<HttpEnv>().get('/', validate('query', namesQuery), async c => {
-    const outcome = await search(c.req.valid('query'))
-    if (outcome.kind === 'invalid-cursor') {
-      return sendError(c, { ...outcome, detail: 'cursor must be the nextCursor of an earlier page of this search.' })
-    }
-    c.env.outcome = outcome.kind
-    const body: NamesResponse = {
-      names: [...outcome.names],
-      ...(outcome.next === null ? {} : { nextCursor: encodeCursor(outcome.next) }),
-    }
-    return c.json(body, 200)
-  })
-
-/** One name, whether or not it is free. */
-export const nameRoutes = ({ read, reconciler, pools, coolOffMs, acceptsLoopback }: NameOperations) =>
-  new Hono<HttpEnv>()
-    .use('/:domain/names/*', async (c, next) => {
+/** The names of all pools, and one name, whether or not it is free. */
+export const nameHandlers = ({
+  search,
+  read,
+  reconciler,
+  pools,
+  coolOffMs,
+  acceptsLoopback,
+}: NameOperations): Pick<Handlers, 'searchNames' | 'describeName' | 'compareNameRecords' | 'planNameAction'> => {
+  /** Rejects other pools before it looks at the name. */
+  const inPool =
+    (handle: Handler): Handler =>
+    c => {
       const rejection = validatePool(getPoolDomain(c), pools())
-      return rejection ? sendError(c, rejection) : next()
-    })
-    .get('/:domain/names/:subdomain', validate('param', z.object({ subdomain })), async c => {
-      const name: PoolName = { ...c.req.valid('param'), poolDomain: getPoolDomain(c) }
-      c.env.outcome = 'found'
-      return c.json(await read(name), 200)
-    })
-    .get('/:domain/names/:subdomain/records', validate('param', z.object({ subdomain })), async c => {
-      const name: PoolName = { ...c.req.valid('param'), poolDomain: getPoolDomain(c) }
-      const readAt = new Date().toISOString()
-      const outcome = await reconciler.compareName(name.poolDomain, name.subdomain)
-      if (outcome.kind === 'busy' || outcome.kind === 'unavailable') {
-        const detail = outcome.kind === 'busy' ? BUSY : outcome.reason
-        return sendError(c, { kind: 'dns-unavailable', detail, retryAfterSeconds: RETRY_AFTER_S })
+      return rejection ? sendError(c, rejection) : handle(c)
+    }
+  return {
+    searchNames: validated(operations.searchNames, async (c, { query }) => {
+      const outcome = await search(query)
+      if (outcome.kind === 'invalid-cursor') {
+        return sendError(c, { ...outcome, detail: 'cursor must be the nextCursor of an earlier page of this search.' })
       }
-      if (outcome.kind !== 'compared') return sendError(c, outcome)
       c.env.outcome = outcome.kind
-      const body: NameRecords = {
-        ...name,
-        desired: outcome.desired.map(toWireRecord),
-        found: outcome.found.map(toWireRecord),
-        changes: outcome.changes.map(change => toPlannedChange(name.subdomain, change)),
-        ...(outcome.conflict === null ? {} : { conflict: outcome.conflict }),
-        readAt,
+      const body: NamesResponse = {
+        names: [...outcome.names],
+        ...(outcome.next === null ? {} : { nextCursor: encodeCursor(outcome.next) }),
       }
       return c.json(body, 200)
-    })
-    .get(
-      '/:domain/names/:subdomain/plan',
-      validate('param', z.object({ subdomain })),
-      validate('query', namePlanQuery),
-      async c => {
-        const name: PoolName = { ...c.req.valid('param'), poolDomain: getPoolDomain(c) }
-        const { action, loadBalancerIP } = c.req.valid('query')
+    }),
+    describeName: inPool(
+      validated(operations.describeName, async (c, { path: { domain: poolDomain, subdomain } }) => {
+        c.env.outcome = 'found'
+        return c.json(await read({ poolDomain, subdomain }), 200)
+      }),
+    ),
+    compareNameRecords: inPool(
+      validated(operations.compareNameRecords, async (c, { path: { domain: poolDomain, subdomain } }) => {
+        const readAt = new Date().toISOString()
+        const outcome = await reconciler.compareName(poolDomain, subdomain)
+        if (outcome.kind === 'busy' || outcome.kind === 'unavailable') {
+          const detail = outcome.kind === 'busy' ? BUSY : outcome.reason
+          return sendError(c, { kind: 'dns-unavailable', detail, retryAfterSeconds: RETRY_AFTER_S })
+        }
+        if (outcome.kind !== 'compared') return sendError(c, outcome)
+        c.env.outcome = outcome.kind
+        const body: NameRecords = {
+          poolDomain,
+          subdomain,
+          desired: outcome.desired.map(toWireRecord),
+          found: outcome.found.map(toWireRecord),
+          changes: outcome.changes.map(change => toPlannedChange(subdomain, change)),
+          ...(outcome.conflict === null ? {} : { conflict: outcome.conflict }),
+          readAt,
+        }
+        return c.json(body, 200)
+      }),
+    ),
+    planNameAction: inPool(
+      validated(operations.planNameAction, async (c, { path: { domain: poolDomain, subdomain }, query }) => {
+        const name: PoolName = { poolDomain, subdomain }
+        const { action, loadBalancerIP } = query
         const details = await read(name)
         const obstacle = findActionObstacle(details.state, action, { address: loadBalancerIP, acceptsLoopback })
         if (obstacle) return sendError(c, obstacle)
@@ -120,5 +117,7 @@ export const nameRoutes = ({ read, reconciler, pools, coolOffMs, acceptsLoopback
           ...(records.conflict === null ? {} : { conflict: records.conflict }),
         }
         return c.json(body, 200)
-      },
-    )
+      }),
+    ),
+  }
+}
