@@ -20,6 +20,8 @@ export interface AllocationOperationSpec extends OperationSpec<ErrorCode> {
   readonly listener?: 'operator' | 'list'
   /** True: the operation takes an Idempotency-Key. */
   readonly key?: true
+  /** With `dryRun=true`, the operation changes nothing, and responds 200 with this plan. */
+  readonly plan?: z.ZodType
   /** The operation in the metrics of outcomes; absent: its outcomes are not counted. */
   readonly counted?: string
 }
@@ -65,17 +67,34 @@ const impliedErrors = ({ body, key, listener }: AllocationOperationSpec): readon
   ...(listener ? ([['not-found', LISTENER_TEXTS[listener]]] as const) : []),
 ]
 
-const complete = (id: string, spec: AllocationOperationSpec) => ({
-  ...spec,
-  id,
-  ...(spec.key ? { headers: idempotencyHeader } : {}),
-  responses: {
-    ...spec.results,
-    ...toErrorResponses([...(spec.errors ?? []), ...impliedErrors(spec)], errorForm, spec.errorResponses),
-  },
-})
+/** Adds the response to a dry run. */
+const addPlan = (id: string, { results, plan }: AllocationOperationSpec): AllocationOperationSpec['results'] => {
+  if (plan === undefined) return results
+  const { schema, description, ...rest } = results[200] ?? { description: '' }
+  const either = schema && z.union([schema, plan]).meta({ id: `${id[0]?.toUpperCase()}${id.slice(1)}Result` })
+  const texts = [...(schema ? [description] : []), 'With `dryRun=true`: what would change.']
+  return { ...results, 200: { ...rest, description: texts.join(' '), schema: either ?? plan } }
+}
+
+const complete = (id: string, spec: AllocationOperationSpec): AllocationOperation => {
+  const results = addPlan(id, spec)
+  const errorResponses = toErrorResponses(
+    [...(spec.errors ?? []), ...impliedErrors(spec)],
+    errorForm,
+    spec.errorResponses,
+  )
+  return {
+    ...spec,
+    id,
+    ...(spec.key ? { headers: idempotencyHeader } : {}),
+    results,
+    responses: { ...results, ...errorResponses },
+  }
+}
 
 export const defineOperations = <const Specs extends Readonly<Record<string, AllocationOperationSpec>>>(
   specs: Specs,
 ): Operations<Specs> =>
-  Object.fromEntries(Object.entries(specs).map(([id, spec]) => [id, complete(id, spec)])) as Operations<Specs>
+  Object.fromEntries(
+    Object.entries(specs).map(([id, spec]) => [id, complete(id, spec)]),
+  ) as unknown as Operations<Specs>

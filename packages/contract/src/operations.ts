@@ -17,6 +17,7 @@ import * as dh from './deployment-history.ts'
 import * as dc from './domain-challenge.ts'
 import { subdomain } from './fields.ts'
 import { health, probe } from './health.ts'
+import { namePlan } from './names.ts'
 import { del, get, post } from './operation.ts'
 import { operatorOperations } from './operator-operations.ts'
 import { exportLine, importQuery, importResponse } from './transfer.ts'
@@ -106,7 +107,7 @@ const validationErrors = {
 
 const orphans = {
   pathParams: pool,
-  query: a.convergeQuery,
+  query: a.dryRunQuery,
   body: { schema: a.orphansRequest, required: false },
   results: {
     200: { description: 'The orphans. Without `dryRun`, they are adopted or removed.', schema: a.orphansResponse },
@@ -197,7 +198,9 @@ export const operations = defineOperations({
     description:
       'The records are never absent in between. On the operator listener, `reservationToken` may be omitted.',
     pathParams: pool,
+    query: a.dryRunQuery,
     key: true,
+    plan: namePlan,
     body: { schema: a.createUpdateRequest({ acceptsLoopback: false }, true), required: true },
     results: {
       200: { description: 'Changed, and the records are published.', schema: a.commitResponse },
@@ -226,6 +229,8 @@ export const operations = defineOperations({
     counted: 'lift-cool-off',
     summary: 'Makes a name that is in its cool-off free.',
     pathParams: pool.extend({ subdomain }),
+    query: a.dryRunQuery,
+    plan: namePlan,
     results: { 204: { description: 'Any client can reserve the name.' } },
     errors: [['not-found', 'The name is not in a cool-off.'], ...poolErrors, ...databaseErrors],
   }),
@@ -259,8 +264,12 @@ export const operations = defineOperations({
     counted: 'release',
     summary: 'Releases a name and deletes its records.',
     pathParams: pool,
-    query: z.object({ sub: subdomain.optional().meta({ description: 'For callers that cannot send a body.' }) }),
+    query: z.object({
+      sub: subdomain.optional().meta({ description: 'For callers that cannot send a body.' }),
+      ...a.dryRunQuery.shape,
+    }),
     key: true,
+    plan: namePlan,
     body: { schema: a.releaseRequest, required: false },
     results: {
       200: {
@@ -323,7 +332,7 @@ export const operations = defineOperations({
     summary: 'Compares a zone with its desired records and repairs it, or lists the changes only.',
     description: 'Waits a bounded time for the repair, and retries failed names immediately.',
     pathParams: pool,
-    query: a.convergeQuery,
+    query: a.dryRunQuery,
     results: {
       200: {
         description: 'The differences. Without `dryRun`, all are repaired.',
@@ -345,7 +354,7 @@ export const operations = defineOperations({
     description:
       'The template is the configured record names and TTL. Waits a bounded time for the records. Repeating it changes nothing.',
     pathParams: pool,
-    query: a.republishQuery,
+    query: a.dryRunQuery,
     results: {
       200: {
         description: 'The changes. Without `dryRun`, all are published.',
@@ -367,7 +376,7 @@ export const operations = defineOperations({
     description:
       'A zone is stopped if the database is older than its last write, if another database wrote it, or after an import. If the call is interrupted, the zone stays stopped, and a repetition does the rest.',
     pathParams: pool,
-    query: a.resumeQuery,
+    query: a.dryRunQuery,
     body: { schema: a.resumeRequest, required: true },
     results: {
       200: { description: 'The differences. Without `dryRun`, all are settled.', schema: a.resumeResponse },

@@ -92,17 +92,6 @@ export const operatorOperations = {
     results: { 200: { description: 'The records of both.', schema: n.nameRecords } },
     errors: ['dns-unavailable', 'database-unavailable', ...poolErrors],
   }),
-  planNameAction: get('/api/v1/pool/{domain}/names/{subdomain}/plan', {
-    tag: 'Operator',
-    listener: 'operator',
-    counted: 'plan-name-action',
-    summary: 'Returns what a release, an update or the lift of a cool-off would do.',
-    description: 'Changes nothing. The name and the zone can change before the action.',
-    pathParams: namePath,
-    query: n.namePlanQuery,
-    results: { 200: { description: 'The plan.', schema: n.namePlan } },
-    errors: ['not-found', 'not-active', 'missing-lb-ip', 'invalid-lb-ip', ...poolErrors, ...databaseErrors],
-  }),
   listZones: get('/api/v1/zones', {
     tag: 'Operator',
     listener: 'operator',

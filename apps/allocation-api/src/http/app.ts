@@ -29,6 +29,7 @@ import { type DeploymentOperations, deploymentHandlers } from './routes/deployme
 import { docsHandlers } from './routes/docs.ts'
 import { type DomainOperations, domainHandlers } from './routes/domains.ts'
 import { type HealthDependencies, healthHandlers, type MetricsSource } from './routes/health.ts'
+import type { NamePlanning } from './routes/name-plan.ts'
 import { type NameOperations, nameHandlers } from './routes/names.ts'
 import { leaseHandlers, type OperatorView, operatorViewHandlers } from './routes/operator-view.ts'
 import { type SessionOperations, sessionHandlers } from './routes/session.ts'
@@ -40,7 +41,17 @@ import { BodyTooLargeError, isBodyTruncated } from './validate.ts'
 export interface AppDependencies {
   readonly allocations: Pick<
     AllocationService,
-    'check' | 'get' | 'reserve' | 'commit' | 'update' | 'renew' | 'release' | 'liftCoolOff' | 'list' | 'history'
+    | 'check'
+    | 'get'
+    | 'reserve'
+    | 'commit'
+    | 'update'
+    | 'renew'
+    | 'release'
+    | 'liftCoolOff'
+    | 'findObstacle'
+    | 'list'
+    | 'history'
   >
   /** Whether an address in 127/8 can be that of a load balancer. */
   readonly acceptsLoopback: boolean
@@ -55,6 +66,7 @@ export interface AppDependencies {
   readonly transfer: Transfer
   readonly sessions: SessionOperations
   readonly names: NameOperations
+  readonly planning: NamePlanning
   readonly operatorView: OperatorView
   /** The folder of the console's build. */
   readonly consoleFolder: string
@@ -113,7 +125,7 @@ export const createRoutes = (deps: AppDependencies, { listener, tokens, exposeLi
     ...healthHandlers(deps.health, deps.metrics),
     ...docsHandlers,
     listReservedLabels: c => c.json({ reserved: deps.reservedLabels }, 200),
-    ...allocationHandlers(deps.allocations, { acceptsLoopback: deps.acceptsLoopback, isOperator }),
+    ...allocationHandlers(deps.allocations, deps.planning, { acceptsLoopback: deps.acceptsLoopback, isOperator }),
     ...allocationListHandlers(deps.allocations, lists),
     ...deploymentHandlers(deps.deployments, { lists, logs: deps.streams.logs }),
     ...bucketHandlers(deps.buckets, lists),

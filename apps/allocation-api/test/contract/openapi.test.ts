@@ -80,7 +80,6 @@ test('without lists only the lists are missing; the in-cluster listener has no o
     'GET /api/v1/overview',
     'GET /api/v1/pool/{domain}/former-records',
     'GET /api/v1/pool/{domain}/names/{subdomain}',
-    'GET /api/v1/pool/{domain}/names/{subdomain}/plan',
     'GET /api/v1/pool/{domain}/names/{subdomain}/records',
     'GET /api/v1/session',
     'GET /api/v1/settings',

@@ -27,6 +27,7 @@ export const unusedDependencies: AppDependencies = {
   buckets: unused(),
   sessions: unused(),
   names: unused(),
+  planning: unused(),
   operatorView: unused(),
   consoleFolder: '/nowhere',
   streams: { logs: unused(), lists: createStreamLimiter(), changes: createStreamLimiter() },

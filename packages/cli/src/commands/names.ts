@@ -258,18 +258,18 @@ const update: CommandSpec = {
     'names update acme pool.example --address 203.0.113.20 --wait',
     'names update acme.pool.example --address 203.0.113.20 --dry-run',
   ],
-  operations: ['updateName', 'planNameAction'],
+  operations: ['updateName'],
   async run(session, { args, flags }) {
     const name = toPoolName(args)
     const loadBalancerIP = parseAddress(String(flags.address))
     checkWait(flags)
-    if (flags.dryRun === true) {
-      await showNamePlan(session, name, 'update', loadBalancerIP)
-      return undefined
-    }
     const reservationToken = await findToken(session, name, flags)
     const api = await session.api()
     const request = { domain: name.pool, subdomain: name.subdomain, loadBalancerIP, reservationToken }
+    if (flags.dryRun === true) {
+      await showNamePlan(session, await api.updateName({ ...request, dryRun: true }, session.reading))
+      return undefined
+    }
     const allocation = await session.write(options => api.updateName(request, options))
     await showActive(session, name, flags, allocation)
     return undefined
@@ -284,18 +284,18 @@ const release: CommandSpec = {
   arguments: nameArguments,
   flags: [tokenFileFlag, dryRunFlag, yesFlag],
   examples: ['names release acme pool.example --dry-run', 'names release acme.pool.example --yes'],
-  operations: ['releaseName', 'planNameAction'],
+  operations: ['releaseName'],
   async run(session, { args, flags }) {
     const name = toPoolName(args)
-    if (flags.dryRun === true) {
-      await showNamePlan(session, name, 'release')
-      return undefined
-    }
     const fqdn = toFqdn(name)
     const reservationToken = await findToken(session, name, flags)
-    await session.confirm(`Release ${fqdn} and delete its records?`, fqdn, flags.yes === true)
     const api = await session.api()
     const request = { domain: name.pool, subdomain: name.subdomain, reservationToken }
+    if (flags.dryRun === true) {
+      await showNamePlan(session, await api.releaseName({ ...request, dryRun: true }, session.reading))
+      return undefined
+    }
+    await session.confirm(`Release ${fqdn} and delete its records?`, fqdn, flags.yes === true)
     const result = await session.write(options => api.releaseName(request, options))
     await session.output.done(result, `${fqdn} is released.`, fqdn)
     if ('warning' in result) session.output.note('Some records are not deleted yet. No further request is needed.')

@@ -259,16 +259,16 @@ const liftCoolOff: CommandSpec = {
   ],
   flags: [dryRunFlag, yesFlag],
   examples: ['zones cool-off lift acme pool.example', 'zones cool-off lift acme.pool.example --dry-run'],
-  operations: ['liftCoolOff', 'planNameAction'],
+  operations: ['liftCoolOff'],
   async run(session, { args, flags }) {
     const { subdomain, pool } = parsePoolName(String(args[0]), typeof args[1] === 'string' ? args[1] : undefined)
+    const api = await session.api()
     if (flags.dryRun === true) {
-      await showNamePlan(session, { subdomain, pool }, 'lift-cool-off')
+      await showNamePlan(session, await api.liftCoolOff({ domain: pool, subdomain, dryRun: true }, session.reading))
       return undefined
     }
     const fqdn = `${subdomain}.${pool}`
     await session.confirm(`Make ${fqdn} free for any client?`, fqdn, flags.yes === true)
-    const api = await session.api()
     await session.write(options => api.liftCoolOff({ domain: pool, subdomain }, options))
     await session.output.done({ poolDomain: pool, subdomain, lifted: true }, `Any client can reserve ${fqdn}.`, fqdn)
     return undefined

@@ -27,7 +27,6 @@ const slowCalls: Readonly<Partial<Record<OperationId, Limits>>> = {
   applyDeployment: slowStart,
   destroyDeployment: slowStart,
   compareNameRecords: slowStart,
-  planNameAction: slowStart,
   unlockDeployment: { attemptTimeoutMs: 2 * MINUTE_MS, deadlineMs: 3 * MINUTE_MS },
   // Terraform plans while the client waits; the service permits it 30 minutes by default.
   planDeployment: { attemptTimeoutMs: 31 * MINUTE_MS, deadlineMs: 32 * MINUTE_MS },
@@ -42,6 +41,9 @@ const toRepeatRule = (operation: Operation): RepeatRule => {
   if (takesKey(operation)) return 'under-key'
   return operation.method === 'get' || operation.isRead || operation.isRepeatable ? 'repeatable' : 'if-rejected'
 }
+
+/** Of a dry run of an operation that changes one name: it reads the zone. */
+export const dryRunRule: CallRule = { repeat: 'repeatable', ...slowStart }
 
 /** How an operation is repeated, and its limits. */
 export const toCallRule = (id: OperationId): CallRule => ({ repeat: toRepeatRule(operations[id]), ...slowCalls[id] })

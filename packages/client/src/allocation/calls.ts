@@ -1,8 +1,9 @@
-import { type Operation, type OperationId, operations, problem } from '@pool/contract'
+import { type AllocationOperation, type OperationId, operations, problem } from '@pool/contract'
+import type * as z from 'zod'
 import type { CallOptions, ClientOptions } from '../options.ts'
 import { createRandomId } from '../timing.ts'
 import { createTransport, type Transport } from '../transport.ts'
-import { toCallRule } from './call-rules.ts'
+import { dryRunRule, toCallRule } from './call-rules.ts'
 import { type Params, type Result, toRequestParts, type WriteOptions } from './params.ts'
 
 type Options<Id extends OperationId> = (typeof operations)[Id] extends { readonly key: true }
@@ -16,26 +17,36 @@ type Arguments<Id extends OperationId> = [keyof Params<Id>] extends [never]
     ? [params?: Params<Id>, options?: Options<Id>]
     : [params: Params<Id>, options?: Options<Id>]
 
+interface CallWithDryRun<Id extends OperationId, Plan> {
+  /** Changes nothing. Resolves with what the operation would do. */
+  (params: Params<Id> & { readonly dryRun: true }, options?: Options<Id>): Promise<Plan>
+  (params: Omit<Params<Id>, 'dryRun'> & { readonly dryRun?: false }, options?: Options<Id>): Promise<Result<Id>>
+}
+
 /**
  * One method for each operation of the allocation API, under the operation's id. Every method rejects with a ClientError,
  * with the reason of an aborted signal, or with a TypeError if a parameter cannot be sent. docs/reference/api.md describes
  * the semantics.
  */
 export type AllocationCalls = {
-  readonly [Id in keyof typeof operations]: (...args: Arguments<Id>) => Promise<Result<Id>>
+  readonly [Id in keyof typeof operations]: (typeof operations)[Id] extends {
+    readonly plan: infer Plan extends z.ZodType
+  }
+    ? CallWithDryRun<Id, z.output<Plan>>
+    : (...args: Arguments<Id>) => Promise<Result<Id>>
 }
 
 type CallArguments = readonly (WriteOptions | undefined)[]
 
 /** Sends the request of an operation, under a new Idempotency-Key if it takes one and the caller has none. */
 const createCall = (id: OperationId) => {
-  const operation: Operation = operations[id]
-  const rule = toCallRule(id)
+  const operation: AllocationOperation = operations[id]
   const { pathParams, query, headers, body } = operation
   const hasParams = [pathParams, query, headers, body].some(part => part !== undefined)
   return async (transport: Transport, args: CallArguments): Promise<unknown> => {
     const [params, options] = hasParams ? args : [{}, ...args]
     const parts = toRequestParts(operation, { ...params })
+    const rule = operation.plan && parts.query?.dryRun === true ? dryRunRule : toCallRule(id)
     const key = rule.repeat === 'under-key' ? { 'Idempotency-Key': options?.idempotencyKey ?? createRandomId() } : {}
     const request = { ...parts, headers: { ...parts.headers, ...key } }
     const result = await transport.call(operation, request, rule, options)

@@ -5,6 +5,8 @@ import {
   createCommitRequest,
   createUpdateRequest,
   type DnsState,
+  dryRunQuery,
+  type NameAction,
   operations,
   type ReleasePendingResponse,
   type ReserveResponse,
@@ -13,17 +15,18 @@ import {
   reserveRequest,
 } from '@pool/contract'
 import type { Context } from 'hono'
-import type { CoolingOff } from '../../allocation/domain/types.ts'
+import type { CoolingOff, UpdateCommand } from '../../allocation/domain/types.ts'
 import type { AllocationService } from '../../allocation/service.ts'
 import { hashToken } from '../../lib/token.ts'
 import { sendError } from '../errors.ts'
 import { type Handlers, validated } from '../handlers.ts'
 import type { HttpEnv } from '../types.ts'
-import { getCaller, getPoolDomain, parseWrite, readJson } from '../validate.ts'
+import { getCaller, getPoolDomain, type Parsed, parse, parseWrite, readJson } from '../validate.ts'
+import { type NamePlanning, sendNamePlan } from './name-plan.ts'
 
 type Allocations = Pick<
   AllocationService,
-  'check' | 'get' | 'reserve' | 'commit' | 'update' | 'renew' | 'release' | 'liftCoolOff'
+  'check' | 'get' | 'reserve' | 'commit' | 'update' | 'renew' | 'release' | 'liftCoolOff' | 'findObstacle'
 >
 
 export interface AllocationRouteOptions extends AddressOptions {
@@ -66,11 +69,17 @@ const sendActive = (c: Context<HttpEnv>, allocation: ActiveAllocation, change: s
   return c.json(body, 202)
 }
 
+const parseDryRun = (c: Context<HttpEnv>): Parsed<boolean> => {
+  const dryRun = parse(dryRunQuery.shape.dryRun, c.req.query('dryRun'))
+  return dryRun.ok ? { ok: true, value: dryRun.value === 'true' } : dryRun
+}
+
 const hashOptionalToken = (token: string | undefined): Buffer | undefined =>
   token === undefined ? undefined : hashToken(token)
 
 export const allocationHandlers = (
   allocations: Allocations,
+  planning: NamePlanning,
   options: AllocationRouteOptions,
 ): Pick<
   Handlers,
@@ -85,6 +94,12 @@ export const allocationHandlers = (
 > => {
   const commitRequest = createCommitRequest(options)
   const updateRequest = createUpdateRequest(options, options.isOperator)
+  /** Responds to a dry run as to the request itself, but with a plan. */
+  const plan = async (c: Context<HttpEnv>, action: NameAction, command: UpdateCommand): Promise<Response> => {
+    const obstacle = await allocations.findObstacle(action, command)
+    if (obstacle) return sendError(c, obstacle)
+    return sendNamePlan(c, planning, command, { action, address: command.loadBalancerIP ?? null })
+  }
   return {
     checkName: async c => {
       const result = await allocations.check(getPoolDomain(c), c.req.query('sub'))
@@ -127,15 +142,15 @@ export const allocationHandlers = (
     },
 
     updateName: async c => {
+      const dryRun = parseDryRun(c)
+      if (!dryRun.ok) return sendError(c, dryRun.error)
       const request = await parseWrite(c, updateRequest)
       if (!request.ok) return sendError(c, request.error)
-      const { command, caller, key } = request.value
-      const { reservationToken, ...fields } = command
-      const outcome = await allocations.update(
-        { ...fields, tokenHash: hashOptionalToken(reservationToken) },
-        caller,
-        key,
-      )
+      const { caller, key } = request.value
+      const { reservationToken, ...fields } = request.value.command
+      const command = { ...fields, tokenHash: hashOptionalToken(reservationToken) }
+      if (dryRun.value) return plan(c, 'update', command)
+      const outcome = await allocations.update(command, caller, key)
       if (outcome.kind !== 'updated') return sendError(c, outcome)
       c.env.outcome = outcome.kind
       return sendActive(c, outcome.allocation, 'The name is updated; its records are not published yet.')
@@ -151,17 +166,17 @@ export const allocationHandlers = (
     },
 
     releaseName: async c => {
+      const dryRun = parseDryRun(c)
+      if (!dryRun.ok) return sendError(c, dryRun.error)
       const body = await readReleaseBody(c)
       if (!body.ok) return sendError(c, body.error)
       const request = await parseWrite(c, releaseRequest, body.value)
       if (!request.ok) return sendError(c, request.error)
-      const { command, caller, key } = request.value
-      const { reservationToken, ...fields } = command
-      const outcome = await allocations.release(
-        { ...fields, tokenHash: hashOptionalToken(reservationToken) },
-        caller,
-        key,
-      )
+      const { caller, key } = request.value
+      const { reservationToken, ...fields } = request.value.command
+      const command = { ...fields, tokenHash: hashOptionalToken(reservationToken) }
+      if (dryRun.value) return plan(c, 'release', command)
+      const outcome = await allocations.release(command, caller, key)
       if (outcome.kind !== 'released') return sendError(c, outcome)
       c.env.outcome = outcome.kind
       const { freed, withdrawal } = outcome
@@ -173,11 +188,10 @@ export const allocationHandlers = (
       return c.json(pending, 202)
     },
 
-    liftCoolOff: validated(operations.liftCoolOff, async (c, { path: { domain: poolDomain, subdomain } }) => {
-      const outcome = await allocations.liftCoolOff({ poolDomain, subdomain }, getCaller(c))
-      if (outcome.kind === 'not-cooling-off') {
-        return sendError(c, { kind: 'not-found', detail: 'The name is not in a cool-off.' })
-      }
+    liftCoolOff: validated(operations.liftCoolOff, async (c, { path: { domain: poolDomain, subdomain }, query }) => {
+      const name = { poolDomain, subdomain }
+      if (query.dryRun === 'true') return plan(c, 'lift-cool-off', name)
+      const outcome = await allocations.liftCoolOff(name, getCaller(c))
       if (outcome.kind !== 'lifted') return sendError(c, outcome)
       c.env.outcome = outcome.kind
       return c.body(null, 204)

@@ -8,7 +8,6 @@ import {
   type OrphansResponse,
   operations,
   orphansRequest,
-  type PlannedChange,
   type RepublishPendingResponse,
   type RepublishResponse,
   type ResumePendingResponse,
@@ -17,7 +16,6 @@ import {
 } from '@pool/contract'
 import type { Context } from 'hono'
 import type { Unavailable } from '../../dns/domain/result.ts'
-import type { RecordChange } from '../../dns/domain/rrset.ts'
 import type { Orphan as FoundOrphan } from '../../reconciler/domain/orphan.ts'
 import type { OrphanAction } from '../../reconciler/orphans.ts'
 import type { Reconciler, RepairResult } from '../../reconciler/reconciler.ts'
@@ -26,12 +24,7 @@ import { RETRY_AFTER_S, sendError } from '../errors.ts'
 import { type Handlers, validated } from '../handlers.ts'
 import type { HttpEnv } from '../types.ts'
 import { getCaller, parseBody, parseWrite, readJson } from '../validate.ts'
-
-export const toPlannedChange = (subdomain: string, change: RecordChange): PlannedChange => {
-  if (change.kind === 'delete') return { subdomain, action: 'delete', name: change.name, type: change.type }
-  const { name, type, ttl, values } = change.set
-  return { subdomain, action: 'upsert', name, type, ttl, values: [...values] }
-}
+import { toPlannedChange, toWireRecord } from './records.ts'
 
 const sendUnavailable = (c: Context<HttpEnv>, outcome: Unavailable | Busy) => {
   const retryAfterMs = outcome.kind === 'unavailable' ? outcome.retryAfterMs : undefined
@@ -48,7 +41,7 @@ const toWarning = ({ pending, failing }: Pick<RepairResult, 'pending' | 'failing
 const toOrphan = ({ subdomain, address, records, otherCount }: FoundOrphan): Orphan => ({
   subdomain,
   loadBalancerIP: address,
-  records: records.map(({ name, type, ttl, values }) => ({ name, type, ttl, data: [...values] })),
+  records: records.map(toWireRecord),
   otherRecordCount: otherCount,
 })
 

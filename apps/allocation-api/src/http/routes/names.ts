@@ -1,27 +1,19 @@
-import { encodeCursor, type NamePlan, type NameRecords, type NamesResponse, operations } from '@pool/contract'
-import { findActionObstacle, toStateAfter } from '../../allocation/domain/name-action.ts'
-import type { PoolName } from '../../allocation/domain/types.ts'
+import { encodeCursor, type NameRecords, type NamesResponse, operations } from '@pool/contract'
 import type { NameReader } from '../../allocation/name-details.ts'
 import type { NameSearch } from '../../allocation/name-search.ts'
-import type { RecordSet } from '../../dns/domain/rrset.ts'
 import { type Pools, validatePool } from '../../naming/naming.ts'
 import type { Reconciler } from '../../reconciler/reconciler.ts'
 import { RETRY_AFTER_S, sendError } from '../errors.ts'
 import { type Handler, type Handlers, validated } from '../handlers.ts'
 import { getPoolDomain } from '../validate.ts'
-import { toPlannedChange } from './converge.ts'
+import { toPlannedChange, toWireRecord } from './records.ts'
 
 export interface NameOperations {
   readonly search: NameSearch
   readonly read: NameReader
-  readonly reconciler: Pick<Reconciler, 'compareName' | 'planAction'>
+  readonly reconciler: Pick<Reconciler, 'compareName'>
   readonly pools: () => Pools
-  readonly coolOffMs: number
-  /** Whether an address in 127/8 can be that of a load balancer. */
-  readonly acceptsLoopback: boolean
 }
-
-const toWireRecord = ({ name, type, ttl, values }: RecordSet) => ({ name, type, ttl, data: [...values] })
 
 const BUSY = 'Another replica is updating the zone; try again in a moment.'
 
@@ -31,9 +23,7 @@ export const nameHandlers = ({
   read,
   reconciler,
   pools,
-  coolOffMs,
-  acceptsLoopback,
-}: NameOperations): Pick<Handlers, 'searchNames' | 'describeName' | 'compareNameRecords' | 'planNameAction'> => {
+}: NameOperations): Pick<Handlers, 'searchNames' | 'describeName' | 'compareNameRecords'> => {
   /** Rejects other pools before it looks at the name. */
   const inPool =
     (handle: Handler): Handler =>
@@ -78,43 +68,6 @@ export const nameHandlers = ({
           changes: outcome.changes.map(change => toPlannedChange(subdomain, change)),
           ...(outcome.conflict === null ? {} : { conflict: outcome.conflict }),
           readAt,
-        }
-        return c.json(body, 200)
-      }),
-    ),
-    planNameAction: inPool(
-      validated(operations.planNameAction, async (c, { path: { domain: poolDomain, subdomain }, query }) => {
-        const name: PoolName = { poolDomain, subdomain }
-        const { action, loadBalancerIP } = query
-        const details = await read(name)
-        const obstacle = findActionObstacle(details.state, action, { address: loadBalancerIP, acceptsLoopback })
-        if (obstacle) return sendError(c, obstacle)
-        // The obstacles exclude it.
-        if (details.state === 'free') return sendError(c, { kind: 'not-found' })
-        const to = toStateAfter(details.state, action, coolOffMs)
-        const plan: NamePlan = {
-          ...name,
-          action,
-          from: details.state,
-          to,
-          ...(to === 'cooling-off' ? { coolOffSeconds: Math.ceil(coolOffMs / 1_000) } : {}),
-          changes: [],
-          deletedRecords: [],
-        }
-        c.env.outcome = 'planned'
-        if (action === 'lift-cool-off' || details.state === 'reserved') return c.json(plan, 200)
-        const records = await reconciler.planAction(
-          name.poolDomain,
-          name.subdomain,
-          action === 'release' ? { action } : { action, address: loadBalancerIP ?? null },
-        )
-        if (records.kind !== 'planned') return sendError(c, records)
-        const body: NamePlan = {
-          ...plan,
-          changes: records.changes.map(change => toPlannedChange(name.subdomain, change)),
-          deletedRecords: records.deletedRecords.map(toWireRecord),
-          ...(records.unavailable === null ? {} : { unavailable: records.unavailable }),
-          ...(records.conflict === null ? {} : { conflict: records.conflict }),
         }
         return c.json(body, 200)
       }),
