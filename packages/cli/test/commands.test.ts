@@ -51,14 +51,6 @@ describe('the commands and the operations of the contract', () => {
     expect(covered.has(id) || id in WITHOUT_COMMAND).toBe(true)
   })
 
-  test('every operation of operators has a command, or a reason to have none', () => {
-    const ids = Object.values(operations)
-      .filter(({ tag }) => tag === 'Operator')
-      .map(({ id }) => id)
-    expect(ids.filter(id => !covered.has(id) && !(id in WITHOUT_COMMAND))).toEqual([])
-    expect(ids.length).toBeGreaterThan(12)
-  })
-
   test('the commands name operations that exist, and so do the exceptions', () => {
     const ids = new Set<string>(known.map(({ id }) => id))
     expect([...covered, ...Object.keys(WITHOUT_COMMAND)].filter(id => !ids.has(id))).toEqual([])
@@ -67,18 +59,6 @@ describe('the commands and the operations of the contract', () => {
 
 describe('the documents', () => {
   const read = (path: string) => readFileSync(fileURLToPath(new URL(`../../../docs/${path}`, import.meta.url)), 'utf8')
-
-  test('every operation of operators in the OpenAPI document has a command', () => {
-    const { paths } = JSON.parse(read('reference/allocation-api.openapi.json')) as {
-      paths: Record<string, Record<string, { operationId?: string; tags?: string[] }>>
-    }
-    const ids = Object.values(paths)
-      .flatMap(path => Object.values(path))
-      .flatMap(({ operationId, tags }) => (operationId !== undefined && tags?.includes('Operator') ? operationId : []))
-    const covered = all.flatMap(([, spec]) => spec.operations ?? [])
-    expect(ids.filter(id => !covered.includes(id) && !(id in WITHOUT_COMMAND))).toEqual([])
-    expect(ids.length).toBeGreaterThan(12)
-  })
 
   test.each(all.map(([path]) => path))('the page of the screens shows poolctl %s', path => {
     const lines = read('clients/poolctl-screens.md').split('\n')
