@@ -21,19 +21,6 @@ test('the responses name every error code, except method-not-allowed, which the 
   expect(JSON.stringify(leaseWitnessDocument())).toContain('`method-not-allowed`')
 })
 
-test.each([
-  ['readLease', [200, 304, 400, 401, 403, 404, 412, 413, 429, 500, 503]],
-  ['writeLease', [200, 400, 401, 403, 412, 413, 429, 500, 503]],
-  ['releaseLease', [204, 400, 401, 403, 412, 413, 429, 500, 503]],
-  ['readLeaseHistory', [200, 400, 401, 403, 404, 413, 429, 500, 503]],
-  ['listLeases', [200, 400, 401, 403, 413, 429, 500, 503]],
-  ['renewLeases', [200, 400, 401, 403, 413, 429, 500]],
-  ['getHealth', [200, 500, 503]],
-  ['getLeaseMethods', [204, 500]],
-] as const)('%s has its statuses', (id, statuses) => {
-  expect(Object.keys(leaseOperations[id].responses).map(Number)).toEqual(statuses)
-})
-
 test('a lease has an entity tag, a 401 has WWW-Authenticate, and a 503 has Retry-After', () => {
   const { paths } = JSON.parse(text)
   const getHeaders = (method: string, status: number) =>

@@ -39,26 +39,10 @@ import type { HttpEnv, OnStreamError } from './types.ts'
 import { BodyTooLargeError, isBodyTruncated } from './validate.ts'
 
 export interface AppDependencies {
-  readonly allocations: Pick<
-    AllocationService,
-    | 'check'
-    | 'get'
-    | 'reserve'
-    | 'commit'
-    | 'update'
-    | 'renew'
-    | 'release'
-    | 'liftCoolOff'
-    | 'findObstacle'
-    | 'list'
-    | 'history'
-  >
+  readonly allocations: AllocationService
   /** Whether an address in 127/8 can be that of a load balancer. */
   readonly acceptsLoopback: boolean
-  readonly reconciler: Pick<
-    Reconciler,
-    'preview' | 'repair' | 'republish' | 'changeOrphans' | 'resume' | 'listFormerRecords'
-  >
+  readonly reconciler: Reconciler
   readonly deployments: DeploymentOperations
   readonly buckets: BucketOperations
   readonly domains: DomainOperations
