@@ -154,7 +154,7 @@ export const layers = [
     folders: ['http/', 'app.ts'],
     imports: ['lease-domain', 'lease-log', 'contract'],
     types: ['lease-service'],
-    packages: ['hono', '@hono/zod-validator', 'zod'],
+    packages: ['hono', 'zod'],
   },
   {
     name: 'lease-bindings',

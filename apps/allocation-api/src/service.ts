@@ -416,6 +416,7 @@ export const startService = async (config: ServiceConfig, log: Log, nodeVersion:
     error => observer.onError('metrics source unavailable', error),
   )
 
+  const readName = createNameReader(readSql, { timeoutMs })
   const app: AppDependencies = {
     allocations,
     acceptsLoopback,
@@ -441,12 +442,11 @@ export const startService = async (config: ServiceConfig, log: Log, nodeVersion:
     },
     names: {
       search: createNameSearch(readSql, { timeoutMs, listPools: () => pools().known }),
-      read: createNameReader(readSql, { timeoutMs }),
+      read: readName,
       reconciler,
       pools,
-      coolOffMs: config.nameCoolOffMs,
-      acceptsLoopback,
     },
+    planning: { read: readName, reconciler, coolOffMs: config.nameCoolOffMs },
     operatorView: {
       settings: readSettings,
       pools,

@@ -25,7 +25,10 @@ const UNREAD: readonly (readonly [RegExp, string])[] = [
   [new RegExp(`\\b(?:description|summary|tag|example):\\s*${LITERAL}\\s*(?:,|(?=\\}))`, 'g'), ''],
   [/(\.meta\(\{\s*)id: '\w+',?/g, '$1'],
   [/\.meta\(\{\s*\}\)/g, ''],
-  [new RegExp(`(\\b(?:error|validationError)\\(\\s*)${LITERAL}`, 'g'), "$1''"],
+  // The texts of the error codes, and the errors of an operation.
+  [new RegExp(`(\\[\\s*[345][0-9]{2},\\s*)${LITERAL}`, 'g'), "$1''"],
+  [/\berrors: \[(?:[^[\]]|\[[^[\]]*\])*\],/g, ''],
+  [new RegExp(`\\b(?:counted|listener):\\s*${LITERAL}\\s*,`, 'g'), ''],
   [new RegExp(`(\\brule\\(\\s*'[a-z-]+',\\s*)${LITERAL}`, 'g'), "$1''"],
 ]
 

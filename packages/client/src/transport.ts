@@ -62,7 +62,7 @@ export const createTransport = (options: ClientOptions, problem: z.ZodType): Tra
     const attemptTimeoutMs =
       limits.attemptTimeoutMs ?? rule.attemptTimeoutMs ?? options.attemptTimeoutMs ?? DEFAULT_ATTEMPT_TIMEOUT_MS
     const remaining = (): number => deadlineMs - (timing.now() - startedAt)
-    const isWrite = operation.method !== 'get' && !rule.isRead
+    const isWrite = operation.method !== 'get' && !operation.isRead
     let attempts = 0
     let isUnknown = false
 

@@ -51,19 +51,8 @@ export type LeaseWriteResult =
   | { readonly kind: 'rejected'; readonly current: LeaseReading; readonly conflict?: LeaseConflict }
   | { readonly kind: 'unapplied'; readonly current: LeaseReading; readonly error: unknown }
 
-type OperationOf<Id extends string> = Extract<(typeof leaseOperations)[number], { readonly id: Id }>
-
-const find = <const Id extends (typeof leaseOperations)[number]['id']>(id: Id): OperationOf<Id> =>
-  leaseOperations.find(operation => operation.id === id) as OperationOf<Id>
-
-const readLease = find('readLease')
-const writeLease = find('writeLease')
-const releaseLease = find('releaseLease')
-const renewLeases = find('renewLeases')
-const readLeaseHistory = find('readLeaseHistory')
-const listLeases = find('listLeases')
-const drainLeases = find('drainLeases')
-const getHealth = find('getHealth')
+const { readLease, writeLease, releaseLease, renewLeases, readLeaseHistory, listLeases, drainLeases, getHealth } =
+  leaseOperations
 
 const READ: CallRule = { repeat: 'repeatable' }
 const ONCE: CallRule = { repeat: 'never' }
