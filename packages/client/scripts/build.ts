@@ -66,6 +66,9 @@ const bundle = async (): Promise<void> => {
   if (warnings.length > 0) throw new Error(warnings.map(({ text }) => text).join('\n'))
 }
 
+/** The declaration of an operation up to its summary, which becomes the comment of the method. */
+const OPERATION = /^( +)readonly (\w+): \{\n( +method: [\s\S]*?readonly summary: "((?:[^"\\]|\\.)*)")/gm
+
 /** The declarations name the contract by its package, which is not published with this one. */
 const bundleTypes = async (): Promise<void> => {
   execFileSync('tsc', ['-p', 'tsconfig.build.json'], { cwd: root, stdio: 'inherit' })
@@ -81,6 +84,7 @@ const bundleTypes = async (): Promise<void> => {
       return target.startsWith('.') ? target : `./${target}`
     }
     const text = (await readFile(path, 'utf8'))
+      .replace(OPERATION, '$1/** $4 */\n$1readonly $2: {\n$3')
       .replace(
         /(['"])@pool\/contract(\/[\w-]+)?\1/g,
         (_, quote: string, subpath = '') => `${quote}${toContract(subpath)}${quote}`,

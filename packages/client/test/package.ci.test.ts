@@ -154,6 +154,11 @@ export const isCode = (error: ProblemError): boolean => error.code === 'no-such-
   expect(stdout).toBe('')
 })
 
+test('a method has the summary of its operation as its comment', async () => {
+  const declarations = await readFile(join(installed, 'dist/types/contract/src/operations.d.ts'), 'utf8')
+  expect(declarations).toMatch(/\/\*\* Reserves a free name for a limited time\. \*\/\n +readonly reserveName: /)
+})
+
 const runSnippets = async (node: string): Promise<readonly string[]> => {
   const outputs: string[] = []
   for (const [index, code] of snippets.entries()) {
