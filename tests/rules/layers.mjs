@@ -113,7 +113,7 @@ export const layers = [
   {
     name: 'api-main',
     root: api,
-    folders: ['main.ts', 'migrate.ts', 'service.ts', 'service-config.ts', 'doctor/'],
+    folders: ['main.ts', 'migrate.ts', 'service.ts', 'service-config.ts', 'doctor/', 'parts/'],
     imports: null,
   },
 
