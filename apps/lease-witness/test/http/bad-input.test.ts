@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { expectLease, expectProblem, parseProblem } from './support/bodies.ts'
-import { freshSlot, leasePath, type SendOptions, send, TOKEN } from './support/client.ts'
+import { freshSlot, leasePath, type SendOptions, send } from './support/client.ts'
 import { getHost, type RequestBody } from './support/host.ts'
 import { held, seed } from './support/slots.ts'
 
@@ -198,18 +198,15 @@ describe('a rejected DELETE', () => {
 })
 
 describe('an If-Match of digits that no generation has: 412', () => {
-  test.each(['04', '4'.repeat(10_000)])(
-    '%.25s',
-    async tag => {
-      const slot = freshSlot()
-      await seed(slot, held({ generation: 4 }))
-      for (const method of ['PUT', 'DELETE']) {
-        const response = await send(method, leasePath(slot), { headers: { ...HOLDER, 'If-Match': tag } })
-        expectLease(response, 412, { generation: 4 })
-        expect(response.headers.get('Lease-Conflict')).toBe('generation')
-      }
-    },
-  )
+  test.each(['04', '4'.repeat(10_000)])('%.25s', async tag => {
+    const slot = freshSlot()
+    await seed(slot, held({ generation: 4 }))
+    for (const method of ['PUT', 'DELETE']) {
+      const response = await send(method, leasePath(slot), { headers: { ...HOLDER, 'If-Match': tag } })
+      expectLease(response, 412, { generation: 4 })
+      expect(response.headers.get('Lease-Conflict')).toBe('generation')
+    }
+  })
 })
 
 const RENEWAL = { slot: 'a', generation: 4 }

@@ -1,3 +1,4 @@
+import { proofSize } from '@pool/test-kit/proof-size.ts'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { advanceClock, decide, type LeaseState, type LeaseWrite, type Transition } from '../../src/lease/lease.ts'
@@ -12,6 +13,7 @@ import {
 
 const START = 1_800_000_000_000
 const MAX_TRANSITIONS = 50
+const RUNS = proofSize(1_000, 40)
 const SLOTS = ['a', 'b', '\u0000', '\u0001', 'ä/ö']
 
 interface ModelSlot {
@@ -117,7 +119,7 @@ describe('the rule in SQL', () => {
           expect(entries).toEqual(model.get(slot)?.history.slice(0, MAX_TRANSITIONS))
         }
       }),
-      { numRuns: 150 },
+      { numRuns: RUNS },
     )
   })
 

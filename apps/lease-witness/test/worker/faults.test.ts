@@ -2,14 +2,7 @@ import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
 import { createApp } from '../../src/app.ts'
 import type { LeaseObject } from '../../src/object/lease-object.ts'
-import {
-  expectLease,
-  expectProblem,
-  expectRetryAfter,
-  NEVER_WRITTEN,
-  parseRenewals,
-  parseStatuses,
-} from '../http/support/bodies.ts'
+import { expectLease, expectProblem, expectRetryAfter, parseRenewals, parseStatuses } from '../http/support/bodies.ts'
 import {
   freshSlot,
   get,
@@ -17,7 +10,6 @@ import {
   put,
   type ReceivedResponse,
   readResponse,
-  release,
   send,
   TOKEN,
 } from '../http/support/client.ts'
