@@ -23,10 +23,9 @@ export interface ObservedLease {
   readonly remainingMs: number | undefined
 }
 
-export type ReadOutcome =
-  | ({ readonly kind: 'lease' | 'not-modified' } & ObservedLease)
-  | { readonly kind: 'absent' }
-  | SlotUnavailable
+export type LeaseReading = ({ readonly kind: 'lease' | 'not-modified' } & ObservedLease) | { readonly kind: 'absent' }
+
+export type ReadOutcome = LeaseReading | SlotUnavailable
 
 /** A lease with the number of clients that wait for a change of it. */
 export type LeaseStatusOutcome =

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { until } from '@pool/test-kit/poll.ts'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { WaitCondition } from '../../src/lease/lease.ts'
@@ -85,9 +84,13 @@ test('a renewal moves the expiry for which a client waits', async () => {
   const outcome = wait(there)
   await untilWaiting(there)
   await acquire(1, { ttlMs: 400 })
+  slot = `${slot}/not-renewed`
+  await acquire(0, { ttlMs: 200 })
+  const firstExpiry = wait(there)
+  await untilWaiting(there)
   await clock.stopAt(start + 200)
-  // For the timer of the first expiry. If it ended the wait, the lease would remain for 200 ms.
-  await sleep(250)
+  // If the first expiry ended the other wait, its lease would remain for 200 ms.
+  await firstExpiry
   await clock.stopAt(start + 400)
   expect(await outcome).toMatchObject({ lease: { generation: 2 }, remainingMs: 0 })
 })

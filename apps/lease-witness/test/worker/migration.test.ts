@@ -3,7 +3,7 @@ import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
 import { GENERATION_JUMP } from '../../src/lease/lease.ts'
 import { expectLease, expectProblem, parseLease } from '../http/support/bodies.ts'
-import { freshSlot, get, put, release, send, TOKEN } from '../http/support/client.ts'
+import { freshSlot, get, hashToken, put, release, send, TOKEN } from '../http/support/client.ts'
 import { fakeClock, iso } from '../http/support/clock.ts'
 import { captureLogs } from '../http/support/logs.ts'
 import { drain, setDraining } from './support/drain.ts'
@@ -114,8 +114,7 @@ describe('the migration back', () => {
     for (const body of ['[]', '{', '{"objects":["x"]}', '{"slots":[""]}']) {
       expect((await sendWithBindings(bindings, 'POST', '/leases/drain', { body })).status, body).toBe(400)
     }
-    const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode('limited-token-0123456789'))
-    const token = `sha256:${[...new Uint8Array(digest)].map(byte => byte.toString(16).padStart(2, '0')).join('')}`
+    const token = await hashToken('limited-token-0123456789')
     const limited = { ...bindings, TOKEN_POLICIES: JSON.stringify([{ name: 'a', token, access: 'write' }]) }
     const authorization = 'Bearer limited-token-0123456789'
     expectProblem(await sendWithBindings(limited, 'POST', '/leases/drain', { authorization }), 403, 'forbidden')
