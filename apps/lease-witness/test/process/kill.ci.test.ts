@@ -5,15 +5,12 @@ import { findWorkerd, hasProc, WITHOUT_PROC, waitForExit } from '@pool/test-kit/
 import { proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
 import { expect, test } from 'vitest'
 import { type Client, createClient, parseLease, writeLease } from './support/client.ts'
-import { Ledger, readLease, runController, type WriteCounts } from './support/controllers.ts'
+import { killUnderLoad, Ledger, readLease, type WriteCounts } from './support/controllers.ts'
 import { type RunningWitness, startWitness, temporaryDirectory } from './support/witness.ts'
 
 /** At least one kill during the load, and one more during a takeover. */
 const WORKERD_KILLS = proofSize(45, 2)
 const WITNESS_KILLS = proofSize(5, 1)
-/** Before each kill. */
-const WRITES_PER_KILL = 20
-const MAX_RANDOM_DELAY_MS = 120
 /** Far more than a busy machine needs. */
 const TIMEOUT_MS = 60_000
 
@@ -115,37 +112,14 @@ test.runIf(hasProc)(
         if (op === 'acquire') await waitUntilCopied(client, renewedSlots)
       }
 
-      const killUnderLoad = async (kill: () => Promise<void>, kills: number) => {
-        const stop = new AbortController()
-        const controllers = Array.from({ length: 12 }, (_, index) =>
-          runController(port, `controller-${index}`, slots, ledger, counts, stop.signal),
-        )
-        const load = Promise.all(controllers)
-        // An error of a controller is reported when the load is awaited below.
-        load.catch(() => {})
-        for (let n = 0; n < kills; n += 1) {
-          const enough = counts.acknowledged + WRITES_PER_KILL
-          const written = until('writes are acknowledged', () => counts.acknowledged >= enough, TIMEOUT_MS)
-          await Promise.race([written, load])
-          await sleep(Math.random() * MAX_RANDOM_DELAY_MS)
-          const floors = slots.map(slot => ledger.highestGeneration(slot))
-          await kill()
-          for (const [index, slot] of slots.entries()) {
-            const { generation } = await readLease(client, ledger, slot)
-            expect(generation, slot).toBeGreaterThanOrEqual(floors[index] ?? 0)
-          }
-        }
-        stop.abort()
-        await load
-      }
-
       const killWorkerd = async () => {
         const pid = await waitForWorkerd(witness)
         process.kill(pid, 'SIGKILL')
         await waitForExit(pid, TIMEOUT_MS)
         await waitUntilResponding(port)
       }
-      await killUnderLoad(killWorkerd, WORKERD_KILLS - 1)
+      const load = { ports: [port], slots, ledger, counts }
+      await killUnderLoad({ ...load, kills: Array(WORKERD_KILLS - 1).fill(killWorkerd) })
       // The next workerd writes the copies that are due, even those that were being written.
       const acknowledged = await killDuringTakeover(client, ledger, 'after-workerd', killWorkerd)
       expect(acknowledged.length).toBeGreaterThanOrEqual(slots.length / 2)
@@ -153,13 +127,14 @@ test.runIf(hasProc)(
       await acquireAll(client, ledger, 'after-workerd')
       await waitUntilCopied(client, slots)
 
-      await killUnderLoad(async () => {
+      const killWitness = async () => {
         const pid = await waitForWorkerd(witness)
         await witness.process.kill()
         await waitForExit(pid, TIMEOUT_MS)
         witness = await startWitness(directory.path, { PORT: String(port) })
         await waitUntilResponding(port)
-      }, WITNESS_KILLS)
+      }
+      await killUnderLoad({ ...load, kills: Array(WITNESS_KILLS).fill(killWitness) })
       await acquireAll(client, ledger, 'after-witness')
       await releaseHalf(client, ledger, 'after-witness')
       await waitUntilCopied(client, slots)

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { CANDIDATES, DURATION_MS, faultSchedule } from './support/fault-schedules.ts'
 import { type Fault, Simulation } from './support/simulation.ts'
 
-const SCHEDULES = proofSize(3_000, 150)
+const SCHEDULES = proofSize(3_000, 300)
 
 /** A leader without a connection is suspended, and its wall clock is set back by as much later. */
 const SUSPENDED_THEN_SET_BACK: readonly Fault[] = [
