@@ -1,8 +1,15 @@
 import { DurableObject } from 'cloudflare:workers'
 import { decide, type KnownGenerations, type LeaseWrite } from '../lease/lease.ts'
 import type { SlotAddress } from '../lease/request.ts'
-import type { HistoryOutcome, LeaseStatusOutcome, ReadOutcome, WriteOutcome } from '../lease-service.ts'
-import { toObservedLease, toReading, toStatus } from '../outcomes.ts'
+import {
+  type HistoryOutcome,
+  type LeaseStatusOutcome,
+  type ReadOutcome,
+  toObservedLease,
+  toReading,
+  toStatus,
+  type WriteOutcome,
+} from '../lease-service.ts'
 import { type DrainedSlot, type ObjectEnv, Slot } from './slot.ts'
 import { parseWaitMessage, parseWaitUrl, Waits } from './waits.ts'
 

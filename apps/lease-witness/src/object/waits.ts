@@ -7,8 +7,7 @@ import {
   type WaitCondition,
 } from '../lease/lease.ts'
 import type { SlotAddress } from '../lease/request.ts'
-import type { LeaseReading, ReadOutcome, WaitRequest } from '../lease-service.ts'
-import { toReading } from '../outcomes.ts'
+import { type LeaseReading, type ReadOutcome, toReading, type WaitRequest } from '../lease-service.ts'
 
 /*
  * A long poll. The worker holds the request of the client, and a WebSocket to the object of the slot. The object accepts it

@@ -1,16 +1,18 @@
 import { createBatcher } from '@pool/runtime/database/batcher'
 import { isDatabaseUnavailable } from '@pool/runtime/database/errors'
 import { advanceClock, type ClockReading, endsWait, toRemainingMs } from '../lease/lease.ts'
-import type {
-  HistoryOutcome,
-  LeaseDirectory,
-  LeaseService,
-  LeaseStatusOutcome,
-  ReadOutcome,
-  SlotUnavailable,
-  WriteOutcome,
+import {
+  type HistoryOutcome,
+  type LeaseDirectory,
+  type LeaseService,
+  type LeaseStatusOutcome,
+  type ReadOutcome,
+  type SlotUnavailable,
+  toObservedLease,
+  toReading,
+  toStatus,
+  type WriteOutcome,
 } from '../lease-service.ts'
-import { toObservedLease, toReading, toStatus } from '../outcomes.ts'
 import type { LeaseRepository, SlotWrite, StoredLease, WrittenLease } from './repository.ts'
 import { createWaits, type Observation } from './waits.ts'
 
