@@ -1,0 +1,2 @@
+// The same tests, at their full size.
+import './rule.test.ts'
