@@ -12,9 +12,8 @@ import { until } from '@pool/test-kit/poll.ts'
 import { toApiEntry, toWitnessEntry } from '@pool/test-kit/services.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type KubernetesObject, readDatabaseExample, render } from './support/chart.ts'
-import { listMountedKeys, type Secrets } from './support/pod.ts'
+import { listMountedKeys, type Secrets, secrets } from './support/pod.ts'
 import { missingPrograms } from './support/programs.ts'
-import { secrets } from './support/secrets.ts'
 
 /** The entries of the images. */
 const entries: Readonly<Record<string, string>> = {

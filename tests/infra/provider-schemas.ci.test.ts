@@ -10,8 +10,7 @@ import type { Provider } from '@pool/test-kit/terraform/resource.ts'
 import { expect, onTestFinished, test } from 'vitest'
 import { Account } from './support/account.ts'
 import { cloudflare } from './support/cloudflare.ts'
-import { run } from './support/terraform.ts'
-import { withTerraform } from './support/with-terraform.ts'
+import { run, withTerraform } from './support/terraform.ts'
 
 const doubles: readonly Provider[] = [
   cloudflare(new Account(), tmpdir()),

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import { renderQuickstart } from '../src/quickstart.ts'
-import { tempFolder } from './fixtures/temp-folder.ts'
+import { tempFolder } from './fixtures/command.ts'
 
 const text = renderQuickstart({
   apiPort: 18_080,

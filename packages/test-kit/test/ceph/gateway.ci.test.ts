@@ -6,9 +6,7 @@ import { ServerExitedError } from '@pool/dev/server-process'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Gateway, type GatewayUser, startGateway } from '../../src/ceph/gateway.ts'
 import { createCa } from '../../src/ceph/test-ca.ts'
-import { findRunningPrograms } from './running-programs.ts'
-import { call, callSigned } from './signed-request.ts'
-import { isSkipped } from './skip.ts'
+import { call, callSigned, findRunningPrograms, isSkipped } from './support.ts'
 
 const keys = { accessKey: 'AKIAOFATENANT', secretKey: 'secret-of-a-tenant/0123456789' }
 const otherKeys = { accessKey: 'AKIAOFANOTHER', secretKey: 'secret-of-another+0123456789' }

@@ -3,8 +3,7 @@ import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
-import { findRunningPrograms } from './running-programs.ts'
-import { isSkipped } from './skip.ts'
+import { findRunningPrograms, isSkipped } from './support.ts'
 
 test.skipIf(isSkipped)('a gateway exits and removes its files when the process that started it is killed', async () => {
   const starter = spawn(process.execPath, [fileURLToPath(new URL('./start-gateway.ts', import.meta.url))], {

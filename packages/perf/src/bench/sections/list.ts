@@ -1,7 +1,6 @@
 import { readMemory, resetPeak } from '@pool/test-kit/processes.ts'
 import { progress } from '../../shared/cli.ts'
-import { toSpread } from '../../shared/stats.ts'
-import { left, right, spreadText, toFigure, toMegabytes } from '../../shared/table.ts'
+import { left, right, spreadText, toFigure, toMegabytes, toSpread } from '../../shared/figures.ts'
 import type { Database } from '../environment/environment.ts'
 import { POOL, toLabelSql } from '../environment/names.ts'
 import type { Section } from '../section.ts'

@@ -1,6 +1,25 @@
+import { readdirSync, readFileSync } from 'node:fs'
 import { AwsClient } from 'aws4fetch'
-import type { Gateway, KeyPair } from '../../src/ceph/gateway.ts'
-import { type HttpsResponse, httpsCall } from '../../src/ceph/https-call.ts'
+import { type Gateway, type HttpsResponse, httpsCall, type KeyPair, missingGateway } from '../../src/ceph/gateway.ts'
+
+/** Without Ceph the tests are skipped with one line of output. REQUIRE_ALL_DEPS=1 lets them run and fail. */
+export const isSkipped = missingGateway !== undefined && process.env.REQUIRE_ALL_DEPS !== '1'
+if (isSkipped) process.stderr.write(`${missingGateway}\n`)
+
+/** The running programs of the cluster in this folder, whose configuration is in their environment (proc(5)). */
+export const findRunningPrograms = (folder: string): string[] =>
+  readdirSync('/proc')
+    .filter(name => /^\d+$/.test(name))
+    .flatMap(pid => {
+      try {
+        const [program = ''] = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')
+        const isInCluster = readFileSync(`/proc/${pid}/environ`, 'utf8').includes(`CEPH_CONF=${folder}/`)
+        return isInCluster && !program.endsWith('/sh') ? [program] : []
+      } catch {
+        // The process has exited, or belongs to another user.
+        return []
+      }
+    })
 
 export interface Call {
   readonly headers?: Readonly<Record<string, string>>
