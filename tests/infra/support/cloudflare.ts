@@ -125,7 +125,6 @@ export function scriptResource(account: Account, directory: string): ResourceBeh
       })
       const uploadResult: Attributes = {
         ...readMetadata(account, name),
-        annotations: { workers_message: null, workers_tag: null, workers_triggered_by: 'upload' },
         id: name,
         startup_time_ms: 7,
       }
@@ -166,19 +165,7 @@ export function scriptResource(account: Account, directory: string): ResourceBeh
     },
 
     validate(config) {
-      const { content = null, content_sha256 = null, content_file = null, assets = null } = config
-      if (content === null && content_file === null && assets === null) {
-        const detail = 'At least one of these attributes must be configured: [content,content_file,assets]'
-        return { attribute: 'content', summary: 'Missing Attribute Configuration', detail }
-      }
-      if (content !== null && content_file !== null) {
-        const detail = 'These attributes cannot be configured together: [content,content_file]'
-        return { attribute: 'content', summary: 'Invalid Attribute Combination', detail }
-      }
-      if (content_file !== null && content_sha256 === null) {
-        const detail = 'Attribute "content_sha256" must be specified when "content_file" is specified'
-        return { attribute: 'content_file', summary: 'Invalid Attribute Combination', detail }
-      }
+      const { content_sha256 = null, content_file = null } = config
       if (!isText(content_sha256) || !isText(content_file)) return null
       if (content_sha256 === sha256(readContent(config))) return null
       return { attribute: 'content_sha256', detail: `content_sha256 does not match ${content_file}` }

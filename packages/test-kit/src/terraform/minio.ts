@@ -1,25 +1,18 @@
 import { type Provider, ProviderError, type ResourceBehavior } from './resource.ts'
-import { type Attributes, isText, type Schema, type Value } from './schema.ts'
+import type { Attributes, Schema } from './schema.ts'
 
 /**
- * The schemas that aminueza/minio 3.11.1 prints (`terraform providers schema -json`): the provider configuration and the
- * bucket. Replacement and defaults are from the source of that version. The real provider uses protocol 5; the double has
+ * What the module uses of the schemas of aminueza/minio 3.11.1 (`terraform providers schema -json`): the provider
+ * configuration and the bucket. Replacement and defaults are from the source of that version. The real provider uses protocol 5; the double has
  * its types, which do not distinguish null from zero values, in protocol 6. Defaults from the environment (MINIO_ENDPOINT and
  * others) are omitted, because the module sets all of these arguments.
  */
 
 export const minioProvider: Schema = {
-  minio_access_key: { type: 'string', optional: true, deprecated: true },
-  minio_api_version: { type: 'string', optional: true },
-  minio_cacert_file: { type: 'string', optional: true },
-  minio_cert_file: { type: 'string', optional: true },
   minio_insecure: { type: 'bool', optional: true },
-  minio_key_file: { type: 'string', optional: true, sensitive: true },
   minio_password: { type: 'string', optional: true, sensitive: true },
   minio_region: { type: 'string', optional: true },
-  minio_secret_key: { type: 'string', optional: true, deprecated: true, sensitive: true },
   minio_server: { type: 'string', required: true },
-  minio_session_token: { type: 'string', optional: true, sensitive: true },
   minio_ssl: { type: 'bool', optional: true },
   minio_user: { type: 'string', optional: true },
 }
@@ -27,11 +20,9 @@ export const minioProvider: Schema = {
 export const bucket: Schema = {
   id: { type: 'string', optional: true, computed: true, keepsValue: true },
   bucket: { type: 'string', optional: true, computed: true, keepsValue: true, replaces: true },
-  bucket_prefix: { type: 'string', optional: true, replaces: true },
   force_destroy: { type: 'bool', optional: true, default: false },
   acl: { type: 'string', optional: true, default: 'private' },
   object_locking: { type: 'bool', optional: true, default: false },
-  quota: { type: 'number', optional: true },
   arn: { type: 'string', computed: true, keepsValue: true },
   bucket_domain_name: { type: 'string', computed: true, keepsValue: true },
 }
@@ -84,10 +75,6 @@ export interface BucketVersion {
   readonly removesPolicy: boolean
 }
 
-const MAX_BUCKET_LENGTH = 63
-/** The provider appends this many characters to a prefix. */
-const UNIQUE_SUFFIX_LENGTH = 26
-
 const toFailure = (message: string, bucket: string, cause: unknown): ProviderError => {
   if (!(cause instanceof S3Error)) throw cause
   return new ProviderError([`[FATAL] ${message} (${bucket}): ${cause.message}`])
@@ -108,8 +95,6 @@ const toAcl = (policy: string): string => {
   const { Statement: statements = [] } = JSON.parse(policy) as { Statement?: { Action?: unknown }[] }
   return statements.some(({ Action: actions }) => [actions].flat().includes('s3:GetObject')) ? 'public-read' : 'private'
 }
-
-const exceeds = (value: Value | undefined, length: number): boolean => isText(value) && value.length > length
 
 /** The bucket resource, after the source of the real provider (3.11.1). */
 export function bucketResource(
@@ -188,30 +173,6 @@ export function bucketResource(
       const exists = await store.exists(name).catch(() => false)
       if (!exists) throw new ProviderError(['could not read minio bucket'])
       return { id: name, acl: toAcl(await store.getPolicy(name)), object_locking: await store.hasObjectLock(name) }
-    },
-
-    validate(config) {
-      const { bucket, bucket_prefix: prefix, quota } = config
-      if (isText(bucket) && isText(prefix)) {
-        return {
-          attribute: 'bucket',
-          summary: 'Conflicting configuration arguments',
-          detail: 'set bucket or bucket_prefix',
-        }
-      }
-      if (exceeds(bucket, MAX_BUCKET_LENGTH)) {
-        return {
-          attribute: 'bucket',
-          detail: `expected length of bucket to be in the range (0 - ${MAX_BUCKET_LENGTH})`,
-        }
-      }
-      if (exceeds(prefix, MAX_BUCKET_LENGTH - UNIQUE_SUFFIX_LENGTH)) {
-        return { attribute: 'bucket_prefix', detail: 'expected length of bucket_prefix to be in the range (0 - 37)' }
-      }
-      if (typeof quota === 'number' && !Number.isInteger(quota)) {
-        return { attribute: 'quota', detail: 'Attribute must be a whole number' }
-      }
-      return null
     },
   }
 }

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { readCpuTime, readMemory } from '@pool/test-kit/processes.ts'
+import { readCpuUs, readMemory } from '@pool/test-kit/processes.ts'
 import { progress } from '../../shared/cli.ts'
 import {
   type Interval,
@@ -89,10 +89,10 @@ export interface Comparison {
 export const runOnce = async (target: Target, users: number, seconds: number): Promise<Run> => {
   await target.prepare?.()
   using opened = await target.open(users)
-  const readCpuUs = () => (target.pid === undefined ? undefined : readCpuTime(target.pid)?.totalUs) ?? Number.NaN
-  const before = readCpuUs()
+  const readUs = () => (target.pid === undefined ? null : readCpuUs(target.pid)) ?? Number.NaN
+  const before = readUs()
   const measured = await runClosedLoop(opened.users, seconds)
-  const cpuUs = (readCpuUs() - before) / measured.operations
+  const cpuUs = (readUs() - before) / measured.operations
   const memory = target.pid === undefined ? null : readMemory(target.pid)
   return { ...measured, cpuUs, residentBytes: memory?.residentBytes ?? Number.NaN }
 }
