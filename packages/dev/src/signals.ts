@@ -9,7 +9,7 @@ const hasProc = existsSync('/proc/self/stat')
  * them is killed, or forwards a signal only to its shell, the script gets no signal: its own parent may still be alive.
  * A shell above all of them, such as a script that runs this one in the background, may exit without effect.
  */
-export function packageManagerPids(): readonly number[] {
+function packageManagerPids(): readonly number[] {
   const chain: { pid: number; isManager: boolean }[] = []
   for (let pid = process.ppid; pid > 1; pid = readParentPid(pid)) {
     const command = readCommandLine(pid)
@@ -25,7 +25,7 @@ export function packageManagerPids(): readonly number[] {
 export const isPackageManager = (command: string): boolean =>
   /^(?:\S*\b(?:node|sh) (?:-\S+ )*)?(?:\S*\/)?(?:p?np[mx]|corepack)(?:-cli)?(?:\.[cm]?js)?(?: |$)/.test(command)
 
-export function isOrphaned(chain: readonly number[]): boolean {
+function isOrphaned(chain: readonly number[]): boolean {
   if (process.ppid !== chain[0]) return true
   // A zombie has no children.
   return hasProc

@@ -11,7 +11,7 @@ import { type Attributes, isObject, isText, type Schema, Unknown, type Value } f
 import type { Account, Upload } from './account.ts'
 import { cloudflareProvider, customDomain, namespace, script, scriptSubdomain, scripts } from './cloudflare-schema.ts'
 
-export const namespaceResource = (account: Account): ResourceBehavior => ({
+const namespaceResource = (account: Account): ResourceBehavior => ({
   write(planned, prior) {
     const id = prior ? String(prior.id) : account.newId('namespace')
     account.namespaces.set(id, String(planned.title))
@@ -25,7 +25,7 @@ export const namespaceResource = (account: Account): ResourceBehavior => ({
   import: id => parseImportId(id, 'account_id', 'id'),
 })
 
-export const subdomainResource = (account: Account): ResourceBehavior => ({
+const subdomainResource = (account: Account): ResourceBehavior => ({
   write(planned) {
     const name = String(planned.script_name)
     account.script(name)
@@ -50,7 +50,7 @@ export const readComputed = (id: string, hostname: string): Attributes => ({
   cert_id: `certificate-of-${id}`,
 })
 
-export const domainResource = (account: Account): ResourceBehavior => ({
+const domainResource = (account: Account): ResourceBehavior => ({
   write(planned) {
     const hostname = String(planned.hostname)
     const id = account.putDomain({ hostname, service: String(planned.service), zoneId: String(planned.zone_id) })
@@ -101,7 +101,7 @@ export function readMetadata(account: Account, name: string): Attributes {
 }
 
 /** Upload, refresh, deletion and import of a script, after the source of the real provider (5.19.1). */
-export function scriptResource(account: Account, directory: string): ResourceBehavior {
+function scriptResource(account: Account, directory: string): ResourceBehavior {
   const readContent = ({ content, content_file }: Attributes): string =>
     isText(content_file) ? readFileSync(resolve(directory, content_file), 'utf8') : String(content)
 
@@ -174,7 +174,7 @@ export function scriptResource(account: Account, directory: string): ResourceBeh
 }
 
 /** The list of the scripts of the account. */
-export const scriptsDataSource = (account: Account, schema: Schema): DataSource => ({
+const scriptsDataSource = (account: Account, schema: Schema): DataSource => ({
   schema,
   read: config => ({
     ...config,

@@ -14,7 +14,7 @@ const MAX_CLOSE_MS = 1_000
  * stops retransmitting, about 15 minutes later. A connection that the driver ends is destroyed after a second: a server that
  * hangs never closes its side, and an open socket keeps the process alive.
  */
-export const destroyOnSilence = (socket: Socket, timeoutMs: number, now: () => number): void => {
+const destroyOnSilence = (socket: Socket, timeoutMs: number, now: () => number): void => {
   let timer: NodeJS.Timeout | undefined
   let maxCloseMs = MAX_CLOSE_MS
   const stopTimer = () => {

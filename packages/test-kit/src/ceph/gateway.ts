@@ -41,14 +41,14 @@ const names = ['ceph-mon', 'ceph-osd', 'radosgw', 'radosgw-admin', 'ceph', 'ceph
 export type CephProgram = (typeof names)[number]
 
 /** A line with the missing programs and how to install them; undefined if all are installed. */
-export const toSkipReason = (missing: readonly string[]): string | undefined =>
+const toSkipReason = (missing: readonly string[]): string | undefined =>
   missing.length === 0
     ? undefined
     : `without a Ceph object gateway (${missing.join(', ')}): apt-get install --no-install-recommends ceph-mon ceph-osd radosgw`
 
 export const missingGateway: string | undefined = toSkipReason(names.filter(name => findProgram(name) === undefined))
 
-export const findProgramPath = (name: CephProgram): string => {
+const findProgramPath = (name: CephProgram): string => {
   const path = findProgram(name)
   if (path === undefined) throw new Error(missingGateway)
   return path
@@ -61,7 +61,7 @@ export interface RunOptions {
 }
 
 /** Runs a program. An error has its output but never its arguments, which can contain a secret. */
-export const runProgram = (program: CephProgram, args: readonly string[], options: RunOptions): Promise<string> =>
+const runProgram = (program: CephProgram, args: readonly string[], options: RunOptions): Promise<string> =>
   new Promise((resolve, reject) => {
     const limits = { timeout: COMMAND_TIMEOUT_MS, killSignal: 'SIGKILL' } as const
     execFile(findProgramPath(program), args, { ...options, ...limits }, (error, stdout, stderr) => {
@@ -82,13 +82,7 @@ export interface CephPaths {
  * A cluster of one monitor, one object store in memory and one gateway, on loopback, configured for a fast start:
  * https://docs.ceph.com/en/pacific/rados/configuration/. It keeps nothing and tolerates no failure.
  */
-export const renderConfiguration = ({
-  folder,
-  clusterId,
-  osdId,
-  monitorPort,
-  gatewayPort,
-}: CephPaths): string => `[global]
+const renderConfiguration = ({ folder, clusterId, osdId, monitorPort, gatewayPort }: CephPaths): string => `[global]
 fsid = ${clusterId}
 mon host = v2:127.0.0.1:${monitorPort}
 public addr = 127.0.0.1
@@ -163,7 +157,7 @@ const createKeyring = async (keyring: string, env: NodeJS.ProcessEnv): Promise<v
   await add('osd.0', 'mon', 'osd')
 }
 
-export const startCluster = async (plan: ClusterOptions): Promise<Cluster> => {
+const startCluster = async (plan: ClusterOptions): Promise<Cluster> => {
   const { folder, monitorPort, gatewayPort, isGatewayUp } = plan
   const pathTo = (name: string) => join(folder, name)
   const clusterId = randomUUID()

@@ -23,7 +23,7 @@ export interface DoubleDomain {
 
 const MAX_RECORDS = { main: 20, sub: 100 }
 
-export const INITIAL_DOMAIN: DoubleDomain = { mode: 'Dynadot DNS', ttl: '3600', main: [], sub: [] }
+const INITIAL_DOMAIN: DoubleDomain = { mode: 'Dynadot DNS', ttl: '3600', main: [], sub: [] }
 
 export const createErrorResponse = (envelope: string, text: string) => ({
   [envelope]: { ResponseCode: '-1', Status: 'error', Error: text },
@@ -37,7 +37,7 @@ const toWireRecords = (records: readonly DoubleRecord[], place: 'main' | 'sub') 
     ...(extra === '' ? {} : { Value2: extra }),
   }))
 
-export const createGetDnsResponse = ({ mode, ttl, main, sub }: DoubleDomain) => ({
+const createGetDnsResponse = ({ mode, ttl, main, sub }: DoubleDomain) => ({
   GetDnsResponse: {
     ResponseCode: 0,
     Status: 'success',

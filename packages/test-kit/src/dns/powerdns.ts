@@ -20,7 +20,7 @@ export const pdnsSchema = [
 const toFile = (folder: string): string => join(folder, 'zones.sqlite3')
 
 /** Inserts A records into the database of a server that may be running. */
-export const fillPdnsZone = (
+const fillPdnsZone = (
   folder: string,
   zone: string,
   records: Iterable<readonly [name: string, address: string]>,
@@ -151,7 +151,26 @@ const startOnce = async (): Promise<PowerdnsServer> => {
       response => response.ok,
       () => false,
     )
-  const patch = (zone: string, rrset: unknown) => call('PATCH', `/zones/${zone}.`, { rrsets: [rrset] })
+
+  const edit = async (zone: string, { remove, put }: ZoneEdit): Promise<void> => {
+    const rrsets = [
+      ...remove.map(({ name, type }) => ({ name: `${name}.`, type, changetype: 'DELETE' })),
+      ...put.map(({ name, type, ttl, values }) => ({
+        name: `${name}.`,
+        type,
+        ttl,
+        changetype: 'REPLACE',
+        records: values.map(content => ({ content, disabled: false })),
+      })),
+    ]
+    // 500 during a write of another zone: SQLite has one writer.
+    await until('PowerDNS accepts the edit', () =>
+      call('PATCH', `/zones/${zone}.`, { rrsets }).then(
+        () => true as const,
+        (error: unknown) => !/ 500: /.test(String(error)) && Promise.reject(error),
+      ),
+    )
+  }
 
   const command = [program, `--config-dir=${folder}`]
   const start = () => startServerAndWait({ name: 'PowerDNS', command, folder, isUp })
@@ -183,32 +202,9 @@ const startOnce = async (): Promise<PowerdnsServer> => {
         .filter(({ name, type, values }) => values.length > 0 && !(name === zone && (type === 'SOA' || type === 'NS')))
         .sort((a, b) => (`${a.name} ${a.type}` < `${b.name} ${b.type}` ? -1 : 1))
     },
-    async edit(zone, { remove, put }) {
-      const rrsets = [
-        ...remove.map(({ name, type }) => ({ name: `${name}.`, type, changetype: 'DELETE' })),
-        ...put.map(({ name, type, ttl, values }) => ({
-          name: `${name}.`,
-          type,
-          ttl,
-          changetype: 'REPLACE',
-          records: values.map(content => ({ content, disabled: false })),
-        })),
-      ]
-      // 500 during a write of another zone: SQLite has one writer.
-      await until('PowerDNS accepts the edit', () =>
-        call('PATCH', `/zones/${zone}.`, { rrsets }).then(
-          () => true as const,
-          (error: unknown) => !/ 500: /.test(String(error)) && Promise.reject(error),
-        ),
-      )
-    },
-    async put(zone, { name, type, ttl, values }) {
-      const records = values.map(content => ({ content, disabled: false }))
-      await patch(zone, { name: `${name}.`, type, ttl, changetype: 'REPLACE', records })
-    },
-    async remove(zone, name, type) {
-      await patch(zone, { name: `${name}.`, type, changetype: 'DELETE' })
-    },
+    edit,
+    put: (zone, set) => edit(zone, { remove: [], put: [set] }),
+    remove: (zone, name, type) => edit(zone, { remove: [{ name, type }], put: [] }),
     fill: (zone, records) => fillPdnsZone(folder, zone, records),
     stop,
     async start() {

@@ -23,7 +23,7 @@ export interface RequestOptions {
 }
 
 /** Sends S3 requests as one user over TLS, each on a new connection, signed with SigV4 unless `anonymous`. */
-export const createS3Client = ({ server, region, user, password, tls }: S3Connection, { host, ca }: ServerAddress) => {
+const createS3Client = ({ server, region, user, password, tls }: S3Connection, { host, ca }: ServerAddress) => {
   if (!tls) throw new Error('the client requires TLS')
   const { hostname, port } = new URL(`https://${server}`)
   const client = new AwsClient({ accessKeyId: user, secretAccessKey: password, service: 's3', region, retries: 0 })
@@ -42,7 +42,7 @@ export const createS3Client = ({ server, region, user, password, tls }: S3Connec
 const parseErrorCode = (text: string): string => /<Code>(\w+)<\/Code>/.exec(text)?.[1] ?? 'no code'
 
 /** The S3 calls of the provider on a real server: https://docs.aws.amazon.com/AmazonS3/latest/API/API_Operations_Amazon_Simple_Storage_Service.html */
-export function createS3Store(connection: S3Connection, server: ServerAddress): BucketApi {
+function createS3Store(connection: S3Connection, server: ServerAddress): BucketApi {
   const { signed } = createS3Client(connection, server)
 
   /** Returns undefined for a 404 with the code `notFoundCode`, or for a 404 to HEAD, which has no body. */
@@ -121,7 +121,7 @@ const toErrorBody = ({ code }: Answer): string =>
  * Starts the proxy. The real provider takes a host name and the CAs of the system, so neither the address nor the certificate
  * of a gateway on this machine fits it.
  */
-export async function startGatewayProxy(gateway: Gateway, { domain, caFile }: Options): Promise<GatewayProxy> {
+async function startGatewayProxy(gateway: Gateway, { domain, caFile }: Options): Promise<GatewayProxy> {
   const authority = await createCa('test CA of the proxy')
   await writeFile(caFile, authority.cert)
   const requests: string[] = []

@@ -8,7 +8,7 @@ import type { Attributes, Schema } from './schema.ts'
  * others) are omitted, because the module sets all of these arguments.
  */
 
-export const minioProvider: Schema = {
+const minioProvider: Schema = {
   minio_insecure: { type: 'bool', optional: true },
   minio_password: { type: 'string', optional: true, sensitive: true },
   minio_region: { type: 'string', optional: true },
@@ -97,7 +97,7 @@ const toAcl = (policy: string): string => {
 }
 
 /** The bucket resource, after the source of the real provider (3.11.1). */
-export function bucketResource(
+function bucketResource(
   getConnected: () => { store: BucketApi; connection: S3Connection },
   { removesPolicy }: BucketVersion,
 ): ResourceBehavior {

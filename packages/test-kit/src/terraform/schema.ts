@@ -76,7 +76,7 @@ export const allComputed = (schema: Schema): Schema =>
     ]),
   )
 
-export const isNested = (type: Attribute['type']): type is Nested => typeof type === 'object' && 'nesting' in type
+const isNested = (type: Attribute['type']): type is Nested => typeof type === 'object' && 'nesting' in type
 
 /** The protocol requires every attribute of the schema, if necessary as null. */
 export const fillMissingAttributes = (schema: Schema, state: Attributes): Attributes =>

@@ -32,7 +32,7 @@ const parseWhole = (bytes: Buffer): HttpResponse | null => {
  * has a timer for each response and checks each header: on two cores, the generator must not be what limits a fast server.
  * A response does not have its headers.
  */
-export class LoadConnection implements Disposable {
+class LoadConnection implements Disposable {
   readonly #socket: Socket
   #received: Buffer | null = null
   #pending: { readonly resolve: (response: HttpResponse) => void; readonly reject: (error: Error) => void } | null =
@@ -151,7 +151,7 @@ const toServer = (to: number | Server): Server => (typeof to === 'number' ? { ho
 const openConnections = (to: number | Server, count: number): Promise<LoadConnection[]> =>
   Promise.all(Array.from({ length: count }, () => LoadConnection.open(toServer(to))))
 
-export const catchProblem = (operation: Promise<ResponseError>): Promise<ResponseError> => operation.catch(toMessage)
+const catchProblem = (operation: Promise<ResponseError>): Promise<ResponseError> => operation.catch(toMessage)
 
 /** Virtual users with a connection each. `next` makes the next request of a user; undefined: no work is left. */
 export const openHttpUsers = async (

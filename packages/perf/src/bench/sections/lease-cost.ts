@@ -45,7 +45,7 @@ interface BilledResource {
 }
 
 /** When the prices below were read from the documentation. */
-export const PRICES_READ = '2026-11-23'
+const PRICES_READ = '2026-11-23'
 const WORKERS = 'Workers: Pricing'
 const OBJECTS = 'Durable Objects: Pricing'
 const KV = 'Workers KV: Pricing'

@@ -40,7 +40,7 @@ interface ListRead {
 }
 
 /** Reads a list to its end without keeping it. Throws if it is truncated. */
-export const readList = async (url: string): Promise<ListRead> => {
+const readList = async (url: string): Promise<ListRead> => {
   const started = performance.now()
   const response = await fetch(url)
   if (response.status !== 200 || !response.body) throw new Error(`status ${response.status}`)
