@@ -7,8 +7,7 @@ import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { isProof, reportProof } from '@pool/test-kit/proof-size.ts'
 import { startWitness } from '@pool/testing'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { runElection } from './support/election.ts'
-import { EXAMPLES } from './support/examples.ts'
+import { EXAMPLES, runElection } from './support/election.ts'
 
 const folder = join(EXAMPLES, 'go')
 

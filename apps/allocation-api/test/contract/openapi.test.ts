@@ -1,5 +1,5 @@
 import { operationList, operations } from '@pool/contract'
-import { allocationApiDocument } from '@pool/contract/openapi/allocation-api'
+import { allocationApiDocument } from '@pool/contract/openapi/documents'
 import { beforeAll, describe, expect, test } from 'vitest'
 import * as z from 'zod'
 import { createRoutes } from '../../src/http/app.ts'

@@ -1,5 +1,4 @@
-import type { DoubleRecord } from '@pool/test-kit/dns/dynadot-domain.ts'
-import { type DynadotDoubleOptions, startDynadotDouble } from '@pool/test-kit/dns/dynadot-double.ts'
+import { type DoubleRecord, type DynadotDoubleOptions, startDynadotDouble } from '@pool/test-kit/dns/dynadot-double.ts'
 import { type RecordChange, type RecordSet, recordKey } from '../../../src/dns/domain/rrset.ts'
 import { createDynadotProvider } from '../../../src/dns/providers/dynadot/index.ts'
 import type { ProviderSubject } from '../harness.ts'

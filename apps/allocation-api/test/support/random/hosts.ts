@@ -1,7 +1,6 @@
 import type { Sql } from '@pool/runtime/database/client'
 import { startCloudflareDouble } from '@pool/test-kit/dns/cloudflare-double.ts'
-import type { DoubleRecord } from '@pool/test-kit/dns/dynadot-domain.ts'
-import { startDynadotDouble } from '@pool/test-kit/dns/dynadot-double.ts'
+import { type DoubleRecord, startDynadotDouble } from '@pool/test-kit/dns/dynadot-double.ts'
 import type { PowerdnsServer } from '@pool/test-kit/dns/powerdns.ts'
 import { withoutZoneMarker } from '@pool/test-kit/dns/zone-marker.ts'
 import { type RecordChange, type RecordSet, recordKey } from '../../../src/dns/domain/rrset.ts'

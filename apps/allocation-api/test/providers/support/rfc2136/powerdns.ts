@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises'
 import { findProgram } from '@pool/dev/server-process'
-import { pdnsSchema, writePdnsFiles } from '@pool/test-kit/dns/pdns-files.ts'
+import { pdnsSchema, writePdnsFiles } from '@pool/test-kit/dns/powerdns.ts'
 import { addresses, findMissingPrograms, keyNames, run, type ServerKind, zoneText } from './server.ts'
 
 const programs = ['pdns_server', 'pdnsutil', ...(pdnsSchema ? [] : ['schema.sqlite3.sql'])]

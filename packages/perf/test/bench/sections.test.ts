@@ -1,5 +1,28 @@
 import { describe, expect, it } from 'vitest'
+import { createSlotPicker, LeaseClient } from '../../src/bench/sections/lease-client.ts'
 import { type Counts, toMonth, toSlotCost, withCopies } from '../../src/bench/sections/lease-cost.ts'
+
+describe('a lease client', () => {
+  it('sends the generation of the last response', () => {
+    const client = new LeaseClient('slot', 2)
+    expect(client.put(1).headers).toContain('If-Match: "0"\r\n')
+    expect(client.update(1, { text: '{"holder":"a","generation":41}' })).toBe(41)
+    expect(client.put(1)).toMatchObject({
+      path: '/lease/slot-1',
+      headers: expect.stringContaining('If-Match: "41"\r\n'),
+    })
+    expect(client.put(0).headers).toContain('If-Match: "0"\r\n')
+  })
+
+  it.each([1, 3, 16])('has its own slots: %d clients divide the slots', users => {
+    const pick = createSlotPicker(50)
+    const own = Array.from({ length: users }, (_, user) => Array.from({ length: 100 }, () => pick(user, users))).map(
+      slots => new Set(slots),
+    )
+    expect(own.reduce((sum, slots) => sum + slots.size, 0)).toBe(50)
+    expect(new Set(own.flatMap(slots => [...slots])).size).toBe(50)
+  })
+})
 
 const none: Counts = {
   workerRequests: 0,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { parseDuration } from './duration.ts'
+import { parseDuration } from './env.ts'
 
 describe('durations in the syntax of Go', () => {
   test.each([

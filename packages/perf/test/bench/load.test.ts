@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { hasProc } from '@pool/test-kit/processes.ts'
 import { describe, expect, it } from 'vitest'
-import { runClosedLoop } from '../../src/bench/load/closed-loop.ts'
-import { compare, comparisonTable, listErrors, type Run, runOnce } from '../../src/bench/load/compare.ts'
+import { compare, comparisonTable, listErrors, type Run, runClosedLoop, runOnce } from '../../src/bench/load/compare.ts'
 import { createLocalUsers, type Target } from '../../src/bench/load/target.ts'
 
 describe('a closed loop', () => {

