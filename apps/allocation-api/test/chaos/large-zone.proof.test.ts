@@ -6,8 +6,7 @@ import { readRssMib } from '@pool/test-kit/processes.ts'
 import { proofScale, proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
 import { type Api, startApi } from '@pool/test-kit/services.ts'
 import { describe, expect, test } from 'vitest'
-import { knot } from '../providers/support/rfc2136/knot.ts'
-import { startServer } from '../providers/support/rfc2136/server.ts'
+import { knot, startServer } from '../providers/support/rfc2136.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 
 const LABELS = ['@', '*', 'console', 'api', 'gitea', 'harbor']

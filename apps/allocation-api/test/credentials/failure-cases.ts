@@ -1,5 +1,6 @@
 import type { Identities } from '../support/credentials/identities.ts'
 import {
+  type ConnectionHandler,
   closeAtOnce,
   errorXml,
   listXml,
@@ -7,8 +8,7 @@ import {
   resetAtOnce,
   toHttpResponse,
   withoutTls,
-} from '../support/credentials/scenarios.ts'
-import type { ConnectionHandler } from '../support/credentials/scripted-server.ts'
+} from '../support/credentials/scripted-server.ts'
 
 /** A server whose behaviour says nothing about the credentials, and the message for it. */
 export interface FailureCase {

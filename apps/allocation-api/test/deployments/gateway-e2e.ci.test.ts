@@ -15,7 +15,7 @@ import { usesRealProviders } from '@pool/test-kit/terraform/real-providers.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { withStorageNames } from '../support/credentials/identities.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { followStream, toMessages } from '../support/follow.ts'
+import { followStream, toMessages } from '../support/events.ts'
 import { createContractCall } from '../support/service.ts'
 import { isTerraformMissing } from '../terraform/support/terraform.ts'
 
