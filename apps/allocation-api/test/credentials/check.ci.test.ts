@@ -7,18 +7,21 @@ import { timed, until } from '@pool/test-kit/poll.ts'
 import { afterAll, describe, expect, test } from 'vitest'
 import { createKeyCheck } from '../../src/credentials/check-s3-keys.ts'
 import { createHttpsGet } from '../../src/credentials/https-client.ts'
-import { makeIdentities, withStorageNames } from '../support/credentials/identities.ts'
 import {
+  createHttpFailures,
+  createS3Failures,
+  createTransportFailures,
   errorXml,
   forwardTo,
   listXml,
+  makeIdentities,
   overTls,
   startScriptedServer,
   toHttpResponse,
-} from '../support/credentials/scripted-server.ts'
+  withStorageNames,
+} from '../support/credentials.ts'
 import { startTestService } from '../support/service.ts'
 import { expectContract, type ObservedResponse } from '../support/validate.ts'
-import { createHttpFailures, createS3Failures, createTransportFailures } from './failure-cases.ts'
 
 interface ValidationResponse extends ObservedResponse {
   readonly body: {

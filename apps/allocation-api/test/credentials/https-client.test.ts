@@ -3,14 +3,14 @@ import { once } from 'node:events'
 import { timed } from '@pool/test-kit/poll.ts'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { createHttpsGet } from '../../src/credentials/https-client.ts'
-import { makeIdentities } from '../support/credentials/identities.ts'
 import {
   type ConnectionHandler,
   hang,
+  makeIdentities,
   overTls,
   startScriptedServer,
   toHttpResponse,
-} from '../support/credentials/scripted-server.ts'
+} from '../support/credentials.ts'
 
 const identities = await makeIdentities()
 const server = await startScriptedServer()

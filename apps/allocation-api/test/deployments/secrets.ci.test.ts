@@ -9,8 +9,13 @@ import { until } from '@pool/test-kit/poll.ts'
 import { type Api, type ApiResponse, sendRequest, startApi } from '@pool/test-kit/services.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { toEncodedForms } from '../../src/deployments/terraform/domain/secret-masker.ts'
-import { makeIdentities, withStorageNames } from '../support/credentials/identities.ts'
-import { overTls, startScriptedServer, toHttpResponse } from '../support/credentials/scripted-server.ts'
+import {
+  makeIdentities,
+  overTls,
+  startScriptedServer,
+  toHttpResponse,
+  withStorageNames,
+} from '../support/credentials.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { copyDeploymentModule, type DeploymentModule } from '../support/deployment-module.ts'
 import { followStream } from '../support/events.ts'

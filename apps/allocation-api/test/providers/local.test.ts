@@ -4,8 +4,7 @@ import type { RecordChange } from '../../src/dns/domain/rrset.ts'
 import { createLocalProvider } from '../../src/dns/providers/local/provider.ts'
 import { createZoneTable } from '../../src/dns/providers/local/zone-table.ts'
 import { createTestDatabase, getTestDsn } from '../support/database.ts'
-import { describeConformance } from './conformance.ts'
-import type { ProviderSubject } from './harness.ts'
+import { describeConformance, type ProviderSubject } from './conformance.ts'
 
 const ZONE = 'conformance.test'
 

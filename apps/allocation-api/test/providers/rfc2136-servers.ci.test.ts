@@ -7,8 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { isAtOrBelow, type RecordChange, type RecordSet } from '../../src/dns/domain/rrset.ts'
 import type { DnsProvider } from '../../src/dns/provider.ts'
 import { createRfc2136Provider, type Rfc2136Options } from '../../src/dns/providers/rfc2136/index.ts'
-import { describeConformance } from './conformance.ts'
-import { atOrBelow, type ProviderSubject } from './harness.ts'
+import { atOrBelow, describeConformance, type ProviderSubject } from './conformance.ts'
 import {
   addresses,
   bind,

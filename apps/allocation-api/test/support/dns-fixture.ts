@@ -28,13 +28,13 @@ import { createTestDatabase, repositoryOptions, type TestDatabase, truncateAlloc
 import { createTokenRepository, type TokenRepository } from './token-repository.ts'
 
 /** The result of the next call. With `takesEffect`, an apply makes its changes first. */
-export interface ProviderFault {
+interface ProviderFault {
   readonly result: Extract<ApplyResult, { kind: 'unavailable' }> | 'throw' | 'hang'
   readonly takesEffect?: boolean
 }
 
 /** An in-memory provider that fulfils the contract of the port and fails as the test configures it. */
-export class FakeProvider implements DnsProvider {
+class FakeProvider implements DnsProvider {
   readonly records = new Map<string, RecordSet>()
   /** The markers of the zones, which `records` does not contain. */
   readonly markers = new Map<string, RecordSet>()
@@ -133,7 +133,7 @@ export const DRIFT_MS = 600_000
 const STATEMENT_TIMEOUT_MS = 20_000
 const WAIT_MS = 30_000
 
-export interface ReplicaOptions {
+interface ReplicaOptions {
   readonly url: string
   readonly provider: DnsProvider
   readonly providerKind?: string
@@ -148,7 +148,7 @@ export interface ReplicaOptions {
 }
 
 /** The DNS reconciler of one replica, with its own connections and without the rest of the API. */
-export interface Replica {
+interface Replica {
   readonly dns: Reconciler
   /** Errors of the reconciler and errors that the provider threw. */
   readonly errors: readonly unknown[]
@@ -161,7 +161,7 @@ export interface Replica {
   close(): Promise<void>
 }
 
-export const startReplica = ({
+const startReplica = ({
   url,
   provider,
   providerKind = 'fake',

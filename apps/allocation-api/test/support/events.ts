@@ -16,7 +16,7 @@ export const expectEvents = (text: string): void => {
   }
 }
 
-export interface Following {
+interface Following {
   /** Events so far. */
   readonly events: () => readonly StreamedEvent[]
   /** Resolves with all events when the stream ends or is aborted. */

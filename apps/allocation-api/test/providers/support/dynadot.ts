@@ -2,7 +2,7 @@ import type { DoubleDomain, DoubleRecord } from '@pool/test-kit/dns/dynadot-doma
 import { type DynadotDoubleOptions, startDynadotDouble } from '@pool/test-kit/dns/dynadot-double.ts'
 import { type RecordChange, type RecordSet, recordKey } from '../../../src/dns/domain/rrset.ts'
 import { createDynadotProvider } from '../../../src/dns/providers/dynadot/index.ts'
-import type { ProviderSubject } from '../harness.ts'
+import type { ProviderSubject } from '../conformance.ts'
 
 const ONLY_TTL = 3_600
 const named = new Set(['CNAME', 'MX', 'SRV'])

@@ -12,7 +12,7 @@ import { type RecordSet, recordKey } from '../../../src/dns/domain/rrset.ts'
 import type { Rfc2136Options } from '../../../src/dns/providers/rfc2136/index.ts'
 
 /** Keys with full access, with read access, and with update access only at and below `limited.<zone>`. */
-export const keyNames = ['full.key.test', 'reader.key.test', 'limited.key.test'] as const
+const keyNames = ['full.key.test', 'reader.key.test', 'limited.key.test'] as const
 export type KeyName = (typeof keyNames)[number]
 
 const hasIpv6 = Object.values(networkInterfaces()).some(all => all?.some(({ address }) => address === '::1'))
@@ -21,7 +21,7 @@ const hasIpv6 = Object.values(networkInterfaces()).some(all => all?.some(({ addr
 export const addresses = hasIpv6 ? ['127.0.0.1', '::1'] : ['127.0.0.1']
 
 /** The directory, port and zone of a server. */
-export interface Setup {
+interface Setup {
   /** Empty, for this server only. */
   readonly folder: string
   readonly port: number
@@ -67,12 +67,12 @@ export interface Server extends AsyncDisposable {
 }
 
 /** `programs` belong to the server. The tests read and write with dig and nsupdate, independently of the provider. */
-export const findMissingPrograms = (name: string, programs: readonly string[], packages: string): string | undefined =>
+const findMissingPrograms = (name: string, programs: readonly string[], packages: string): string | undefined =>
   [...programs, 'dig', 'nsupdate'].every(findProgram)
     ? undefined
     : `${name}, dig or nsupdate is not installed, tests of rfc2136 are skipped: apt-get install ${packages} bind9-dnsutils`
 
-export const run = (program: string, words: readonly string[], input = ''): Promise<string> =>
+const run = (program: string, words: readonly string[], input = ''): Promise<string> =>
   new Promise((resolve, reject) => {
     const child = execFile(program, words, { maxBuffer: 2 ** 28 }, (error, stdout, stderr) => {
       if (error) reject(new Error(`${program}: ${stderr || error.message}`))
@@ -198,7 +198,7 @@ export const startServer = async (
 }
 
 /** The zone file of a new zone. */
-export const zoneText = (zone: string): string =>
+const zoneText = (zone: string): string =>
   `${zone}. 3600 IN SOA ns.elsewhere.test. hostmaster.elsewhere.test. 1 3600 600 86400 300\n${zone}. 3600 IN NS ns.elsewhere.test.\n`
 
 export const bind: ServerKind = {

@@ -4,7 +4,7 @@ import type { Prng } from '@pool/test-kit/prng.ts'
 import type { ApplyResult, ReadResult, Unavailable, WantedRecords, ZonePart } from '../../../src/dns/domain/result.ts'
 import { type RecordChange, type RecordSet, recordKey } from '../../../src/dns/domain/rrset.ts'
 import type { DnsProvider } from '../../../src/dns/provider.ts'
-import { readAll } from '../../providers/harness.ts'
+import { readAll } from '../../providers/conformance.ts'
 import type { ZoneHost } from './hosts.ts'
 
 /** Counts running and paused operations, and waits until no operation can continue. */
@@ -47,10 +47,10 @@ export const createInFlight = () => {
   }
 }
 
-export type InFlight = ReturnType<typeof createInFlight>
+type InFlight = ReturnType<typeof createInFlight>
 
 /** Weighted faults of a call of the provider port, the same for every provider. */
-export const readFaults = [
+const readFaults = [
   [70, 'none'],
   [4, 'no effect'],
   [4, 'response lost'],
@@ -59,7 +59,7 @@ export const readFaults = [
   [15, 'stale'],
 ] as const
 
-export const applyFaults = [
+const applyFaults = [
   [45, 'none'],
   [6, 'no effect'],
   [10, 'response lost'],
@@ -71,7 +71,7 @@ export const applyFaults = [
 ] as const
 
 /** Weighted faults of an HTTP request, for a provider with an HTTP API. */
-export const httpFaults = {
+const httpFaults = {
   get_dns: [
     [80, undefined],
     [12, 'stale'],
@@ -94,7 +94,7 @@ export const httpFaults = {
   ],
 } as const satisfies Record<DynadotCommand, readonly (readonly [number, DynadotFault | 'late' | undefined])[]>
 
-export interface FaultInjectorOptions {
+interface FaultInjectorOptions {
   readonly zone: string
   readonly host: ZoneHost
   readonly prng: Prng
@@ -107,7 +107,7 @@ export interface FaultInjectorOptions {
 }
 
 /** A write whose call timed out and that has not taken effect yet. */
-export interface LateWrite {
+interface LateWrite {
   /** Undefined: the write replaces the whole zone. */
   readonly changes?: readonly RecordChange[]
   readonly complete: () => Promise<void>

@@ -24,7 +24,7 @@ import {
 } from './zone-model.ts'
 
 /** The connections of a replica. All interleavings of the worker reuse them. */
-export interface ReplicaResources {
+interface ReplicaResources {
   readonly sql: Sql
   readonly zoneLocks: ZoneLocks
   readonly store: TokenRepository
@@ -32,7 +32,7 @@ export interface ReplicaResources {
 }
 
 /** Has its own database and provider account, and runs one interleaving after the other. */
-export interface Worker extends AsyncDisposable {
+interface Worker extends AsyncDisposable {
   readonly database: TestDatabase
   readonly host: ZoneHost
   readonly replicas: readonly ReplicaResources[]
@@ -41,7 +41,7 @@ export interface Worker extends AsyncDisposable {
 }
 
 /** Time to live of a reservation. */
-export const RESERVATION_MS = 600_000
+const RESERVATION_MS = 600_000
 const TIMEOUT_MS = 20_000
 const REPLICAS = 2
 

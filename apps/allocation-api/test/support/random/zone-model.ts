@@ -42,7 +42,7 @@ export interface ModelName {
 }
 
 /** A record set that must be gone at quiescence, and that the history must list for this name. */
-export interface DoomedRecordSet {
+interface DoomedRecordSet {
   readonly subdomain: string
   readonly set: RecordSet
 }
@@ -313,7 +313,7 @@ export interface QuiescentName {
   readonly failure: string | null
 }
 
-export interface QuiescentState {
+interface QuiescentState {
   /** The records at the provider. */
   readonly present: readonly RecordSet[]
   /** The active rows of `pool_allocations`. */
