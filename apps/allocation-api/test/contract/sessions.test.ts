@@ -183,14 +183,6 @@ describe('each operation of the console', () => {
   })
   const body = (method: string) => (method === 'GET' ? undefined : {})
 
-  test.each(requests)('%s needs a token or a session', async (id, method, path) => {
-    const unknown = { Cookie: `pool-session=${randomBytes(32).toString('base64url')}`, ...origin }
-    for (const headers of [{}, unknown, { ...unknown, Authorization: 'Bearer wrong' }]) {
-      const { status } = await call(method, path, body(method), headers)
-      expect(status).toBe(id === 'startSession' ? 422 : 401)
-    }
-  })
-
   test.each(requests)('%s does not exist on the in-cluster listener, also with a session', async (_, method, path) => {
     const { status, body: problem } = await api.call(method, path, body(method), {
       ...(await start()),
