@@ -113,7 +113,7 @@ export const layers = [
   {
     name: 'api-main',
     root: api,
-    folders: ['main.ts', 'migrate.ts', 'service.ts', 'service-config.ts', 'doctor/'],
+    folders: ['main.ts', 'migrate.ts', 'service.ts', 'service-config.ts', 'doctor/', 'parts/'],
     imports: null,
   },
 
@@ -154,7 +154,7 @@ export const layers = [
     folders: ['http/', 'app.ts'],
     imports: ['lease-domain', 'lease-log', 'contract'],
     types: ['lease-service'],
-    packages: ['hono', '@hono/zod-validator', 'zod'],
+    packages: ['hono', 'zod'],
   },
   {
     name: 'lease-bindings',
@@ -168,8 +168,7 @@ export const layers = [
     name: 'lease-postgres',
     root: witness,
     folders: ['postgres/'],
-    imports: ['lease-domain', 'lease-log', 'contract'],
-    types: ['lease-service'],
+    imports: ['lease-domain', 'lease-service', 'lease-log', 'contract'],
     packages: [database, 'postgres', NODE],
   },
   /** The composition roots: of the worker, and of the process on Node. */

@@ -6,7 +6,16 @@ import type {
   LeaseList,
   LeaseListQuery,
 } from '@pool/contract/lease'
-import type { KnownGenerations, LeaseWrite, RejectionReason, WaitCondition } from './lease/lease.ts'
+import {
+  includesGeneration,
+  type KnownGenerations,
+  type LeaseState,
+  type LeaseWrite,
+  type RejectionReason,
+  toRemainingMs,
+  toWireLease,
+  type WaitCondition,
+} from './lease/lease.ts'
 import type { SlotAddress } from './lease/request.ts'
 
 /** Why a slot did not decide. Such a write may or may not have taken effect: the client reads the lease and compares. */
@@ -23,10 +32,22 @@ export interface ObservedLease {
   readonly remainingMs: number | undefined
 }
 
-export type ReadOutcome =
-  | ({ readonly kind: 'lease' | 'not-modified' } & ObservedLease)
-  | { readonly kind: 'absent' }
-  | SlotUnavailable
+/** `now` is the time of the slot, here and below. */
+export const toObservedLease = (current: LeaseState | undefined, now: number): ObservedLease => ({
+  lease: toWireLease(current),
+  remainingMs: toRemainingMs(current, now),
+})
+
+export type LeaseReading = ({ readonly kind: 'lease' | 'not-modified' } & ObservedLease) | { readonly kind: 'absent' }
+
+/** `known`: the generations that the reader has. */
+export const toReading = (current: LeaseState | undefined, now: number, known: KnownGenerations = []): LeaseReading => {
+  if (!current) return { kind: 'absent' }
+  const isKnown = includesGeneration(known, current.generation)
+  return { kind: isKnown ? 'not-modified' : 'lease', ...toObservedLease(current, now) }
+}
+
+export type ReadOutcome = LeaseReading | SlotUnavailable
 
 /** A lease with the number of clients that wait for a change of it. */
 export type LeaseStatusOutcome =
@@ -35,6 +56,9 @@ export type LeaseStatusOutcome =
   /** A bug showed at this slot only. */
   | { readonly kind: 'internal-error'; readonly error: unknown }
   | SlotUnavailable
+
+export const toStatus = (current: LeaseState | undefined, now: number, waiters: number): LeaseStatusOutcome =>
+  current ? { kind: 'lease', waiters, ...toObservedLease(current, now) } : { kind: 'absent', waiters }
 
 export interface WaitRequest {
   readonly condition: WaitCondition

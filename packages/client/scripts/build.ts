@@ -25,7 +25,10 @@ const UNREAD: readonly (readonly [RegExp, string])[] = [
   [new RegExp(`\\b(?:description|summary|tag|example):\\s*${LITERAL}\\s*(?:,|(?=\\}))`, 'g'), ''],
   [/(\.meta\(\{\s*)id: '\w+',?/g, '$1'],
   [/\.meta\(\{\s*\}\)/g, ''],
-  [new RegExp(`(\\b(?:error|validationError)\\(\\s*)${LITERAL}`, 'g'), "$1''"],
+  // The texts of the error codes, and the errors of an operation.
+  [new RegExp(`(\\[\\s*[345][0-9]{2},\\s*)${LITERAL}`, 'g'), "$1''"],
+  [/\berrors: \[(?:[^[\]]|\[[^[\]]*\])*\],/g, ''],
+  [new RegExp(`\\b(?:counted|listener):\\s*${LITERAL}\\s*,`, 'g'), ''],
   [new RegExp(`(\\brule\\(\\s*'[a-z-]+',\\s*)${LITERAL}`, 'g'), "$1''"],
 ]
 
@@ -63,6 +66,9 @@ const bundle = async (): Promise<void> => {
   if (warnings.length > 0) throw new Error(warnings.map(({ text }) => text).join('\n'))
 }
 
+/** The declaration of an operation up to its summary, which becomes the comment of the method. */
+const OPERATION = /^( +)readonly (\w+): \{\n( +method: [\s\S]*?readonly summary: "((?:[^"\\]|\\.)*)")/gm
+
 /** The declarations name the contract by its package, which is not published with this one. */
 const bundleTypes = async (): Promise<void> => {
   execFileSync('tsc', ['-p', 'tsconfig.build.json'], { cwd: root, stdio: 'inherit' })
@@ -78,6 +84,7 @@ const bundleTypes = async (): Promise<void> => {
       return target.startsWith('.') ? target : `./${target}`
     }
     const text = (await readFile(path, 'utf8'))
+      .replace(OPERATION, '$1/** $4 */\n$1readonly $2: {\n$3')
       .replace(
         /(['"])@pool\/contract(\/[\w-]+)?\1/g,
         (_, quote: string, subpath = '') => `${quote}${toContract(subpath)}${quote}`,

@@ -97,8 +97,13 @@ class AttemptLimit {
   }
 }
 
+interface FailureDescription {
+  readonly text: string
+  readonly reasonCode?: string | undefined
+}
+
 /** The message and the code of what `fetch` threw. Node has the actual reason in `cause`. */
-const describeFailure = (thrown: unknown): { text: string; reasonCode: string | undefined } => {
+const describeFailure = (thrown: unknown): FailureDescription => {
   const error = thrown instanceof Error && thrown.cause instanceof Error ? thrown.cause : thrown
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   return {
@@ -107,100 +112,139 @@ const describeFailure = (thrown: unknown): { text: string; reasonCode: string | 
   }
 }
 
-/** Creates the function that sends one request. It throws only a TypeError, what `token` throws, and the abort's reason. */
-export const createAttempt = (options: ClientOptions, problem: z.ZodType, timing: Timing) => {
-  const { token, hooks = {} } = options
-  const send: typeof fetch = options.fetch ?? ((input, init) => fetch(input, init))
+/** What all requests of a client have in common. */
+export interface AttemptContext {
+  readonly options: ClientOptions
+  /** The schema of the errors that every operation of the service can send. */
+  readonly problem: z.ZodType
+  readonly timing: Timing
+}
 
-  return async (request: AttemptRequest): Promise<AttemptOutcome> => {
-    const { operation, url, parts, info, signal, headersMs, bodyMs } = request
-    signal?.throwIfAborted()
-    const limit = new AttemptLimit(timing, signal, headersMs)
-    let bearer: string | undefined
-    const redact = (text: string): string =>
-      redactSecrets(text, [
-        ...Object.values(options.headers ?? {}),
-        ...findSecrets(parts.headers),
-        ...findSecrets(parts.body),
-        ...(bearer === undefined ? [] : [bearer]),
-      ])
-    let isSent = false
-    let isStream = false
+/** One request, from the token to the end of the response. */
+export class Attempt {
+  readonly #context: AttemptContext
+  readonly #request: AttemptRequest
+  readonly #limit: AttemptLimit
+  #bearer: string | undefined
 
-    const toNoResponse =
-      (text: string, reasonCode?: string) =>
-      (failure: CallFailure): ClientError =>
-        new NoResponseError(failure, { text: redact(text), reasonCode })
+  constructor(context: AttemptContext, request: AttemptRequest) {
+    this.#context = context
+    this.#request = request
+    this.#limit = new AttemptLimit(context.timing, request.signal, request.headersMs)
+  }
 
-    /** Ends with the reason of the caller's signal, or with a NoResponseError if the connection ends early. */
-    async function* readChunks(body: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array, void> {
-      const reader = body.getReader()
-      try {
-        for (let next = await reader.read(); !next.done; next = await reader.read()) yield next.value
-      } catch (thrown) {
-        signal?.throwIfAborted()
-        const { text, reasonCode } = describeFailure(thrown)
-        throw toNoResponse(text, reasonCode)({ ...info, attempts: info.attempt, isOutcomeUnknown: false })
-      } finally {
-        // It may have failed already, which was thrown above.
-        await reader.cancel().catch(() => undefined)
-        limit.release()
-      }
+  /** Throws only a TypeError, what `token` throws, and the reason of the caller's signal. */
+  async run(): Promise<AttemptOutcome> {
+    try {
+      return await Promise.race([this.#send(), this.#limit.end])
+    } catch (thrown) {
+      this.#limit.release()
+      // What `token` or a header throws before the request is sent is not a failure of the request.
+      if (this.#limit.signal.aborted) return this.#toFailure(thrown)
+      throw thrown
     }
+  }
 
-    const run = async (): Promise<AttemptOutcome> => {
-      bearer = typeof token === 'function' ? await token() : token
-      const body = toBody(operation, parts.body)
-      const headers = {
+  async #send(): Promise<AttemptOutcome> {
+    const init = await this.#prepare()
+    return this.#exchange(init).catch(thrown => this.#toFailure(thrown))
+  }
+
+  async #prepare(): Promise<RequestInit> {
+    const { operation, parts, info } = this.#request
+    const { token, headers, hooks = {} } = this.#context.options
+    this.#bearer = typeof token === 'function' ? await token() : token
+    const body = toBody(operation, parts.body)
+    return {
+      method: operation.method.toUpperCase(),
+      headers: {
         ...notify(hooks.onAttempt, info),
         ...(body === undefined ? {} : { 'Content-Type': operation.body?.mediaType ?? 'application/json' }),
-        ...toHeaders(operation, { ...options.headers, ...parts.headers }),
-        ...(bearer === undefined ? {} : toHeaders(operation, { Authorization: `Bearer ${bearer}` })),
+        ...toHeaders(operation, { ...headers, ...parts.headers }),
+        ...(this.#bearer === undefined ? {} : toHeaders(operation, { Authorization: `Bearer ${this.#bearer}` })),
         'X-Request-Id': info.requestId,
-      }
-      const init = {
-        method: operation.method.toUpperCase(),
-        headers,
-        // Secrets in headers must not follow a redirect to another host.
-        redirect: 'manual',
-        signal: limit.signal,
-        ...(body === undefined ? {} : { body }),
-        ...(body instanceof ReadableStream ? { duplex: 'half' as const } : {}),
-      } as const
-      isSent = true
-      const response = await send(url, init)
-      limit.extend(bodyMs)
-      const retryAfterMs = parseRetryAfter(response.headers.get('Retry-After'), timing.wallNow())
-      const retryAfter = retryAfterMs === undefined ? undefined : retryAfterMs / 1_000
-      const reading = await readResponse(response, operation, { problem, retryAfter, redact })
-      const { status } = response
-      if (reading.kind === 'error') {
-        const { code, toError } = reading
-        const failure: AttemptFailure = {
-          kind: 'response',
-          status,
-          ...(code === undefined ? {} : { code }),
-          ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
-        }
-        return { kind: 'failure', failure, toError }
-      }
-      isStream = reading.kind === 'stream'
-      if (isStream) limit.stopTimer()
-      const content = reading.kind === 'stream' ? readChunks(reading.body) : reading.body
-      return { kind: 'result', result: { status, headers: response.headers, body: content } }
+      },
+      // Secrets in headers must not follow a redirect to another host.
+      redirect: 'manual',
+      signal: this.#limit.signal,
+      ...(body === undefined ? {} : { body }),
+      ...(body instanceof ReadableStream ? { duplex: 'half' as const } : {}),
     }
+  }
 
+  async #exchange(init: RequestInit): Promise<AttemptOutcome> {
+    const { operation, url, bodyMs } = this.#request
+    const { options, problem, timing } = this.#context
+    const send: typeof fetch = options.fetch ?? ((input, init) => fetch(input, init))
+    const response = await send(url, init)
+    this.#limit.extend(bodyMs)
+    const { status, headers } = response
+    const retryAfterMs = parseRetryAfter(headers.get('Retry-After'), timing.wallNow())
+    const reading = await readResponse(response, operation, {
+      problem,
+      retryAfter: retryAfterMs === undefined ? undefined : retryAfterMs / 1_000,
+      redact: text => this.#redact(text),
+    })
+    if (reading.kind === 'stream') this.#limit.stopTimer()
+    else this.#limit.release()
+    if (reading.kind === 'error') {
+      const { code, toError } = reading
+      const failure: AttemptFailure = {
+        kind: 'response',
+        status,
+        ...(code === undefined ? {} : { code }),
+        ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+      }
+      return { kind: 'failure', failure, toError }
+    }
+    const body = reading.kind === 'stream' ? this.#readChunks(reading.body) : reading.body
+    return { kind: 'result', result: { status, headers, body } }
+  }
+
+  /** Ends with the reason of the caller's signal, or with a NoResponseError if the connection ends early. */
+  async *#readChunks(body: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array, void> {
+    const { signal, info } = this.#request
+    const reader = body.getReader()
     try {
-      return await Promise.race([run(), limit.end])
+      for (let next = await reader.read(); !next.done; next = await reader.read()) yield next.value
     } catch (thrown) {
       signal?.throwIfAborted()
-      const failure = { kind: 'no-response' } as const
-      if (limit.signal.aborted) return { kind: 'failure', failure, toError: toNoResponse('the request took too long') }
-      if (!isSent) throw thrown
-      const { text, reasonCode } = describeFailure(thrown)
-      return { kind: 'failure', failure, toError: toNoResponse(text, reasonCode) }
+      throw this.#toNoResponse(describeFailure(thrown), {
+        ...info,
+        attempts: info.attempt,
+        isOutcomeUnknown: false,
+      })
     } finally {
-      if (!isStream) limit.release()
+      // It may have failed already, which was thrown above.
+      await reader.cancel().catch(() => undefined)
+      this.#limit.release()
     }
+  }
+
+  /** Throws the reason of the caller's signal. */
+  #toFailure(thrown: unknown): AttemptOutcome {
+    this.#limit.release()
+    this.#request.signal?.throwIfAborted()
+    const isLate = this.#limit.signal.aborted
+    const description = isLate ? { text: 'the request took too long' } : describeFailure(thrown)
+    return {
+      kind: 'failure',
+      failure: { kind: 'no-response' },
+      toError: failure => this.#toNoResponse(description, failure),
+    }
+  }
+
+  #toNoResponse({ text, reasonCode }: FailureDescription, failure: CallFailure): NoResponseError {
+    return new NoResponseError(failure, { text: this.#redact(text), reasonCode })
+  }
+
+  #redact(text: string): string {
+    const { parts } = this.#request
+    return redactSecrets(text, [
+      ...Object.values(this.#context.options.headers ?? {}),
+      ...findSecrets(parts.headers),
+      ...findSecrets(parts.body),
+      ...(this.#bearer === undefined ? [] : [this.#bearer]),
+    ])
   }
 }

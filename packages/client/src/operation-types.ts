@@ -8,17 +8,6 @@ export type Flat<Type> = { [Key in keyof Type]: Type[Key] } & {}
 
 type SchemaOfResponse<Response> = Response extends { readonly schema: infer Schema extends z.ZodType } ? Schema : never
 
-type IsProblem<Response> = [SchemaOfResponse<Response>] extends [never]
-  ? false
-  : z.output<SchemaOfResponse<Response>> extends { error: string }
-    ? true
-    : false
-
-/** The documented statuses whose body is not an error. The 412 of a lease is one of them, a 404 is not. */
-export type ResultStatus<Op extends Operation> = {
-  [Status in keyof Op['responses'] & number]: IsProblem<Op['responses'][Status]> extends true ? never : Status
-}[keyof Op['responses'] & number]
-
 /** Media types whose body is read piece by piece. */
 export type StreamMediaType = 'text/event-stream' | 'application/x-ndjson'
 
@@ -30,12 +19,12 @@ type BodyOfResponse<Response> = Response extends { readonly mediaType: StreamMed
 
 /** A response that is a result: its status determines the type of its body. */
 export type OperationResult<Op extends Operation> = {
-  [Status in ResultStatus<Op>]: {
+  [Status in keyof Op['results'] & number]: {
     readonly status: Status
     readonly headers: Headers
-    readonly body: BodyOfResponse<Op['responses'][Status]>
+    readonly body: BodyOfResponse<Op['results'][Status]>
   }
-}[ResultStatus<Op>]
+}[keyof Op['results'] & number]
 
 /** What a client sends for a schema. Of a preprocessed schema, the inner one: absence needs no second spelling. */
 type InputOf<Schema> =

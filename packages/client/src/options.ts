@@ -35,8 +35,6 @@ export interface CallOptions {
 /** How often and for how long an operation is called, unless the caller has other limits. */
 export interface CallRule {
   readonly repeat: RepeatRule
-  /** A POST that changes nothing. A GET never does. */
-  readonly isRead?: boolean
   readonly deadlineMs?: number
   readonly attemptTimeoutMs?: number
 }

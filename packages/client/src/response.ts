@@ -1,5 +1,5 @@
-import type { Operation, ResponseSpec } from '@pool/contract'
-import * as z from 'zod'
+import type { Operation } from '@pool/contract'
+import type * as z from 'zod'
 import { type CallFailure, type ClientError, type ErrorBody, ProblemError, UnexpectedResponseError } from './errors.ts'
 import type { StreamMediaType } from './operation-types.ts'
 
@@ -14,7 +14,7 @@ export type Reading =
     }
 
 export interface ReadOptions {
-  /** The schema of the errors that every operation of the service can send. */
+  /** The schema of the errors of the service. */
   readonly problem: z.ZodType
   /** Seconds. */
   readonly retryAfter: number | undefined
@@ -25,10 +25,6 @@ export interface ReadOptions {
 const STREAMS: readonly string[] = ['text/event-stream', 'application/x-ndjson'] satisfies readonly StreamMediaType[]
 
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null
-
-/** Whether a documented response is an error. Its schema then requires `error`; that of a deployment may have it. */
-const isProblem = ({ schema }: ResponseSpec): boolean =>
-  schema instanceof z.ZodObject && 'error' in schema.shape && !(schema.shape.error instanceof z.ZodOptional)
 
 const parseJson = (text: string): { readonly value: unknown } | null => {
   try {
@@ -45,12 +41,9 @@ const toReason = ({ issues }: z.core.$ZodError): string => {
   return `${path} does not have the documented form: ${issue?.code ?? 'invalid'}`
 }
 
-const readError = (status: number, text: string, spec: ResponseSpec | undefined, options: ReadOptions): Reading => {
-  const { problem, retryAfter } = options
+const readError = (status: number, text: string, { problem, retryAfter }: ReadOptions): Reading => {
   const json = parseJson(text)?.value
-  const schemas = [...(spec?.schema && isProblem(spec) ? [spec.schema] : []), problem]
-  const valid = schemas.some(schema => schema.safeParse(json).success)
-  if (valid) {
+  if (problem.safeParse(json).success) {
     const body = json as ErrorBody
     return {
       kind: 'error',
@@ -92,13 +85,13 @@ export const readResponse = async (
   options: ReadOptions,
 ): Promise<Reading> => {
   const { status } = response
-  const spec = operation.responses[status]
-  if (spec === undefined || isProblem(spec)) {
+  const spec = operation.results[status]
+  if (spec === undefined) {
     if (status < 400) {
       await response.body?.cancel()
       return unexpected(status, options.retryAfter, 'the operation does not have this status')
     }
-    return readError(status, options.redact(await response.text()), spec, options)
+    return readError(status, options.redact(await response.text()), options)
   }
   const { schema, mediaType = 'application/json' } = spec
   if (schema === undefined) {

@@ -1,6 +1,6 @@
 import type { Operation } from '@pool/contract'
 import type * as z from 'zod'
-import { type AttemptOutcome, type AttemptResult, createAttempt } from './attempt.ts'
+import { Attempt, type AttemptOutcome, type AttemptResult } from './attempt.ts'
 import {
   type AttemptFailure,
   DEFAULT_RETRY_POLICY,
@@ -48,7 +48,6 @@ export const createTransport = (options: ClientOptions, problem: z.ZodType): Tra
   const baseUrl = parseBaseUrl(options.baseUrl)
   const { hooks = {}, timing = systemTiming } = options
   const policy: RetryPolicy = { ...DEFAULT_RETRY_POLICY, ...options.retry }
-  const send = createAttempt(options, problem, timing)
 
   const run = async (
     operation: Operation,
@@ -62,7 +61,7 @@ export const createTransport = (options: ClientOptions, problem: z.ZodType): Tra
     const attemptTimeoutMs =
       limits.attemptTimeoutMs ?? rule.attemptTimeoutMs ?? options.attemptTimeoutMs ?? DEFAULT_ATTEMPT_TIMEOUT_MS
     const remaining = (): number => deadlineMs - (timing.now() - startedAt)
-    const isWrite = operation.method !== 'get' && !rule.isRead
+    const isWrite = operation.method !== 'get' && !operation.isRead
     let attempts = 0
     let isUnknown = false
 
@@ -78,7 +77,9 @@ export const createTransport = (options: ClientOptions, problem: z.ZodType): Tra
       const headersMs = Math.min(attemptTimeoutMs, bodyMs)
       let outcome: AttemptOutcome
       try {
-        outcome = await send({ operation, url, parts, info, signal, headersMs, bodyMs })
+        signal?.throwIfAborted()
+        const request = { operation, url, parts, info, signal, headersMs, bodyMs }
+        outcome = await new Attempt({ options, problem, timing }, request).run()
       } catch (error) {
         end({ error, retryInMs: null })
         throw error

@@ -9,12 +9,11 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { gzipSync } from 'node:zlib'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
-import { startWitness, type TestWitness } from '@pool/testing'
+import { startAllocationApi, startWitness, type TestAllocationApi, type TestWitness } from '@pool/testing'
 import { build, stop } from 'esbuild'
 import { convertV4MiniflareOptions, Miniflare, NoOpLog } from 'miniflare'
 import { publint } from 'publint'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startTestApi, type TestApi } from './support/service.ts'
 
 // The package as a user gets it: built, packed, and installed with npm in an empty project.
 
@@ -58,13 +57,13 @@ const snippets = Array.from(
 )
 
 const cleanup = new AsyncDisposableStack()
-let api: TestApi
+let api: TestAllocationApi
 let witness: TestWitness
 let project: string
 let installed: string
 
 beforeAll(async () => {
-  api = cleanup.use(await startTestApi())
+  api = cleanup.use(await startAllocationApi())
   witness = await startWitness()
   cleanup.defer(() => witness[Symbol.asyncDispose]())
   project = await mkdtemp(join(tmpdir(), 'client-package-'))
@@ -152,6 +151,11 @@ export const isCode = (error: ProblemError): boolean => error.code === 'no-such-
   )
   const { stdout } = await run('tsc', ['-p', folder], { timeout: STUCK_MS }).catch(error => error)
   expect(stdout).toBe('')
+})
+
+test('a method has the summary of its operation as its comment', async () => {
+  const declarations = await readFile(join(installed, 'dist/types/contract/src/operations.d.ts'), 'utf8')
+  expect(declarations).toMatch(/\/\*\* Reserves a free name for a limited time\. \*\/\n +readonly reserveName: /)
 })
 
 const runSnippets = async (node: string): Promise<readonly string[]> => {

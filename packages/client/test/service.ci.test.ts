@@ -1,14 +1,14 @@
+import { startAllocationApi, type TestAllocationApi } from '@pool/testing'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { AllocationClient, type ClientOptions, NoResponseError, ProblemError } from '../src/index.ts'
-import { OPERATOR_TOKEN, startTestApi, type TestApi } from './support/service.ts'
 
 // The client against the real service: what is dropped on the way back must have one effect.
 
-let api: TestApi
+let api: TestAllocationApi
 beforeAll(async () => {
-  api = await startTestApi()
+  api = await startAllocationApi()
 })
-afterAll(() => api[Symbol.asyncDispose]())
+afterAll(() => api?.stop())
 
 const domain = 'pool.test'
 const loadBalancerIP = '203.0.113.10'
@@ -16,7 +16,7 @@ const fast = { minBackoffMs: 1, maxBackoffMs: 20, maxAttempts: 10 }
 
 const createClient = (options: Partial<ClientOptions> = {}) =>
   new AllocationClient({ baseUrl: api.url, retry: fast, ...options })
-const createOperator = () => new AllocationClient({ baseUrl: api.operatorUrl, token: OPERATOR_TOKEN, retry: fast })
+const createOperator = () => new AllocationClient({ baseUrl: api.operatorUrl, token: api.operatorToken, retry: fast })
 
 /** Sends each request, and loses the response of those that `isLost` chooses, as a connection that breaks then does. */
 const loseResponses = (isLost: (url: string) => boolean): typeof fetch => {
@@ -87,7 +87,7 @@ describe('a response that is lost', () => {
     const sent: string[] = []
     const operator = new AllocationClient({
       baseUrl: api.operatorUrl,
-      token: OPERATOR_TOKEN,
+      token: api.operatorToken,
       fetch: loseResponses(url => sent.push(url) > 0),
       retry: fast,
     })

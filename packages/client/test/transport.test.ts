@@ -9,14 +9,8 @@ import { FakeTiming } from './support/fake-timing.ts'
 
 type Reply = Response | Error | 'hangs' | 'hangs and ignores the signal'
 
-const findOperation = <const Id extends (typeof operations)[number]['id']>(id: Id) => {
-  const found = operations.find(one => one.id === id)
-  if (!found) throw new Error(`no operation ${id}`)
-  return found as Extract<(typeof operations)[number], { id: Id }>
-}
-const checkName = findOperation('checkName')
-const reserveName = findOperation('reserveName')
-const readLease = leaseOperations[0]
+const { checkName, reserveName, validateToken } = operations
+const { readLease } = leaseOperations
 
 const json = (status: number, body: unknown, headers: Record<string, string> = {}): Response =>
   new Response(JSON.stringify(body), { status, headers: { 'Content-Type': 'application/json', ...headers } })
@@ -205,7 +199,7 @@ test('a body that does not end is limited by the deadline, not by the time until
 
 test('a POST that changes nothing has a known outcome', async () => {
   const { timing, transport } = setUp([new TypeError('fetch failed')])
-  const call = transport.call(findOperation('validateToken'), { body: {} }, { repeat: 'never', isRead: true })
+  const call = transport.call(validateToken, { body: {} }, { repeat: 'never' })
   expect(await catchError(timing.settle(call))).toMatchObject({ isOutcomeUnknown: false, attempts: 1 })
 })
 

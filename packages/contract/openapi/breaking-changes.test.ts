@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { findBreakingChanges } from './breaking-changes.ts'
 import { documentFiles, toFileText } from './files.ts'
+import { referenceFile, updateReference } from './reference.ts'
 
 describe.each(documentFiles)('the document of $service', ({ create, current, released }) => {
   test('has a file; `pnpm run openapi` writes it', () => {
@@ -15,6 +16,11 @@ describe.each(documentFiles)('the document of $service', ({ create, current, rel
   test('breaks nothing compared with itself', () => {
     expect(findBreakingChanges(create(), create())).toEqual([])
   })
+})
+
+test('docs/reference/api.md has the tables of the contract; `pnpm run openapi` writes them', () => {
+  const page = readFileSync(referenceFile, 'utf8')
+  expect(page).toBe(updateReference(page))
 })
 
 const [api = '', witness = ''] = documentFiles.map(({ create }) => JSON.stringify(create()))

@@ -5,7 +5,7 @@ import type { Operation, ResponseSpec } from '../src/index.ts'
 export interface ServiceDescription {
   readonly title: string
   readonly description: string
-  readonly operations: readonly Operation[]
+  readonly operations: Readonly<Record<string, Operation>>
   /** Descriptions of the headers of every response. */
   readonly headers: Readonly<Record<string, string>>
   /** Additional schemas, which are not bodies. */
@@ -103,7 +103,7 @@ export const createOpenApiDocument = ({
   bearer,
 }: ServiceDescription): object => {
   const paths: Record<string, Record<string, ReturnType<typeof toOperationObject>>> = {}
-  for (const operation of operations) {
+  for (const operation of Object.values(operations)) {
     paths[operation.path] = { ...paths[operation.path], [operation.method]: toOperationObject(operation, headers) }
   }
   const document = createDocument({

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import type { Operation } from '../src/index.ts'
 import { leaseOperations } from '../src/lease-operations.ts'
 import { leaseErrorCodes } from '../src/lease-problem.ts'
 import { leaseWitnessDocument } from './lease-witness.ts'
@@ -14,26 +15,10 @@ test('it is OpenAPI 3.1, and every reference resolves to a schema', () => {
 })
 
 test('the responses name every error code, except method-not-allowed, which the description names', () => {
-  const named = leaseOperations.flatMap(({ responses }) =>
-    Object.values(responses).map(({ description }) => description),
-  )
-  const codes = new Set(named.join('\n').match(/(?<=`)[a-z-]+(?=`)/g))
+  const responses = Object.values<Operation>(leaseOperations).flatMap(one => Object.values(one.responses))
+  const codes = new Set(responses.flatMap(({ codes = [] }) => codes))
   expect(leaseErrorCodes.filter(code => !codes.has(code))).toEqual(['method-not-allowed'])
   expect(JSON.stringify(leaseWitnessDocument())).toContain('`method-not-allowed`')
-})
-
-test.each([
-  ['readLease', [200, 304, 400, 401, 403, 404, 412, 413, 429, 500, 503]],
-  ['writeLease', [200, 400, 401, 403, 412, 413, 429, 500, 503]],
-  ['releaseLease', [204, 400, 401, 403, 412, 413, 429, 500, 503]],
-  ['readLeaseHistory', [200, 400, 401, 403, 404, 413, 429, 500, 503]],
-  ['listLeases', [200, 400, 401, 403, 413, 429, 500, 503]],
-  ['renewLeases', [200, 400, 401, 403, 413, 429, 500]],
-  ['getHealth', [200, 500, 503]],
-  ['getLeaseMethods', [204, 500]],
-])('%s has its statuses', (id, statuses) => {
-  const found = leaseOperations.find(one => one.id === id)
-  expect(Object.keys(found?.responses ?? {}).map(Number)).toEqual(statuses)
 })
 
 test('a lease has an entity tag, a 401 has WWW-Authenticate, and a 503 has Retry-After', () => {

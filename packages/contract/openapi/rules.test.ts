@@ -12,17 +12,18 @@ const compile = (schema: z.ZodType) => {
   const { paths, components } = createOpenApiDocument({
     title: 'rules',
     description: '',
-    operations: [
-      {
+    operations: {
+      probe: {
         id: 'probe',
         method: 'post',
         path: '/',
         tag: 'Health',
         summary: '',
         body: { schema, required: true },
+        results: {},
         responses: {},
       },
-    ],
+    },
     headers: {},
     bearer: { name: 'token', description: '', isOptional: true },
   }) as {

@@ -1,8 +1,9 @@
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { documentFiles, toFileText } from './files.ts'
+import { referenceFile, updateReference } from './reference.ts'
 
-// `pnpm run openapi` writes the documents to docs/reference. `pnpm run openapi --released`, at a release: they also become
+// `pnpm run openapi` writes the documents and the tables of api.md to docs/reference. `pnpm run openapi --released`, at a release: they also become
 // the documents that later ones must not break.
 
 const { values } = parseArgs({ options: { released: { type: 'boolean', default: false } } })
@@ -11,3 +12,4 @@ for (const { create, current, released } of documentFiles) {
   writeFileSync(current, toFileText(document))
   if (values.released) writeFileSync(released, `${JSON.stringify(document)}\n`)
 }
+writeFileSync(referenceFile, updateReference(readFileSync(referenceFile, 'utf8')))

@@ -272,14 +272,12 @@ export const historyResponse = z
   .object({ poolDomain: z.string(), entries: z.array(historyEntry), nextCursor: z.string().optional() })
   .meta({ id: 'HistoryResponse', description: 'Newest first.' })
 
-export const convergeQuery = z.object({
+export const dryRunQuery = z.object({
   dryRun: z
     .enum(['true', 'false'], rule('invalid-format', 'dryRun must be "true" or "false".'))
     .default('false')
     .meta({ description: 'With `true`, the changes are listed but not applied.' }),
 })
-
-export const republishQuery = convergeQuery
 
 /** An RRset (RFC 2181 section 5) to write or delete at the DNS provider. */
 export const plannedChange = z
@@ -344,8 +342,6 @@ export type ConvergeResponse = z.infer<typeof convergeResponse>
 
 export const convergePendingResponse = convergeResponse.extend(warned).meta({ id: 'ConvergePendingResponse' })
 export type ConvergePendingResponse = z.infer<typeof convergePendingResponse>
-
-export const resumeQuery = convergeQuery
 
 const resumeRule = rule('invalid-format', 'The body must be {"trust":"database"} or {"trust":"zone"}.')
 

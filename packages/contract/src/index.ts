@@ -1,4 +1,5 @@
 export * from './allocation.ts'
+export type { AllocationOperation } from './allocation-operation.ts'
 export * from './allocation-problem.ts'
 export * from './bucket-claim.ts'
 export * from './common.ts'

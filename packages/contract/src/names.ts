@@ -2,7 +2,7 @@ import * as z from 'zod'
 import { cursor, dnsState, limit, plannedChange, recordSet } from './allocation.ts'
 import { rule } from './allocation-problem.ts'
 import { maxCharacters, ONE_LINE, timestamp } from './common.ts'
-import { canonicalName, createLoadBalancerIP } from './fields.ts'
+import { canonicalName } from './fields.ts'
 
 /**
  * The state of a name that is not free. `cooling-off`: released, and only its former client can reserve it. `held`: released,
@@ -118,11 +118,6 @@ export type NameRecords = z.infer<typeof nameRecords>
 
 export const nameActions = ['release', 'update', 'lift-cool-off'] as const
 export type NameAction = (typeof nameActions)[number]
-
-export const namePlanQuery = z.object({
-  action: z.enum(nameActions, rule('invalid-format', `action must be one of: ${nameActions.join(', ')}.`)),
-  loadBalancerIP: createLoadBalancerIP(true).optional().meta({ description: 'With `update`: the new address.' }),
-})
 
 /** What an action would do to a name. Nothing is changed. */
 export const namePlan = z

@@ -1,16 +1,20 @@
 import * as z from 'zod'
 
-/** The error codes that both services use. */
-export const commonErrorCodes = [
-  'invalid-json',
-  'invalid-limit',
-  'invalid-cursor',
-  'unauthorized',
-  'not-found',
-  'method-not-allowed',
-  'body-too-large',
-  'internal-error',
-] as const
+/** The statuses of errors. */
+export type ErrorStatus = 400 | 401 | 403 | 404 | 405 | 409 | 410 | 413 | 422 | 429 | 500 | 503
+
+/**
+ * The errors of a service by code: the status of the response, and its `detail` unless the sender knows a better one. The
+ * OpenAPI document and the API reference have these texts too.
+ */
+export type ErrorTable<Code extends string = string> = Readonly<
+  Record<Code, readonly [status: ErrorStatus, text: string]>
+>
+
+export const defineErrors = <Code extends string>(errors: ErrorTable<Code>): ErrorTable<Code> => errors
+
+export const listCodes = <Code extends string>(errors: ErrorTable<Code>): readonly Code[] =>
+  Object.keys(errors) as Code[]
 
 /** The shape of every error body. `detail` is one sentence that helps a person to fix the request. */
 export const createProblemSchema = <Codes extends z.ZodEnum>(codes: Codes) =>

@@ -24,7 +24,7 @@ test('a build is outdated if it is absent or older than a source', async () => {
   const app = createApp(BUILD)
   expect(isOutdated(app)).toBe(true)
   const printed: string[] = []
-  expect(await buildConsole(app, text => printed.push(text))).toBe(join(app, 'dist'))
+  await buildConsole(app, text => printed.push(text))
   const sources = ['src/page.tsx', 'scripts/main.ts', '../../packages/contract/src/index.ts']
   for (const path of ['src', 'scripts', '../../packages/contract/src', ...sources]) setTime(join(app, path), 1_000)
   setTime(join(app, 'dist/index.html'), 2_000)
@@ -47,12 +47,12 @@ test('the packages that the console bundles are sources of its build', () => {
 test('a build that fails prints its reason, and does not prevent the start', async () => {
   const app = createApp("process.stderr.write('no such plugin')\nprocess.exit(1)\n")
   const printed: string[] = []
-  expect(await buildConsole(app, text => printed.push(text))).toBe(join(app, 'dist'))
+  await buildConsole(app, text => printed.push(text))
   expect(printed.join('')).toMatch(/could not be built.*no such plugin/s)
 })
 
 test('a checkout without the console has none', async () => {
   const printed: string[] = []
-  expect(await buildConsole('/no/such/folder', text => printed.push(text))).toBe('/no/such/folder/dist')
+  await buildConsole('/no/such/folder', text => printed.push(text))
   expect(printed).toEqual([])
 })

@@ -4,10 +4,7 @@ import { startWitness, type TestWitness } from '../src/index.ts'
 
 const statuses = z.object({ leases: z.array(z.object({ waiters: z.int() })) })
 
-/** The test of the API covers the clock of a database and a service in Node, so an everyday run is without the second host. */
-const hosts = ['workerd', 'postgres'] as const
-
-describe.each(hosts)('a witness on %s', on => {
+describe.each(['workerd', 'postgres'] as const)('a witness on %s', on => {
   let witness: TestWitness
   beforeAll(async () => {
     witness = await startWitness({ on, env: { MAX_WAIT_SECONDS: '60' } })

@@ -6,6 +6,7 @@ import {
   firstViolation,
   invalidAddressDetail,
   isLoadBalancerAddress,
+  type NameAction,
   subdomain as subdomainSchema,
 } from '@pool/contract'
 import { createBatcher } from '@pool/runtime/database/batcher'
@@ -18,6 +19,7 @@ import type { Caller } from '../naming/caller.ts'
 import { type PoolName, type Pools, toBucketName, toFqdn, validateName, validatePool } from '../naming/naming.ts'
 import type { WaitUntilApplied } from '../reconciler/reconciler.ts'
 import type {
+  ActionObstacle,
   AllocationCount,
   CommitCommand,
   CommitDecision,
@@ -78,6 +80,8 @@ export interface AllocationOptions {
   readonly now: () => number
   readonly onSwept: (count: number) => void
 }
+
+const NO_COOL_OFF = 'The name is not in a cool-off.'
 
 const toHex = (hash: Buffer): string => hash.toString('hex')
 
@@ -274,11 +278,28 @@ export const createAllocationService = (options: AllocationOptions) => {
       return { kind: 'updated', allocation: { ...allocation, dns } }
     },
 
+    /** Why an action would be rejected; null: it would take effect. In the order in which the action decides. */
+    async findObstacle(action: NameAction, command: UpdateCommand): Promise<ActionObstacle | null> {
+      const rejection = validateFields(command) ?? validatePool(command.poolDomain, pools())
+      if (rejection) return rejection
+      if (action === 'lift-cool-off') {
+        const [state] = await reader.findStates([command])
+        return typeof state === 'object' && state !== null ? null : { kind: 'not-found', detail: NO_COOL_OFF }
+      }
+      const allocation = await reader.find(command)
+      if (allocation === null) return { kind: 'not-found' }
+      if (action === 'update' && allocation.state === 'reserved') return { kind: 'not-active' }
+      const isOwn = !command.tokenHash || (await reader.findHolder(command, command.tokenHash)) === 'own'
+      return isOwn ? null : { kind: 'token-mismatch' }
+    },
+
     /** Makes a name that is in its cool-off free. */
     async liftCoolOff(name: PoolName, caller: Caller): Promise<CoolOffOutcome> {
       const rejection = validatePool(name.poolDomain, pools())
       if (rejection) return rejection
-      return (await repository.liftCoolOff(name, caller)) ? { kind: 'lifted' } : { kind: 'not-cooling-off' }
+      return (await repository.liftCoolOff(name, caller))
+        ? { kind: 'lifted' }
+        : { kind: 'not-found', detail: NO_COOL_OFF }
     },
 
     // For deployments, which know only the hash of their token.

@@ -53,8 +53,8 @@ export interface Config {
   /** Milliseconds for which old rows are kept; null: indefinitely. */
   readonly retention: { readonly historyMs: number | null; readonly deploymentLogMs: number | null }
   readonly dns: {
-    readonly recordNames: readonly string[]
-    readonly recordTtlSeconds: number
+    /** The records of each active name. `ttl` in seconds. */
+    readonly recordTemplate: { readonly names: readonly string[]; readonly ttl: number }
     readonly commitWaitMs: number
     readonly driftIntervalMs: number
     /** If false, the process reads and plans, but writes to no zone. */
@@ -231,10 +231,10 @@ export const readConfig = (env: EnvReader): Config => {
       deploymentLogMs: env.optionalDurationMs('PDM_DEPLOYMENT_LOG_RETENTION', { min: '1h', max: '876000h' }),
     },
     dns: {
-      recordNames,
-      recordTtlSeconds: Math.round(
-        env.durationMs('DNSPROVIDER_RECORD_TTL', '300s', { min: '1s', max: '168h' }) / 1_000,
-      ),
+      recordTemplate: {
+        names: recordNames,
+        ttl: Math.round(env.durationMs('DNSPROVIDER_RECORD_TTL', '300s', { min: '1s', max: '168h' }) / 1_000),
+      },
       commitWaitMs: env.durationMs('PDM_DNS_COMMIT_WAIT', '5s', { min: '0s', max: '1m' }),
       driftIntervalMs: env.durationMs('PDM_DRIFT_INTERVAL', '10m', { min: '1s', max: '24h' }),
       acceptsAnyLocalDomain: testSettings.publicPools ?? false,

@@ -1,3 +1,4 @@
+import { operationList } from '@pool/contract'
 import { Hono } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import { METHOD_NAME_ALL } from 'hono/router'
@@ -17,41 +18,32 @@ import type { ClientAddress } from './client-address.ts'
 import { isConsolePath, serveConsole } from './console-files.ts'
 import { RETRY_AFTER_S, sendError } from './errors.ts'
 import { type App, handleRequests } from './handle-requests.ts'
-import { requireOperator, SESSION_PATH } from './operator-auth.ts'
+import { addRoutes, type Handlers } from './handlers.ts'
+import { requireOperator } from './operator-auth.ts'
 import type { Listener, RequestContext } from './request-context.ts'
-import { allocationListRoutes } from './routes/allocation-lists.ts'
-import { allocationRoutes, coolOffRoutes } from './routes/allocations.ts'
-import { type BucketOperations, bucketRoutes } from './routes/buckets.ts'
-import { convergeRoutes } from './routes/converge.ts'
-import { credentialRoutes, type KnownProviders } from './routes/credentials.ts'
-import {
-  deploymentHistoryRoutes,
-  deploymentListRoutes,
-  deploymentRoutes,
-  deploymentUnlockRoutes,
-} from './routes/deployments.ts'
-import { docsRoutes } from './routes/docs.ts'
-import { type DomainOperations, domainCheckRoutes, domainRoutes } from './routes/domains.ts'
-import { type HealthDependencies, healthRoutes, type MetricsSource } from './routes/health.ts'
-import { type NameOperations, nameRoutes, nameSearchRoutes } from './routes/names.ts'
-import { leaseRoutes, type OperatorView, operatorViewRoutes } from './routes/operator-view.ts'
-import { type SessionOperations, sessionRoutes } from './routes/session.ts'
-import { transferRoutes } from './routes/transfer.ts'
+import { allocationListHandlers } from './routes/allocation-lists.ts'
+import { allocationHandlers } from './routes/allocations.ts'
+import { type BucketOperations, bucketHandlers } from './routes/buckets.ts'
+import { convergeHandlers } from './routes/converge.ts'
+import { credentialHandlers, type KnownProviders } from './routes/credentials.ts'
+import { deploymentHandlers } from './routes/deployments.ts'
+import { docsHandlers } from './routes/docs.ts'
+import { type DomainOperations, domainHandlers } from './routes/domains.ts'
+import { type HealthDependencies, healthHandlers, type MetricsSource } from './routes/health.ts'
+import type { NamePlanning } from './routes/name-plan.ts'
+import { type NameOperations, nameHandlers } from './routes/names.ts'
+import { leaseHandlers, type OperatorView, operatorViewHandlers } from './routes/operator-view.ts'
+import { type SessionOperations, sessionHandlers } from './routes/session.ts'
+import { transferHandlers } from './routes/transfer.ts'
 import type { ListStreams, StreamLimiter } from './streams.ts'
 import type { HttpEnv, OnStreamError } from './types.ts'
 import { BodyTooLargeError, isBodyTruncated } from './validate.ts'
 
 export interface AppDependencies {
-  readonly allocations: Pick<
-    AllocationService,
-    'check' | 'get' | 'reserve' | 'commit' | 'update' | 'renew' | 'release' | 'liftCoolOff' | 'list' | 'history'
-  >
+  readonly allocations: AllocationService
   /** Whether an address in 127/8 can be that of a load balancer. */
   readonly acceptsLoopback: boolean
-  readonly reconciler: Pick<
-    Reconciler,
-    'preview' | 'repair' | 'republish' | 'changeOrphans' | 'resume' | 'listFormerRecords'
-  >
+  readonly reconciler: Reconciler
   readonly deployments: DeploymentOperations
   readonly buckets: BucketOperations
   readonly domains: DomainOperations
@@ -59,6 +51,7 @@ export interface AppDependencies {
   readonly transfer: Transfer
   readonly sessions: SessionOperations
   readonly names: NameOperations
+  readonly planning: NamePlanning
   readonly operatorView: OperatorView
   /** The folder of the console's build. */
   readonly consoleFolder: string
@@ -92,7 +85,9 @@ export interface AppOptions {
   readonly exposeLists: boolean
 }
 
-const LIST_PATH = /^\/api\/v1\/(?:pool\/[^/]+\/(?:list|history)|deployments)$/
+const LIST_PATHS = operationList
+  .filter(({ listener }) => listener === 'list')
+  .map(({ path }) => new RegExp(`^${path.replace(/\{\w+\}/g, '[^/]+')}$`))
 const NO_LISTS =
   'This listener does not serve lists (PDM_OPERATOR_ONLY_LIST); send the request to the operator listener.'
 
@@ -111,33 +106,24 @@ export const createRoutes = (deps: AppDependencies, { listener, tokens, exposeLi
     deps.isUnavailable(error) ? observer.onResponseAborted(error, id) : observer.onRequestFailed(error, id)
   const lists: ListStreams = { limiter: deps.streams.lists, onStreamError }
 
-  app.route('/', healthRoutes(deps.health, deps.metrics))
-  app.route('/', docsRoutes())
-  app.get('/api/v1/reserved', c => c.json({ reserved: deps.reservedLabels }, 200))
-  app.route('/api/v1/pool', allocationRoutes(deps.allocations, { acceptsLoopback: deps.acceptsLoopback, isOperator }))
-  if (isOperator) {
-    app.route('/api/v1/deployments', deploymentHistoryRoutes(deps.deployments, lists))
-    app.route('/api/v1/buckets', bucketRoutes(deps.buckets, lists))
-    app.route('/api/v1/domains', domainCheckRoutes(deps.domains))
+  const handlers: Handlers = {
+    ...healthHandlers(deps.health, deps.metrics),
+    ...docsHandlers,
+    listReservedLabels: c => c.json({ reserved: deps.reservedLabels }, 200),
+    ...allocationHandlers(deps.allocations, deps.planning, { acceptsLoopback: deps.acceptsLoopback, isOperator }),
+    ...allocationListHandlers(deps.allocations, lists),
+    ...deploymentHandlers(deps.deployments, { lists, logs: deps.streams.logs }),
+    ...bucketHandlers(deps.buckets, lists),
+    ...domainHandlers(deps.domains),
+    ...credentialHandlers(deps.credentials, deps.providers),
+    ...sessionHandlers(deps.sessions, tokens ?? []),
+    ...operatorViewHandlers(deps.operatorView, deps.streams.changes, onStreamError),
+    ...nameHandlers(deps.names),
+    ...leaseHandlers(deps.operatorView.witness),
+    ...transferHandlers(deps.transfer, lists),
+    ...convergeHandlers(deps.reconciler),
   }
-  app.route('/api/v1/deployments', deploymentRoutes(deps.deployments, deps.streams.logs, onStreamError))
-  app.route('/api/v1/domains', domainRoutes(deps.domains))
-  app.route('/api/v1/credentials', credentialRoutes(deps.credentials, deps.providers))
-  if (exposeLists) {
-    app.route('/api/v1/pool', allocationListRoutes(deps.allocations, lists))
-    app.route('/api/v1/deployments', deploymentListRoutes(deps.deployments, lists))
-  }
-  if (isOperator) {
-    app.route(SESSION_PATH, sessionRoutes(deps.sessions, tokens ?? []))
-    app.route('/api/v1', operatorViewRoutes(deps.operatorView, deps.streams.changes, onStreamError))
-    app.route('/api/v1/names', nameSearchRoutes(deps.names))
-    app.route('/api/v1/pool', nameRoutes(deps.names))
-    app.route('/api/v1/leases', leaseRoutes(deps.operatorView.witness))
-    app.route('/api/v1', transferRoutes(deps.transfer, lists))
-    app.route('/api/v1/pool', convergeRoutes(deps.reconciler))
-    app.route('/api/v1/pool', coolOffRoutes(deps.allocations))
-    app.route('/api/v1/deployments', deploymentUnlockRoutes(deps.deployments))
-  }
+  addRoutes(app, handlers, { operator: isOperator, list: exposeLists })
 
   // The method of each route by its path, so that one lookup finds all. Hono's middleware for 405 also looks up every request
   // that has a route.
@@ -151,7 +137,7 @@ export const createRoutes = (deps: AppDependencies, { listener, tokens, exposeLi
   }
   // Not as middleware, so that it costs the existing routes nothing.
   app.notFound(c => {
-    const isList = !exposeLists && LIST_PATH.test(c.req.path)
+    const isList = !exposeLists && LIST_PATHS.some(path => path.test(c.req.path))
     const allowed = listAllowed(c.req.path)
     if (allowed.length === 0) return sendError(c, { kind: 'not-found', detail: isList ? NO_LISTS : 'No such route.' })
     c.header('Allow', allowed.join(', '))

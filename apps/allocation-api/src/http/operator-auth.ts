@@ -1,3 +1,4 @@
+import { operations } from '@pool/contract'
 import type { Context } from 'hono'
 import { createMiddleware } from 'hono/factory'
 import { EXPIRED_SESSION_COOKIES, parseSessionCookie } from '../operator/domain/session.ts'
@@ -7,13 +8,12 @@ import { isSameOriginWrite } from './domain/cross-origin.ts'
 import { sendError } from './errors.ts'
 import type { HttpEnv } from './types.ts'
 
-export const SESSION_PATH = '/api/v1/session'
-
 const NOT_SAME_ORIGIN =
   'With a session, only pages of this origin can change something; use Authorization: Bearer <token> outside of a browser.'
 
 /** What a browser needs before it has a session. */
-const startsSession = (method: string, path: string): boolean => path === SESSION_PATH && method === 'POST'
+const startsSession = (method: string, path: string): boolean =>
+  method === 'POST' && path === operations.startSession.path
 
 /** The id of the session that decides about the request; null: its token does. */
 const getSessionId = (c: Context<HttpEnv>): string | null =>

@@ -1,56 +1,24 @@
-import { zValidator } from '@hono/zod-validator'
 import { firstViolation, idempotencyKey, poolDomain } from '@pool/contract'
-import type { Context, MiddlewareHandler, ValidationTargets } from 'hono'
+import type { Context } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
 import type * as z from 'zod'
 import type { Caller } from '../naming/caller.ts'
-import { type ErrorOutcome, sendError } from './errors.ts'
+import type { ErrorOutcome } from './errors.ts'
 import type { HttpEnv } from './types.ts'
-
-type SendError = (c: Context<HttpEnv>, error: ErrorOutcome) => Response
 
 export type Parsed<Value> =
   | { readonly ok: true; readonly value: Value }
   | { readonly ok: false; readonly error: ErrorOutcome }
 
-const toErrorOutcome = (error: z.core.$ZodError): ErrorOutcome => {
+export const toErrorOutcome = (error: z.core.$ZodError): ErrorOutcome => {
   const { code, detail } = firstViolation(error)
   return { kind: code, detail }
 }
 
-const parse = <Schema extends z.ZodType>(schema: Schema, value: unknown): Parsed<z.output<Schema>> => {
+export const parse = <Schema extends z.ZodType>(schema: Schema, value: unknown): Parsed<z.output<Schema>> => {
   const result = schema.safeParse(value)
   return result.success ? { ok: true, value: result.data } : { ok: false, error: toErrorOutcome(result.error) }
 }
-
-/** The first value of a repeated query parameter, as `c.req.query()` returns it; every value of those in `lists`. */
-const toQueryValues = (query: object, lists: readonly string[]): object =>
-  Object.fromEntries(
-    Object.entries(query).map(([name, value]) => {
-      const values = [value].flat()
-      return [name, lists.includes(name) ? values : values[0]]
-    }),
-  )
-
-type Validator<Target extends keyof ValidationTargets, Schema extends z.ZodType> = MiddlewareHandler<
-  HttpEnv,
-  string,
-  { in: Record<Target, z.input<Schema>>; out: Record<Target, z.output<Schema>> }
->
-
-/** Validates one part of the request. The handler reads the canonical value with `c.req.valid(target)`. */
-export const validate = <Target extends keyof ValidationTargets, Schema extends z.ZodType>(
-  target: Target,
-  schema: Schema,
-  send: SendError = sendError,
-  { lists = [] }: { /** The query parameters that are lists. */ readonly lists?: readonly string[] } = {},
-): Validator<Target, Schema> =>
-  zValidator(
-    target,
-    schema as z.ZodType,
-    (result, c: Context): Response | undefined => (result.success ? undefined : send(c, toErrorOutcome(result.error))),
-    { validationFunction: (known, value) => known.safeParse(target === 'query' ? toQueryValues(value, lists) : value) },
-  ) as unknown as Validator<Target, Schema>
 
 /**
  * Whether the client disconnected before it sent the whole body. It gets no response, but the log needs the reason. Not
@@ -98,22 +66,13 @@ export const readRequiredJson = async (c: Context<HttpEnv>): Promise<Parsed<unkn
   return isEmpty ? { ok: false, error: { kind: 'invalid-json', detail: 'A JSON body is required.' } } : json
 }
 
-/**
- * Validates the JSON body. The contract ignores Content-Type and requires UTF-8, so the body is read here. The validator
- * gets its text from Hono's body cache.
- */
-export const validateJson = <Schema extends z.ZodType>(
+/** Reads the JSON body and validates it. */
+export const parseBody = async <Schema extends z.ZodType>(
+  c: Context<HttpEnv>,
   schema: Schema,
-  send: SendError = sendError,
-): Validator<'json', Schema> => {
-  const validateBody = validate('json', schema, send)
-  return async (c, next) => {
-    const json = await readRequiredJson(c)
-    if (!json.ok) return send(c, json.error)
-    Object.assign(c.req.bodyCache, { text: c.req.arrayBuffer().then(bytes => utf8.decode(bytes)) })
-    c.req.raw.headers.set('Content-Type', 'application/json')
-    return validateBody(c, next)
-  }
+): Promise<Parsed<z.output<Schema>>> => {
+  const json = await readRequiredJson(c)
+  return json.ok ? parse(schema, json.value) : json
 }
 
 export const parseIdempotencyKey = (c: Context<HttpEnv>): Parsed<string | undefined> => {
@@ -127,10 +86,7 @@ export interface WriteRequest<Body> {
   readonly key: string | undefined
 }
 
-/**
- * Validates a write to an allocation: the Idempotency-Key, then the body. It does not use the validators above,
- * which are slower (measured). `body`: if it has already been read.
- */
+/** Validates a write to an allocation: the Idempotency-Key, then the body. `body`: if it has already been read. */
 export const parseWrite = async <Schema extends z.ZodType<object>>(
   c: Context<HttpEnv>,
   schema: Schema,

@@ -5,6 +5,8 @@ import { type RequestLogEntry, toOperation } from './domain/request-log.ts'
 /** How far the published records of a zone lag behind the desired ones. */
 interface ZoneState {
   readonly zone: string
+  /** Without it the zone has no samples. */
+  readonly isTracked: boolean
   readonly oldestPendingSeconds: number
   readonly pendingNames: number
   readonly syncedAt: Date | null
@@ -49,6 +51,7 @@ export interface GaugeSources {
 }
 
 const EMPTY_ZONE = {
+  isTracked: true,
   oldestPendingSeconds: 0,
   pendingNames: 0,
   syncedAt: null,
@@ -329,7 +332,7 @@ export const createMetrics = (registry: Registry, { version, nodeVersion, provid
       else {
         // A zone without a name has no row yet.
         for (const zone of sources.managedPools()) setZone({ ...EMPTY_ZONE, zone })
-        for (const zone of zones.value) setZone(zone)
+        for (const zone of zones.value) if (zone.isTracked) setZone(zone)
       }
     }
   }

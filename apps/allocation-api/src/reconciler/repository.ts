@@ -48,6 +48,8 @@ export interface ActiveRecords extends DesiredRecords {
 /** What the service knows of a zone, and when that changed. */
 export interface ZoneState {
   readonly zone: string
+  /** Whether it has names or is compared. False for a pool that has nothing yet, and for one that had. */
+  readonly isTracked: boolean
   /** Names with a change that is not applied. */
   readonly pendingNames: number
   /** The oldest change that is not applied; null: there is none. */
@@ -283,7 +285,8 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
           select zone from dns_zones union select domain from pools union select zone from pending
           union select zone from dns_zone_writes
         )
-        select zone, coalesce(sum(p.names), 0)::int as "pendingNames", min(p.since) as "oldestPendingAt",
+        select zone, count(z.zone) + count(p.zone) + count(w.stopped_cause) > 0 as "isTracked",
+          coalesce(sum(p.names), 0)::int as "pendingNames", min(p.since) as "oldestPendingAt",
           coalesce(extract(epoch from statement_timestamp() - min(p.since))::float8, 0) as "oldestPendingSeconds",
           coalesce(jsonb_object_agg(p.failure, p.names) filter (where p.failure is not null), '{}') as failing,
           min(w.stopped_cause) as "stopCause", min(w.stopped_at) as "stoppedAt", min(z.synced_at) as "syncedAt",

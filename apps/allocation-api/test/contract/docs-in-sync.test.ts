@@ -1,6 +1,5 @@
 import { globSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { operations } from '@pool/contract'
 import { EnvReader, toFileVariable } from '@pool/runtime/service/env'
 import { describe, expect, test } from 'vitest'
 import { readConfig } from '../../src/config/config.ts'
@@ -108,14 +107,3 @@ describe('the environment is documented', () => {
     await expect(`${text}\n`).toMatchFileSnapshot(toPath('.env.example'))
   })
 })
-
-test.each(operations.map(({ method, path }) => [method.toUpperCase(), path]))(
-  'docs/reference/api.md has %s %s',
-  (method, path) => {
-    const named = read('docs/reference/api.md')
-      .split('\n')
-      .filter(line => line.startsWith('|') && line.includes('`'))
-    const stem = path.replace('/docs/{asset}', '/docs')
-    expect(named.some(line => line.includes(stem) && (line.includes(`${method} `) || method === 'GET'))).toBe(true)
-  },
-)

@@ -37,7 +37,7 @@ const authorization = { Authorization: 'Bearer operator-token' }
 const contractCall = createContractCall(api.operatorUrl ?? '')
 const call = (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) =>
   contractCall(method, path, body, { ...authorization, ...headers })
-const { commitBody, reserveName, reserveAndCommit } = createSteps(call)
+const { reserveName, reserveAndCommit } = createSteps(call)
 
 const search = async (query: Record<string, string>) => {
   const names: ListedName[] = []
@@ -178,7 +178,13 @@ describe('the search', async () => {
 
 describe('one name', () => {
   const describeName = async (label: string) => (await call('GET', `${poolPath}/names/${label}`)).body
-  const plan = (label: string, query: string) => call('GET', `${poolPath}/names/${label}/plan?${query}`)
+  const plan = {
+    release: (label: string, body: object = {}) =>
+      call('DELETE', `${poolPath}/release?dryRun=true`, { subdomain: label, ...body }),
+    update: (label: string, body: object = {}) =>
+      call('POST', `${poolPath}/update?dryRun=true`, { subdomain: label, ...body }),
+    lift: (label: string) => call('DELETE', `${poolPath}/cool-off/${label}?dryRun=true`),
+  }
   const toA = (name: string, address: string) => ({ name, type: 'A', ttl: 300, data: [address] })
 
   test('has its desired records, and those of the zone', async () => {
@@ -234,7 +240,7 @@ describe('one name', () => {
     await database.sql`
       insert into local_dns_record_sets (zone, reversed_name, type, ttl, record_values)
       values ('pool.test', 'test.pool.planned.mail', 'A', 60, array['203.0.113.99'])`
-    const { status, body } = await plan('planned', 'action=release')
+    const { status, body } = await plan.release('planned')
     expect(status).toBe(200)
     expect(body).toMatchObject({ from: 'active', to: 'cooling-off', coolOffSeconds: 3_600 })
     const names = body.changes.map(({ action, name }: { action: string; name: string }) => `${action} ${name}`)
@@ -247,7 +253,7 @@ describe('one name', () => {
     await call('DELETE', `${poolPath}/release`, { subdomain: 'planned', reservationToken })
     expect((await describeName('planned')).state).toBe('cooling-off')
     expect((await call('GET', `${poolPath}/names/planned/records`)).body.found).toEqual([])
-    expect((await plan('planned', 'action=lift-cool-off')).body).toMatchObject({
+    expect((await plan.lift('planned')).body).toMatchObject({
       from: 'cooling-off',
       to: 'free',
       changes: [],
@@ -256,7 +262,7 @@ describe('one name', () => {
 
   test('a plan of an update lists the records of the new address', async () => {
     await reserveAndCommit('moving')
-    const { body } = await plan('moving', 'action=update&loadBalancerIP=203.0.113.77')
+    const { body } = await plan.update('moving', { loadBalancerIP: '203.0.113.77' })
     expect([body.from, body.to]).toEqual(['active', 'active'])
     expect(body.changes.map(({ action, values }: { action: string; values: string[] }) => [action, values])).toEqual([
       ['upsert', ['203.0.113.77']],
@@ -265,22 +271,54 @@ describe('one name', () => {
     expect(body.deletedRecords).toEqual([])
   })
 
-  test.each([
-    ['nobody', 'action=release', 404, 'not-found'],
-    ['nobody', 'action=lift-cool-off', 404, 'not-found'],
-    ['reserved-only', 'action=update&loadBalancerIP=203.0.113.1', 409, 'not-active'],
-    ['reserved-only', 'action=update', 422, 'missing-lb-ip'],
-    ['reserved-only', 'action=update&loadBalancerIP=224.0.0.1', 422, 'invalid-lb-ip'],
-    ['reserved-only', 'action=delete', 422, 'invalid-format'],
-  ])('%s, %s: %i %s', async (label, query, status, code) => {
-    await call('POST', `${poolPath}/reserve`, commitBody('reserved-only', ''))
-    const response = await plan(label, query)
-    expect([response.status, response.body.error]).toEqual([status, code])
+  test('an update without an address, and one to the same address, plan no change', async () => {
+    await reserveAndCommit('staying')
+    expect((await plan.update('staying')).body).toMatchObject({ from: 'active', to: 'active', changes: [] })
+    const { body } = await plan.update('staying', { loadBalancerIP: '203.0.113.10' })
+    expect(body.changes).toEqual([])
+  })
+
+  test('a dry run is rejected as the request itself would be', async () => {
+    await reserveName('reserved-only')
+    await reserveAndCommit('owned')
+    const token = { reservationToken: 'another-token' }
+    const address = { loadBalancerIP: '203.0.113.1' }
+    const rejected = async (response: Promise<{ status: number; body: { error: string } }>) => {
+      const { status, body } = await response
+      return [status, body.error]
+    }
+    expect(await rejected(plan.release('nobody'))).toEqual([404, 'not-found'])
+    expect(await rejected(plan.release('-bad'))).toEqual([422, 'invalid-format'])
+    expect(await rejected(plan.release('owned', token))).toEqual([403, 'token-mismatch'])
+    expect(await rejected(plan.lift('nobody'))).toEqual([404, 'not-found'])
+    expect(await rejected(plan.lift('owned'))).toEqual([404, 'not-found'])
+    expect(await rejected(plan.update('nobody', address))).toEqual([404, 'not-found'])
+    expect(await rejected(plan.update('reserved-only', address))).toEqual([409, 'not-active'])
+    expect(await rejected(plan.update('owned', { ...address, ...token }))).toEqual([403, 'token-mismatch'])
+    expect(await rejected(plan.update('owned', { loadBalancerIP: '224.0.0.1' }))).toEqual([422, 'invalid-lb-ip'])
+    expect(await rejected(plan.update('owned', { sovereignFQDN: 'other.pool.test' }))).toEqual([422, 'invalid-fqdn'])
+    for (const query of ['dryRun=1', 'dryRun=']) {
+      const release = call('DELETE', `${poolPath}/release?${query}`, { subdomain: 'owned' })
+      expect(await rejected(release)).toEqual([422, 'invalid-format'])
+    }
+    expect(
+      await rejected(api.call('POST', `${poolPath}/update?dryRun=true`, { subdomain: 'owned', ...address })),
+    ).toEqual([422, 'missing-token'])
+    expect((await describeName('owned')).state).toBe('active')
+  })
+
+  test('a dry run does not use its Idempotency-Key up', async () => {
+    const { reservationToken } = await reserveAndCommit('keyed')
+    const body = { subdomain: 'keyed', reservationToken }
+    const headers = { 'Idempotency-Key': 'key-of-a-dry-run-0123456789abcdef' }
+    expect((await call('DELETE', `${poolPath}/release?dryRun=true`, body, headers)).body.to).toBe('cooling-off')
+    expect((await call('DELETE', `${poolPath}/release`, body, headers)).status).toBe(200)
+    expect((await describeName('keyed')).state).toBe('cooling-off')
   })
 
   test('the plan for a reservation changes no record', async () => {
     await reserveName('only-reserved')
-    expect((await plan('only-reserved', 'action=release')).body).toMatchObject({
+    expect((await plan.release('only-reserved')).body).toMatchObject({
       from: 'reserved',
       to: 'free',
       changes: [],

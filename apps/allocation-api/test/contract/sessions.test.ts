@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { operatorOperations } from '@pool/contract'
+import { operations } from '@pool/contract'
 import { type ApiResponse, startApi } from '@pool/test-kit/services.ts'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { createContractCall, poolPath, startTestService } from '../support/service.ts'
@@ -176,11 +176,13 @@ describe('a session', () => {
   })
 })
 
-describe('each operation of the console', () => {
-  const requests = operatorOperations.map(({ id, method, path }) => {
-    const target = path.replace('{domain}', 'pool.test').replace('{subdomain}', 'acme')
-    return [id, method.toUpperCase(), target] as const
-  })
+describe('each operation of operators', () => {
+  const requests = Object.values(operations)
+    .filter(operation => 'listener' in operation && operation.listener === 'operator')
+    .map(({ id, method, path }) => {
+      const target = path.replace('{domain}', 'pool.test').replace(/\{\w+\}/g, 'acme')
+      return [id, method.toUpperCase(), target] as const
+    })
   const body = (method: string) => (method === 'GET' ? undefined : {})
 
   test.each(requests)('%s does not exist on the in-cluster listener, also with a session', async (_, method, path) => {

@@ -191,7 +191,9 @@ describe('a graceful stop', () => {
     const api = await start(database.url)
     const held = await holdLock(database.sql, tx => tx`lock table pool_allocations in share mode`)
     const answers = Array.from({ length: 10 }, (_, i) => reserveAlone(api, `patient-${i}`))
-    await untilSessionsWait(database.sql, 3, '%insert into pool_allocations%')
+    await untilSessionsWait(database.sql, 1, '%insert into pool_allocations%')
+    // Connections are accepted in their order: after this response, the API has all requests.
+    expect((await api.call('GET', '/livez')).status).toBe(200)
     const ended = api.process.stop('SIGTERM')
     await until('it accepts nothing more', async () => !(await accepts(api)))
     await held.release()

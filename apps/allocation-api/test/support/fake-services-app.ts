@@ -7,79 +7,39 @@ import { createStreamLimiter } from '../../src/http/streams.ts'
 export const sendRequest = (app: App, path: string, init?: RequestInit): Promise<Response> =>
   app.fetch(new Request(`http://localhost${path}`, init), {})
 
-const failOnCall = (): never => {
-  throw new Error('this dependency must not be called')
+/** Stands for a part of the service: every call of it, or of a part of it, throws. */
+const unused = (): never => {
+  const throwError = () => {
+    throw new Error('this dependency must not be called')
+  }
+  return new Proxy(throwError, { get: () => unused() }) as never
 }
 
 /** Dependencies that throw on every call, for tests that need routes only or replace some of them. */
 export const unusedDependencies: AppDependencies = {
-  allocations: {
-    check: failOnCall,
-    get: failOnCall,
-    reserve: failOnCall,
-    commit: failOnCall,
-    update: failOnCall,
-    renew: failOnCall,
-    release: failOnCall,
-    liftCoolOff: failOnCall,
-    list: failOnCall,
-    history: failOnCall,
-  },
+  allocations: unused(),
   acceptsLoopback: false,
-  reconciler: {
-    preview: failOnCall,
-    repair: failOnCall,
-    republish: failOnCall,
-    changeOrphans: failOnCall,
-    resume: failOnCall,
-    listFormerRecords: failOnCall,
-  },
-  credentials: { validateKeys: failOnCall, validateToken: failOnCall },
-  deployments: {
-    create: failOnCall,
-    get: failOnCall,
-    list: failOnCall,
-    apply: failOnCall,
-    destroy: failOnCall,
-    plan: failOnCall,
-    remove: failOnCall,
-    cancel: failOnCall,
-    unlock: failOnCall,
-    tailLog: failOnCall,
-    history: failOnCall,
-  },
-  domains: { createChallenge: failOnCall, limitChallenges: failOnCall, check: failOnCall },
-  transfer: { export: failOnCall, import: failOnCall, importNames: failOnCall },
-  buckets: { list: failOnCall, lift: failOnCall },
-  sessions: { start: failOnCall, find: failOnCall, end: failOnCall, limitAttempts: failOnCall },
-  names: {
-    search: failOnCall,
-    read: failOnCall,
-    reconciler: { compareName: failOnCall, planAction: failOnCall },
-    pools: failOnCall,
-    coolOffMs: 0,
-    acceptsLoopback: false,
-  },
-  operatorView: {
-    settings: failOnCall,
-    pools: failOnCall,
-    reconciler: { listZoneStates: failOnCall, isCircuitOpen: failOnCall },
-    readOverview: failOnCall,
-    readChanges: failOnCall,
-    witness: { list: failOnCall, history: failOnCall, release: failOnCall },
-    sleep: failOnCall,
-  },
+  reconciler: unused(),
+  credentials: unused(),
+  deployments: unused(),
+  domains: unused(),
+  transfer: unused(),
+  buckets: unused(),
+  sessions: unused(),
+  names: unused(),
+  planning: unused(),
+  operatorView: unused(),
   consoleFolder: '/nowhere',
-  streams: { logs: { acquire: failOnCall }, lists: createStreamLimiter(), changes: createStreamLimiter() },
+  streams: { logs: unused(), lists: createStreamLimiter(), changes: createStreamLimiter() },
   providers: { objectStorage: 'hetzner', token: ['hetzner'] },
-  health: { isDatabaseUp: failOnCall, acceptsWrites: failOnCall, phase: failOnCall, pools: failOnCall },
-  metrics: { contentType: 'text/plain', text: failOnCall },
+  health: unused(),
+  metrics: unused(),
   clientAddress: peer => peer,
   browsers: { allowedOrigins: [], loopbackHostsOnly: false },
   reservedLabels: [],
-  observer: { onRequest: failOnCall, onRequestFailed: failOnCall, onResponseAborted: failOnCall },
+  observer: unused(),
   tracer: null,
-  isUnavailable: failOnCall,
+  isUnavailable: unused(),
   isReadOnly: () => false,
   isNotWritten: () => false,
 }

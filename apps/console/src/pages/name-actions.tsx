@@ -72,14 +72,12 @@ export const NameActionDialog = (props: NameActionDialogProps) => {
   const idempotencyKey = useMemo(createIdempotencyKey, [kind, address])
   const parsed = createLoadBalancerIP(acceptsLoopback).safeParse(address)
   const isReady = kind !== 'update' || parsed.success
-  const plan: Resource<NamePlan> = useResource(
-    signal =>
-      client.planNameAction(
-        { ...path, action: kind, ...(kind === 'update' ? { loadBalancerIP: address } : {}) },
-        { signal },
-      ),
-    { key: `${kind} ${address}`, isEnabled: isReady },
-  )
+  const dryRun: Readonly<Record<NameAction, (signal: AbortSignal) => Promise<NamePlan>>> = {
+    release: signal => client.releaseName({ ...path, dryRun: true }, { signal }),
+    update: signal => client.updateName({ ...path, loadBalancerIP: address, dryRun: true }, { signal }),
+    'lift-cool-off': signal => client.liftCoolOff({ ...path, dryRun: true }, { signal }),
+  }
+  const plan: Resource<NamePlan> = useResource(dryRun[kind], { key: `${kind} ${address}`, isEnabled: isReady })
   const perform: Readonly<Record<NameAction, () => Promise<string>>> = {
     release: async () => {
       const result = await client.releaseName(path, { idempotencyKey })

@@ -1,4 +1,4 @@
-import { type Lease, type LeaseConflict, WAIT } from '@pool/contract/lease'
+import { type Lease, type LeaseConflict, type LeaseHistory, WAIT } from '@pool/contract/lease'
 import { type Context, Hono } from 'hono'
 import { includesGeneration, type KnownGenerations, type LeaseWrite } from '../lease/lease.ts'
 import {
@@ -18,7 +18,7 @@ import { errorResponse, forbiddenResponse, neverWrittenResponse, unavailableResp
 import type { Services, WitnessHttpEnv } from './types.ts'
 
 /** The slot of `/<resource>/<slot>`, also noted for the access log. */
-export const slotAddress = (c: Context<WitnessHttpEnv>): SlotAddress | undefined => {
+const slotAddress = (c: Context<WitnessHttpEnv>): SlotAddress | undefined => {
   const { path } = c.req
   const address = parseSlot(path.slice(path.indexOf('/', 1) + 1))
   if (address) c.set('slot', address.slot)
@@ -135,5 +135,27 @@ export const leaseRoutes = ({ MAX_WAIT_SECONDS }: WitnessSettings, { leases }: S
   }
   app.put('/:slot{.+}', c => write(c, parsePut))
   app.delete('/:slot{.+}', c => write(c, parseRelease))
+  return app
+}
+
+export const historyRoutes = ({ leases }: Services): Hono<WitnessHttpEnv> => {
+  const app = new Hono<WitnessHttpEnv>()
+  app.get('/:slot{.+}', async c => {
+    const address = slotAddress(c)
+    if (!address) return errorResponse(c, { code: 'invalid-slot' })
+    if (!canRead(c.get('caller').grant, address.slot)) return forbiddenResponse(c)
+    const outcome = await leases.history(address)
+    switch (outcome.kind) {
+      case 'history': {
+        c.set('outcome', 'read')
+        const body: LeaseHistory = { slot: address.slot, transitions: [...outcome.transitions] }
+        return c.json(body)
+      }
+      case 'absent':
+        return neverWrittenResponse(c)
+      default:
+        return unavailableResponse(c, outcome)
+    }
+  })
   return app
 }

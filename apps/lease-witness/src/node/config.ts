@@ -22,8 +22,6 @@ export interface Config {
   readonly drainMs: number
   /** What the worker gets as its bindings. */
   readonly settings: WitnessSettings
-  /** The environment, with the secrets from files. */
-  readonly env: Env
 }
 
 export const URL_VARIABLE = 'WITNESS_DATABASE_URL'
@@ -84,6 +82,5 @@ export const readConfig = (variables: Env): { readonly config: Config } | { read
       allowsLostWrites: env.oneOf('WITNESS_ALLOW_LOST_WRITES', ['true', 'false'], 'false') === 'true',
       drainMs: env.durationMs('WITNESS_DRAIN_DELAY', '0s', { min: '0s', max: '10s' }),
       settings: values,
-      env: values,
     }
   })

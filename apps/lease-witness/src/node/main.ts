@@ -21,8 +21,8 @@ process.stdout.on('error', () => {})
 
 const parsed = readConfig(process.env)
 const config = 'config' in parsed ? parsed.config : exitWithConfigIssues(parsed.issues)
-const { settings, env } = config
-for (const unknown of findUnknownVariables(env, knownVariables))
+const { settings } = config
+for (const unknown of findUnknownVariables(process.env, knownVariables))
   log(settings, 'error', { msg: 'unknown-variable', ...unknown })
 process.on('unhandledRejection', error => log(settings, 'error', { msg: 'unhandled-rejection', reason: String(error) }))
 

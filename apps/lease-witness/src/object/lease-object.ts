@@ -1,9 +1,17 @@
 import { DurableObject } from 'cloudflare:workers'
-import { decide, includesGeneration, type KnownGenerations, type LeaseWrite } from '../lease/lease.ts'
+import { decide, type KnownGenerations, type LeaseWrite } from '../lease/lease.ts'
 import type { SlotAddress } from '../lease/request.ts'
-import type { HistoryOutcome, LeaseStatusOutcome, ReadOutcome, WriteOutcome } from '../lease-service.ts'
+import {
+  type HistoryOutcome,
+  type LeaseStatusOutcome,
+  type ReadOutcome,
+  toObservedLease,
+  toReading,
+  toStatus,
+  type WriteOutcome,
+} from '../lease-service.ts'
 import { type DrainedSlot, type ObjectEnv, Slot } from './slot.ts'
-import { parseWaitMessage, parseWaitUrl, toObservedLease, Waits } from './waits.ts'
+import { parseWaitMessage, parseWaitUrl, Waits } from './waits.ts'
 
 /**
  * The only authority for one slot's lease. The platform runs at most one object per name and verifies that at every access
@@ -43,17 +51,14 @@ export class LeaseObject extends DurableObject<ObjectEnv> {
     const opened = await this.#slot.open(address)
     if (opened.kind !== 'open') return opened
     const { current, now } = this.#slot.observe(opened)
-    if (!current) return { kind: 'absent' }
-    const isKnown = includesGeneration(known, current.generation)
-    return { kind: isKnown ? 'not-modified' : 'lease', ...toObservedLease(current, now) }
+    return toReading(current, now, known)
   }
 
   async readStatus(address: SlotAddress): Promise<LeaseStatusOutcome> {
     const opened = await this.#slot.open(address)
     if (opened.kind !== 'open') return opened
     const { current, now } = this.#slot.observe(opened)
-    const waiters = this.#waits.count
-    return current ? { kind: 'lease', waiters, ...toObservedLease(current, now) } : { kind: 'absent', waiters }
+    return toStatus(current, now, this.#waits.count)
   }
 
   /** Begins a wait. RPC cannot return a WebSocket. */

@@ -4,11 +4,10 @@ import {
   type KnownGenerations,
   type LeaseState,
   toRemainingMs,
-  toWireLease,
   type WaitCondition,
 } from '../lease/lease.ts'
 import type { SlotAddress } from '../lease/request.ts'
-import type { ObservedLease, ReadOutcome, WaitRequest } from '../lease-service.ts'
+import { type LeaseReading, type ReadOutcome, toReading, type WaitRequest } from '../lease-service.ts'
 
 /*
  * A long poll. The worker holds the request of the client, and a WebSocket to the object of the slot. The object accepts it
@@ -25,19 +24,11 @@ const RESPONSE_TIMEOUT_MS = 5_000
 
 const REMAINING_HEADER = 'Lease-Remaining-Ms'
 
-export const toObservedLease = (current: LeaseState | undefined, now: number): ObservedLease => ({
-  lease: toWireLease(current),
-  remainingMs: toRemainingMs(current, now),
-})
-
 /** What the object sends over the WebSocket: the state of the slot, and whether it ends the wait. */
 interface WaitMessage {
   readonly ends: boolean
-  readonly outcome: ({ readonly kind: 'lease' } & ObservedLease) | { readonly kind: 'absent' }
+  readonly outcome: LeaseReading
 }
-
-const toOutcome = (current: LeaseState | undefined, now: number): WaitMessage['outcome'] =>
-  current ? { kind: 'lease', ...toObservedLease(current, now) } : { kind: 'absent' }
 
 const toText = (message: WaitMessage): string => JSON.stringify(message)
 
@@ -58,7 +49,7 @@ export class Waits {
    * have been read in the same event, and every later write calls `notify`.
    */
   begin(condition: WaitCondition, current: LeaseState | undefined, now: number): Response {
-    if (endsWait(condition, current, now)) return Response.json(toOutcome(current, now))
+    if (endsWait(condition, current, now)) return Response.json(toReading(current, now))
     if (this.#isFull()) return Response.json({ kind: 'overloaded' } satisfies ReadOutcome)
     const { 0: client, 1: server } = new WebSocketPair()
     this.#ctx.acceptWebSocket(server)
@@ -73,7 +64,7 @@ export class Waits {
     let text: string | undefined
     for (const socket of this.#open()) {
       if (!endsWait(socket.deserializeAttachment(), current, now)) continue
-      text ??= toText({ ends: true, outcome: toOutcome(current, now) })
+      text ??= toText({ ends: true, outcome: toReading(current, now) })
       socket.send(text)
       // It no longer counts, and no later write notifies it again.
       socket.close(1_000)
@@ -85,7 +76,7 @@ export class Waits {
     if (socket.readyState !== WebSocket.OPEN) return
     // An expiry ends all waits: the first waiter that asks wakes the others.
     if (endsWait(socket.deserializeAttachment(), current, now)) this.notify(current, now)
-    else socket.send(toText({ ends: false, outcome: toOutcome(current, now) }))
+    else socket.send(toText({ ends: false, outcome: toReading(current, now) }))
   }
 
   #open(): WebSocket[] {
@@ -124,7 +115,7 @@ const toWaitMessage = (address: SlotAddress): string => JSON.stringify(address)
 export const parseWaitMessage = (message: string | ArrayBuffer): SlotAddress => JSON.parse(String(message))
 
 /** The outcome of a wait whose time is over. */
-const toFinalOutcome = (outcome: WaitMessage['outcome'], known: KnownGenerations): ReadOutcome =>
+const toFinalOutcome = (outcome: LeaseReading, known: KnownGenerations): ReadOutcome =>
   outcome.kind === 'lease' && includesGeneration(known, outcome.lease.generation)
     ? { ...outcome, kind: 'not-modified' }
     : outcome

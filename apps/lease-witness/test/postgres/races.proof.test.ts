@@ -1,2 +1,2 @@
 // The same tests, at their full size.
-import './races.test.ts'
+import './races.ci.test.ts'

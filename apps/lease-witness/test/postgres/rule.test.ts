@@ -1,17 +1,14 @@
+import { proofSize } from '@pool/test-kit/proof-size.ts'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { advanceClock, decide, type LeaseState, type LeaseWrite, type Transition } from '../../src/lease/lease.ts'
 import type { SlotWrite, WrittenLease } from '../../src/postgres/repository.ts'
-import {
-  createTestDatabase,
-  createTestRepository,
-  setLeaseClock,
-  type TestDatabase,
-  TIMEOUT_MS,
-} from './support/database.ts'
+import { createTestDatabase, createTestRepository, type TestDatabase, TIMEOUT_MS } from './support/database.ts'
+import { replaceLeaseClock, type TestClock } from './support/test-clock.ts'
 
 const START = 1_800_000_000_000
 const MAX_TRANSITIONS = 50
+const RUNS = proofSize(1_000, 40)
 const SLOTS = ['a', 'b', '\u0000', '\u0001', 'ä/ö']
 
 interface ModelSlot {
@@ -72,9 +69,11 @@ const batch = fc.record({
 
 describe('the rule in SQL', () => {
   let database: TestDatabase
+  let testClock: TestClock
   let repository: ReturnType<typeof createTestRepository>
   beforeAll(async () => {
     database = await createTestDatabase({ connections: 1 })
+    testClock = await replaceLeaseClock(database.sql)
     repository = createTestRepository(database.sql)
     await repository.epochs.ensureCurrent()
   })
@@ -89,7 +88,7 @@ describe('the rule in SQL', () => {
         let clock = START
         for (const { step, commands } of batches) {
           clock += step
-          await setLeaseClock(sql, clock)
+          await testClock.stopAt(clock)
           // The statement executes its requests in the order of their slots.
           const ordered = commands.toSorted((a, b) => Buffer.compare(Buffer.from(a.slot), Buffer.from(b.slot)))
           const expected: WrittenLease[] = []
@@ -117,7 +116,7 @@ describe('the rule in SQL', () => {
           expect(entries).toEqual(model.get(slot)?.history.slice(0, MAX_TRANSITIONS))
         }
       }),
-      { numRuns: 150 },
+      { numRuns: RUNS },
     )
   })
 
@@ -129,25 +128,6 @@ describe('the rule in SQL', () => {
     if (!written) throw new Error('no result')
     return written
   }
-
-  test('the history keeps the newest 50 transitions, with the token of each request', async () => {
-    await setLeaseClock(database.sql, START)
-    for (let generation = 0; generation < 60; generation += 2) {
-      await write('busy', { kind: 'acquire', holder: 'a', ttlMs: 1_000, generation })
-      await write('busy', { kind: 'release', holder: 'a', generation: generation + 1 })
-    }
-    const history = await repository.readHistory('busy')
-    expect(history.map(({ generation }) => generation)).toEqual(Array.from({ length: 50 }, (_, index) => 60 - index))
-    expect(history[0]).toEqual({
-      generation: 60,
-      at: new Date(START).toISOString(),
-      event: 'released',
-      by: 'a',
-      from: 'a',
-      to: '',
-      token: 'region-a',
-    })
-  })
 
   test('a list has the slots in the order of their bytes, from any of them on, with a prefix or without', async () => {
     await database.sql`truncate leases, lease_history`

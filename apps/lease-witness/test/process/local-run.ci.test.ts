@@ -6,12 +6,11 @@ import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { TOKEN } from '@pool/test-kit/lease-connection.ts'
 import { until } from '@pool/test-kit/poll.ts'
-import { findWorkerd, hasProc, listChildren, readRssMib, WITHOUT_PROC, waitForExit } from '@pool/test-kit/processes.ts'
+import { findWorkerd, hasProc, listChildren, WITHOUT_PROC, waitForExit } from '@pool/test-kit/processes.ts'
 import { proofSize } from '@pool/test-kit/proof-size.ts'
 import { startLocalWitness } from '@pool/test-kit/services.ts'
 import { describe, expect, test } from 'vitest'
 import { createClient, parseLease } from './support/client.ts'
-import { printTable, toFixed1 } from './support/print-table.ts'
 import { closeWaiters, openWaiters, untilWaiting } from './support/waiter.ts'
 import { failToStart, temporaryDirectory } from './support/witness.ts'
 
@@ -27,21 +26,12 @@ test.concurrent('a lease survives a restart', async () => {
     const response = await client.send('PUT', '/lease/a%2Fb', { 'If-Match': '0', 'X-Holder': 'region-a' })
     expect(parseLease(response)).toMatchObject({ holder: 'region-a', generation: 1 })
   }
-  const startedAt = performance.now()
   await using witness = await startLocalWitness(directory.path)
-  const readyAfterMs = performance.now() - startedAt
   using client = createClient(witness.port)
   expect(parseLease(await client.send('GET', '/lease/a/b'))).toMatchObject({ holder: 'region-a', generation: 1 })
 
-  if (!hasProc) return
-  const { pid } = witness.process
-  printTable('the local run', [
-    ['from the start of the process to ready, ms', toFixed1(readyAfterMs)],
-    ['resident memory of node, MiB', toFixed1(readRssMib(pid))],
-    ['resident memory of workerd, MiB', toFixed1(readRssMib(findWorkerd(pid) ?? 0))],
-  ])
   // The bundler's process has ended: only workerd and the watchdog remain.
-  expect(listChildren(pid, '/esbuild')).toEqual([])
+  if (hasProc) expect(listChildren(witness.process.pid, '/esbuild')).toEqual([])
 })
 
 describe.runIf(hasProc).concurrent('shutdown', () => {
@@ -63,10 +53,8 @@ describe.runIf(hasProc).concurrent('shutdown', () => {
       const ended = Promise.allSettled(waiters.map(waiter => waiter.wait(0, 60)))
       await untilWaiting(client, 'awaited', waiters.length)
       const pid = findWorkerd(witness.process.pid) ?? 0
-      const signaledAt = performance.now()
       if (target === 'with workerd') process.kill(pid, signal)
       const exit = await witness.process.stop(signal)
-      const tookMs = performance.now() - signaledAt
       expect(exit).toEqual({ code: 0, signal: null })
       await waitForExit(pid, TIMEOUT_MS)
       // workerd itself has no event for a signal, so a signal to it alone or first breaks the connections.
@@ -79,7 +67,6 @@ describe.runIf(hasProc).concurrent('shutdown', () => {
       }
       expect(readdirSync(join(directory.path, 'lease-witness')).sort()).toEqual(['cache', 'do', 'kv'])
       closeWaiters(waiters)
-      printTable(`${signal}, ${target}, with 100 waiters`, [['ms until it has stopped', toFixed1(tookMs)]])
     },
   )
 

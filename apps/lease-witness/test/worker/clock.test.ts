@@ -1,7 +1,7 @@
 import { evictDurableObject } from 'cloudflare:test'
 import { describe, expect, test } from 'vitest'
 import { expectLease, parseHistory, parseLease } from '../http/support/bodies.ts'
-import { freshSlot, get, put, release, send } from '../http/support/client.ts'
+import { freshSlot, get, put, send } from '../http/support/client.ts'
 import { fakeClock, iso } from '../http/support/clock.ts'
 import { captureLogs } from '../http/support/logs.ts'
 import { slotObject } from './support/object.ts'
@@ -40,14 +40,6 @@ describe('a clock that is set back by up to a minute', () => {
     expect((await readHistory(slot)).map(({ event }) => event)).toEqual(['acquired'])
     expect(logged.text()).not.toContain('clock-set-back')
   })
-
-  test('does not change the end of a lease that is read', async () => {
-    using clock = fakeClock()
-    const slot = freshSlot()
-    const lease = parseLease(await put(slot, 0))
-    clock.advance(-59 * SECOND)
-    expect((await get(slot)).json).toEqual(lease)
-  })
 })
 
 describe('a clock that is set back by more', () => {
@@ -73,61 +65,4 @@ describe('a clock that is set back by more', () => {
     const lines = logged.lines().filter(({ msg }) => msg === 'clock-set-back')
     expect(lines).toMatchObject([{ level: 'error', slot, byMs: HOUR }])
   })
-
-  test('does not block the slot of a dead holder for longer than the TTL', async () => {
-    using clock = fakeClock()
-    using _logged = captureLogs()
-    const slot = freshSlot()
-    await put(slot, 0)
-    clock.advance(-HOUR)
-    expectLease(await put(slot, 1, { holder: 'region-b' }), 412, { holder: 'region-a' })
-    clock.advance(30 * SECOND)
-    expectLease(await put(slot, 1, { holder: 'region-b' }), 200, { holder: 'region-b', generation: 2 })
-  })
-
-  test('lets the holder renew', async () => {
-    using clock = fakeClock()
-    using _logged = captureLogs()
-    const slot = freshSlot()
-    await put(slot, 0)
-    clock.advance(-HOUR)
-    const expiresAt = iso(clock.now() + 30 * SECOND)
-    expectLease(await put(slot, 1, { op: 'renew' }), 200, { generation: 2, expiresAt })
-  })
-})
-
-describe('acquiredAt', () => {
-  test('increases from tenure to tenure, also if the clock is set back between them', async () => {
-    using clock = fakeClock()
-    using _logged = captureLogs()
-    const slot = freshSlot()
-    const times: string[] = []
-    for (const [index, stepMs] of [0, -HOUR, 0, -24 * HOUR, HOUR].entries()) {
-      clock.advance(stepMs)
-      times.push(parseLease(await put(slot, 2 * index)).acquiredAt)
-      await release(slot, 2 * index + 1)
-    }
-    expect(times).toEqual(times.toSorted())
-    expect(new Set(times).size).toBe(times.length)
-  })
-
-  test('increases also if the lease of the same holder expired', async () => {
-    using clock = fakeClock()
-    using _logged = captureLogs()
-    const slot = freshSlot()
-    const first = parseLease(await put(slot, 0, { ttlSeconds: 1 }))
-    clock.advance(-HOUR)
-    await get(slot)
-    clock.advance(SECOND)
-    const second = parseLease(await put(slot, 1))
-    expect(Date.parse(second.acquiredAt)).toBe(Date.parse(first.acquiredAt) + 1)
-  })
-})
-
-test('a clock that is set forward expires leases: the witness cannot detect it', async () => {
-  using clock = fakeClock()
-  const slot = freshSlot()
-  await put(slot, 0)
-  clock.advance(HOUR)
-  expectLease(await put(slot, 1, { holder: 'region-b' }), 200, { holder: 'region-b', generation: 2 })
 })

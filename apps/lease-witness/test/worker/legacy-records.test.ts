@@ -45,13 +45,10 @@ describe('a record of a system that keeps its leases in Workers KV', () => {
   })
 
   test.each<readonly [rule: string, encode: (slot: string) => string]>([
-    ['as a whole, upper case', slot => encodeURIComponent(slot)],
     [
       'as a whole, lower case',
       slot => encodeURIComponent(slot).replaceAll('%2F', '%2f').replaceAll('%C3%A4', '%c3%a4'),
     ],
-    ['by segment, upper case', slot => slot.split('/').map(encodeURIComponent).join('/')],
-    ['by segment, lower case', slot => slot.replace('ä', '%c3%a4')],
     ["by Go's url.PathEscape", slot => slot.replaceAll('/', '%2F').replace('ä', '%C3%A4')],
   ])('under an encoded key is found for every encoding of the request: %s', async (_, encode) => {
     const slot = `${freshSlot()}/ä`
@@ -68,45 +65,11 @@ describe('a record of a system that keeps its leases in Workers KV', () => {
     expect((await send('GET', `/lease/%6E%73/${name}`)).json).toEqual(left)
   })
 
-  test('under several keys: the highest generation wins', async () => {
-    const slot = freshSlot()
-    await putLegacyRecord(slot, record(5))
-    await putLegacyRecord(encodeURIComponent(slot), record(9))
-    await putLegacyRecord(encodeURIComponent(slot).replaceAll('%2F', '%2f'), record(7))
-    expectLease(await get(slot), 200, { generation: 9 })
-  })
-
-  test('with times without milliseconds is returned with milliseconds', async () => {
-    const slot = freshSlot()
-    await putLegacyRecord(slot, {
-      holder: 'region-a',
-      acquiredAt: '2026-01-01T00:00:00Z',
-      expiresAt: '2026-01-01T00:00:30Z',
-      generation: 3,
-    })
-    expectLease(await get(slot), 200, {
-      acquiredAt: '2026-01-01T00:00:00.000Z',
-      expiresAt: '2026-01-01T00:00:30.000Z',
-      generation: 3,
-    })
-  })
-
   test('that is released keeps its generation', async () => {
     const slot = freshSlot()
     await putLegacyRecord(slot, { ...NEVER_WRITTEN, generation: 12 })
     expectLease(await put(slot, 0), 412, { ...NEVER_WRITTEN, generation: 12 })
     expectLease(await put(slot, 12), 200, { holder: 'region-a', generation: 12 + GENERATION_JUMP })
-  })
-
-  test('that has expired is returned unchanged, and can be acquired', async () => {
-    const slot = freshSlot()
-    const left = record(7, -1)
-    await putLegacyRecord(slot, left)
-    expect((await get(slot)).json).toEqual(left)
-    expectLease(await put(slot, 7, { holder: 'region-b' }), 200, {
-      holder: 'region-b',
-      generation: 7 + GENERATION_JUMP,
-    })
   })
 
   test('can be released by its holder immediately', async () => {
@@ -138,7 +101,7 @@ describe('a record of a system that keeps its leases in Workers KV', () => {
     await putLegacyRecord(slot, record(57))
     expectLease(await get(slot), 200, { generation: 57 })
     await putLegacyRecord(slot, record(58))
-    await send('GET', `/history/${encodeURIComponent(slot)}`)
+    expect(parseHistory(await send('GET', `/history/${encodeURIComponent(slot)}`)).transitions).toEqual([])
     expectLease(await put(slot, 57), 412, { generation: 58 })
     expect(await readStored(slot)).toBeUndefined()
     await evictDurableObject(slotObject(slot))
@@ -189,19 +152,10 @@ describe('a record that we would not write ourselves', () => {
     expect((await get(slot)).json).toEqual(left)
     expectLease(await put(slot, 7), 412, { holder: left.holder })
   })
-
-  test('with the maximum generation: no write exceeds the safe integers', async () => {
-    using _logged = captureLogs()
-    const slot = freshSlot()
-    await putLegacyRecord(slot, record(Number.MAX_SAFE_INTEGER, -1))
-    const response = await put(slot, Number.MAX_SAFE_INTEGER)
-    const generation = Number(response.headers.get('ETag')?.slice(1, -1) ?? 0)
-    expect(generation).toBeLessThanOrEqual(Number.MAX_SAFE_INTEGER)
-  })
 })
 
 describe('an invalid record', () => {
-  test.each(['junk', '{}', '{"generation":-1}', '{"holder":"a","generation":7}', 'null', '[]'])(
+  test.each(['junk', '{"holder":"a","generation":7}'])(
     '%s: 503, no grant, and the response names the key',
     async value => {
       using _logged = captureLogs()
@@ -301,45 +255,6 @@ describe('a slot whose object was lost', () => {
     expectLease(await put(slot, 1), 412, { generation: after.generation })
     expectLease(await put(slot, after.generation, { op: 'renew' }), 200, { generation: after.generation + 1 })
   })
-
-  test('skips every generation that it may have granted since the copy', async () => {
-    using _clock = fakeClock()
-    const slot = freshSlot()
-    await put(slot, 0)
-    await runDurableObjectAlarm(slotObject(slot))
-    for (let generation = 1; generation <= 5; generation++) await put(slot, generation)
-    await deleteObject(slot)
-    expect(parseLease(await get(slot)).generation).toBeGreaterThan(6)
-  })
-
-  test('skips generations again after a second loss', async () => {
-    using _clock = fakeClock()
-    const slot = freshSlot()
-    await put(slot, 0)
-    await deleteAfterCopy(slot)
-    await get(slot)
-    await deleteAfterCopy(slot)
-    expectLease(await get(slot), 200, { generation: 1 + 2 * GENERATION_JUMP })
-  })
-
-  test('stays released', async () => {
-    using _clock = fakeClock()
-    const slot = freshSlot()
-    await put(slot, 0)
-    await release(slot, 1)
-    await deleteAfterCopy(slot)
-    expectLease(await put(slot, 0), 412, { ...NEVER_WRITTEN, generation: 2 + GENERATION_JUMP })
-  })
-
-  test('with an invalid copy: 503, no grant', async () => {
-    using _clock = fakeClock()
-    using _logged = captureLogs()
-    const slot = freshSlot()
-    await put(slot, 0)
-    await deleteAfterCopy(slot)
-    await env.OPENOVA_LEASES.put(kvKey(slot), 'junk', { metadata: { renewedAt: 1 } })
-    expectProblem(await put(slot, 0), 503, 'invalid-lease-record')
-  })
 })
 
 test("another slot's own copy under a legacy key is not imported", async () => {
@@ -351,12 +266,4 @@ test("another slot's own copy under a legacy key is not imported", async () => {
   expect(await readCopy(other)).toMatchObject({ holder: 'region-b' })
   expect((await get(`ns/${name}`)).status).toBe(404)
   expectLease(await put(`ns/${name}`, 0), 200, { holder: 'region-a', generation: 1 })
-})
-
-test('a record that was taken over is the same slot for every encoding', async () => {
-  const slot = freshSlot()
-  await putLegacyRecord(encodeURIComponent(slot), record())
-  await send('PUT', `/lease/${slot}`, { headers: { 'If-Match': '7', 'X-Holder': 'region-a' } })
-  expectLease(await get(slot), 200, { generation: 7 + GENERATION_JUMP })
-  expect((await readStored(slot))?.slot).toBe(slot)
 })

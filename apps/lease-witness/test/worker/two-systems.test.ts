@@ -23,28 +23,6 @@ const runAlarm = (slot: string) => runDurableObjectAlarm(slotObject(slot))
 const readKv = (slot: string) => env.OPENOVA_LEASES.getWithMetadata<{ lease: unknown }>(kvKey(slot))
 
 describe('while another system writes to the same namespace', () => {
-  test('a read before its last writes does not let the witness repeat their generations', async () => {
-    using clock = fakeClock()
-    const slot = freshSlot()
-    await putLegacyRecord(slot, record('region-a', 100, 30_000))
-    expectLease(await get(slot), 200, { generation: 100 })
-    await putLegacyRecord(slot, record('region-b', 150, 150_000))
-    clock.advance(120_000)
-    expectLease(await get(slot), 200, { holder: 'region-b', generation: 150 })
-    expectLease(await put(slot, 100, { holder: 'region-a' }), 412, { holder: 'region-b', generation: 150 })
-    clock.advance(30_000)
-    expectLease(await put(slot, 150, { holder: 'region-a' }), 200, { generation: 150 + GENERATION_JUMP })
-  })
-
-  test('a 404 before its first write does not let the witness start again at generation 1', async () => {
-    using clock = fakeClock()
-    const slot = freshSlot()
-    expect((await get(slot)).status).toBe(404)
-    await putLegacyRecord(slot, record('region-b', 57, 30_000))
-    clock.advance(120_000)
-    expectLease(await put(slot, 0, { holder: 'region-a' }), 412, { generation: 57 })
-  })
-
   test('it and the witness never grant the same generation of a record that both continue', async () => {
     using clock = fakeClock()
     using _logged = captureLogs()
@@ -159,11 +137,4 @@ describe('a slot whose object was lost twice', () => {
     expectLease(await get(slot), 200, { generation: 1 + GENERATION_JUMP })
     expect((await readKv(slot)).metadata?.lease).toEqual((await get(slot)).json)
   })
-})
-
-test("the record of a Go client is found by an operator's request with another encoding", async () => {
-  const name = crypto.randomUUID()
-  await putLegacyRecord(`region:${name}%2Fprimary`, record('region-a', 57, 30_000))
-  expectLease(await send('GET', `/lease/region:${name}/primary`), 200, { generation: 57 })
-  expectLease(await put(`region:${name}/primary`, 0), 412, { generation: 57 })
 })

@@ -1,10 +1,11 @@
 import { objectStorageRegions } from '@pool/contract'
-import type { CommandSpec, FlagSpec, GroupSpec } from '../command.ts'
+import type { FlagSpec, GroupSpec } from '../command.ts'
 import { EXIT, UsageError } from '../exit-codes.ts'
 import { readPrivateFile } from '../private-file.ts'
 import type { Session } from '../session.ts'
 import { readTokenFile } from '../token-store.ts'
 import { toRequiredText, toText } from './flags.ts'
+import { oneCall } from './one-call.ts'
 
 export interface StorageKeys {
   readonly accessKey: string
@@ -56,7 +57,7 @@ const exitCodes = [
   '4  they could not be checked; they may be valid',
 ]
 
-const validate: CommandSpec = {
+const validate = oneCall({
   name: 'validate',
   summary: 'Check whether the object storage accepts an access key and a secret key',
   description: 'The keys come from a prompt or from a file, are sent once and are not stored.',
@@ -71,18 +72,19 @@ const validate: CommandSpec = {
     keysFileFlag,
   ],
   examples: ['credentials validate --region fsn1', 'credentials validate --region fsn1 --keys-file keys.json'],
-  operations: ['validateObjectStorageKeys'],
+  operation: 'validateObjectStorageKeys',
   exitCodes,
-  async run(session, { flags }) {
-    const provider = toText(flags.provider)
-    const api = await session.api()
+  params: async ({ flags }, session) => {
+    // Before the user types anything.
+    await session.api()
+    const region = flags.region as (typeof objectStorageRegions)[number]
     const keys = await readStorageKeys(session, toText(flags.keysFile))
-    const request = { region: flags.region as (typeof objectStorageRegions)[number], provider, ...keys }
-    return showResult(session, await api.validateObjectStorageKeys(request, session.reading))
+    return { region, provider: toText(flags.provider), ...keys }
   },
-}
+  show: showResult,
+})
 
-const validateToken: CommandSpec = {
+const validateToken = oneCall({
   name: 'validate-token',
   summary: 'Check whether a provider accepts an API token',
   description: 'The token comes from a prompt or from a file, is sent once and is not stored.',
@@ -98,17 +100,18 @@ const validateToken: CommandSpec = {
     'credentials validate-token --provider hetzner',
     'credentials validate-token --provider hetzner --token-file token',
   ],
-  operations: ['validateToken'],
+  operation: 'validateToken',
   exitCodes,
-  async run(session, { flags }) {
+  params: async ({ flags }, session) => {
     const provider = toRequiredText(flags.provider, '--provider')
+    await session.api()
     const file = toText(flags.tokenFile)
-    const api = await session.api()
     const otherwise = 'there is no terminal to type the token; name a file with --token-file.'
     const token = file === undefined ? await session.askSecret('Token', otherwise) : await readTokenFile(file)
-    return showResult(session, await api.validateToken({ provider, token }, session.reading))
+    return { provider, token }
   },
-}
+  show: showResult,
+})
 
 export const credentialCommands: GroupSpec = {
   name: 'credentials',

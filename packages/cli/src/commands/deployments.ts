@@ -6,11 +6,11 @@ import { hadNoEffect } from '../failures.ts'
 import type { Session } from '../session.ts'
 import type { Column, Field } from '../table.ts'
 import { toPlainLine, toStateColour } from '../text.ts'
-import { parseCount, parseDeploymentId } from '../values.ts'
+import { parseDeploymentId } from '../values.ts'
 import { keysFileFlag } from './credentials.ts'
 import { askKeys, hasKeys, inputFlags, nameFlags, readInput, withoutKeys } from './deployment-input.ts'
-import { limitFlag, take, toText, yesFlag } from './flags.ts'
-import { LIST_LIMITS } from './names.ts'
+import { toText, yesFlag } from './flags.ts'
+import { listCall, oneCall } from './one-call.ts'
 
 const idArgument: ArgumentSpec = { name: 'DEPLOYMENT', description: 'the id of the deployment' }
 const followFlag: FlagSpec = { flags: '--follow', description: 'print the log until the operation ends' }
@@ -157,50 +157,37 @@ const create: CommandSpec = {
   },
 }
 
-const list: CommandSpec = {
+const listColumns: readonly Column<Deployment>[] = [
+  { header: 'ID', value: ({ id }) => id, isFirm: true },
+  { header: 'STATUS', value: item => item.status, colour: item => toStateColour(item.status) },
+  { header: 'FQDN', value: ({ sovereignFQDN }) => sovereignFQDN },
+  { header: 'TENANT', value: ({ orgName }) => orgName },
+  { header: 'STARTED AT', value: ({ startedAt }) => startedAt },
+  { header: 'ERROR', value: ({ error }) => error },
+]
+
+const list = listCall({
   name: 'list',
   summary: 'List the deployments, newest first',
   flags: [
     { flags: '--status <status>', description: 'only deployments with this status', choices: deploymentStatuses },
-    limitFlag,
   ],
   examples: ['deployments list', 'deployments list --status failed -o name'],
-  operations: ['listDeployments'],
-  async run(session, { flags }) {
-    const limit = flags.limit === undefined ? undefined : parseCount(String(flags.limit), '--limit', LIST_LIMITS)
-    const status = flags.status as Deployment['status'] | undefined
-    const columns: readonly Column<Deployment>[] = [
-      { header: 'ID', value: ({ id }) => id, isFirm: true },
-      { header: 'STATUS', value: item => item.status, colour: item => toStateColour(item.status) },
-      { header: 'FQDN', value: ({ sovereignFQDN }) => sovereignFQDN },
-      { header: 'TENANT', value: ({ orgName }) => orgName },
-      { header: 'STARTED AT', value: ({ startedAt }) => startedAt },
-      { header: 'ERROR', value: ({ error }) => error },
-    ]
-    const api = await session.api()
-    await session.output.list(take(api.deployments({ status }, session.reading), limit), {
-      key: 'deployments',
-      columns,
-      toName: ({ id }) => id,
-      empty: 'No deployments.',
-    })
-    return undefined
-  },
-}
+  operation: 'listDeployments',
+  query: ({ flags }) => ({ status: flags.status as Deployment['status'] | undefined }),
+  items: (api, query, options) => api.deployments(query, options),
+  view: () => ({ key: 'deployments', columns: listColumns, toName: ({ id }) => id, empty: 'No deployments.' }),
+})
 
-const get: CommandSpec = {
+const get = oneCall({
   name: 'get',
   summary: 'Show one deployment',
   arguments: [idArgument],
   examples: ['deployments get 4f1c2a9e-0b7d-4c58-9a51-2f7d5f3b9c10'],
-  operations: ['getDeployment'],
-  async run(session, { args }) {
-    const api = await session.api()
-    const deployment = await api.getDeployment({ id: toId(args) }, session.reading)
-    await session.output.item(deployment, { name: deployment.id, fields: toFields(deployment) })
-    return undefined
-  },
-}
+  operation: 'getDeployment',
+  params: ({ args }) => ({ id: toId(args) }),
+  show: (session, deployment) => session.output.item(deployment, { name: deployment.id, fields: toFields(deployment) }),
+})
 
 const logs: CommandSpec = {
   name: 'logs',
@@ -397,23 +384,22 @@ const abandon: CommandSpec = {
   },
 }
 
-const unlock: CommandSpec = {
+const unlock = oneCall({
   name: 'unlock',
   summary: 'Lift the state lock that a run of a deployment left',
   description: 'Use it only if no Terraform of this deployment runs on any machine. Operators only.',
   arguments: [idArgument],
   flags: [yesFlag],
   examples: ['deployments unlock 4f1c2a9e-0b7d-4c58-9a51-2f7d5f3b9c10'],
-  operations: ['unlockDeployment'],
-  async run(session, { args, flags }) {
-    const id = toId(args)
-    await session.confirm(`Lift the state lock of ${id}? No Terraform of it may be running.`, id, flags.yes === true)
-    const api = await session.api()
-    const result = await session.write(options => api.unlockDeployment({ id }, options))
-    await session.output.done(result, result.unlocked ? `${id} is unlocked.` : `${id} had no lock.`, id)
-    return undefined
-  },
-}
+  operation: 'unlockDeployment',
+  params: ({ args }) => ({ id: toId(args) }),
+  confirm: ({ id }) => ({
+    question: `Lift the state lock of ${id}? No Terraform of it may be running.`,
+    expected: id,
+  }),
+  show: (session, result, { id }) =>
+    session.output.done(result, result.unlocked ? `${id} is unlocked.` : `${id} had no lock.`, id),
+})
 
 const historyColumns: readonly Column<DeploymentHistoryEntry>[] = [
   { header: 'AT', value: ({ at }) => at },
@@ -424,31 +410,30 @@ const historyColumns: readonly Column<DeploymentHistoryEntry>[] = [
   { header: 'DETAIL', value: ({ detail }) => detail },
 ]
 
-const history: CommandSpec = {
+const history = listCall({
   name: 'history',
   summary: 'List what was done to deployments, newest first',
   flags: [
     { flags: '--deployment <id>', description: 'only entries of this deployment' },
     { flags: '--fqdn <domain>', description: 'only entries of this domain' },
-    limitFlag,
   ],
   examples: ['deployments history --limit 20', 'deployments history --fqdn acme.pool.example'],
-  operations: ['readDeploymentHistory'],
-  async run(session, { flags }) {
-    const limit = flags.limit === undefined ? undefined : parseCount(String(flags.limit), '--limit', LIST_LIMITS)
-    const requested = toText(flags.deployment)
-    const deployment = requested === undefined ? undefined : parseDeploymentId(requested)
-    const api = await session.api()
-    const entries = api.deploymentHistoryEntries({ deployment, fqdn: toText(flags.fqdn) }, session.reading)
-    await session.output.list(take(entries, limit), {
-      key: 'entries',
-      columns: historyColumns,
-      toName: ({ deploymentId }) => deploymentId,
-      empty: 'No history.',
-    })
-    return undefined
+  operation: 'readDeploymentHistory',
+  query: ({ flags }) => {
+    const deployment = toText(flags.deployment)
+    return {
+      deployment: deployment === undefined ? undefined : parseDeploymentId(deployment),
+      fqdn: toText(flags.fqdn),
+    }
   },
-}
+  items: (api, query, options) => api.deploymentHistoryEntries(query, options),
+  view: () => ({
+    key: 'entries',
+    columns: historyColumns,
+    toName: ({ deploymentId }) => deploymentId,
+    empty: 'No history.',
+  }),
+})
 
 const challenge: CommandSpec = {
   name: 'challenge',

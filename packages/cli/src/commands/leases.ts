@@ -8,7 +8,7 @@ import { toPlainLine, toStateColour } from '../text.ts'
 import { formatDuration, parseCount, parseDuration, parseHolder, parseSlot, parseSlots } from '../values.ts'
 import { electCommand } from './elect.ts'
 import { limitFlag, toText } from './flags.ts'
-import { LIST_LIMITS } from './names.ts'
+import { LIST_LIMITS } from './one-call.ts'
 
 const slotArgument: ArgumentSpec = { name: 'SLOT', description: 'the name of the lease' }
 const holderFlag: FlagSpec = {

@@ -11,13 +11,13 @@ import {
   formatDuration,
   type PoolName,
   parseAddress,
-  parseCount,
   parseDuration,
   parsePool,
   parsePoolName,
   toFqdn,
 } from '../values.ts'
-import { dryRunFlag, limitFlag, take, toText, yesFlag } from './flags.ts'
+import { dryRunFlag, toText, yesFlag } from './flags.ts'
+import { listCall, oneCall } from './one-call.ts'
 import { diffView, showNamePlan, toChangeRow } from './record-changes.ts'
 
 const nameArguments: readonly ArgumentSpec[] = [
@@ -42,10 +42,12 @@ const waitFlags: readonly FlagSpec[] = [
 const DEFAULT_WAIT = '5m'
 const WAIT_LIMITS = { min: 1_000, max: 86_400_000 } as const
 const DNS_STATUSES = ['pending', 'published', 'failing'] as const
-export const LIST_LIMITS = { min: 1, max: Number.MAX_SAFE_INTEGER } as const
 
 const toPoolName = (args: Arguments): PoolName =>
   parsePoolName(String(args[0]), typeof args[1] === 'string' ? args[1] : undefined)
+
+/** The fields of the path of an operation on a name. */
+const toPath = ({ subdomain, pool }: PoolName) => ({ domain: pool, subdomain })
 
 const toSubject = ({ subdomain, pool }: PoolName) => ({ kind: 'name', pool, subdomain }) as const
 
@@ -132,22 +134,24 @@ const checkWait = (flags: Flags): void => {
   parseDuration(text, '--wait-timeout', WAIT_LIMITS)
 }
 
-const check: CommandSpec = {
+const check = oneCall({
   name: 'check',
   summary: 'Check whether a name is free',
   arguments: nameArguments,
   examples: ['names check acme pool.example', 'names check acme.pool.example && echo free'],
-  operations: ['checkName'],
+  operation: 'checkName',
   exitCodes: ['0  the name is free', '1  the name is not free'],
-  async run(session, { args }) {
-    const name = toPoolName(args)
-    const api = await session.api()
-    const result = await api.checkName({ domain: name.pool, sub: name.subdomain }, session.reading)
+  params: ({ args }) => {
+    const { pool, subdomain } = toPoolName(args)
+    return { domain: pool, sub: subdomain }
+  },
+  show: async (session, result, { domain, sub }) => {
     const { available, reason, detail, availableAt } = result
+    const name = `${sub}.${domain}`
     await session.output.item(result, {
-      name: toFqdn(name),
+      name,
       fields: [
-        ['name', toFqdn(name)],
+        ['name', name],
         ['free', available ? 'yes' : 'no', available ? 'green' : 'yellow'],
         ['reason', reason],
         ['detail', detail],
@@ -156,7 +160,7 @@ const check: CommandSpec = {
     })
     return available ? EXIT.done : EXIT.negative
   },
-}
+})
 
 const reserve: CommandSpec = {
   name: 'reserve',
@@ -230,22 +234,19 @@ const commit: CommandSpec = {
   },
 }
 
-const renew: CommandSpec = {
+const renew = oneCall({
   name: 'renew',
   summary: 'Extend a reservation by its full lifetime from now',
   arguments: nameArguments,
   flags: [tokenFileFlag],
   examples: ['names renew acme pool.example'],
-  operations: ['renewReservation'],
-  async run(session, { args, flags }) {
+  operation: 'renewReservation',
+  params: async ({ args, flags }, session) => {
     const name = toPoolName(args)
-    const reservationToken = await requireToken(session, name, flags)
-    const api = await session.api()
-    const request = { domain: name.pool, subdomain: name.subdomain, reservationToken }
-    await showAllocation(session, await session.write(options => api.renewReservation(request, options)))
-    return undefined
+    return { ...toPath(name), reservationToken: await requireToken(session, name, flags) }
   },
-}
+  show: showAllocation,
+})
 
 const update: CommandSpec = {
   name: 'update',
@@ -258,18 +259,18 @@ const update: CommandSpec = {
     'names update acme pool.example --address 203.0.113.20 --wait',
     'names update acme.pool.example --address 203.0.113.20 --dry-run',
   ],
-  operations: ['updateName', 'planNameAction'],
+  operations: ['updateName'],
   async run(session, { args, flags }) {
     const name = toPoolName(args)
     const loadBalancerIP = parseAddress(String(flags.address))
     checkWait(flags)
-    if (flags.dryRun === true) {
-      await showNamePlan(session, name, 'update', loadBalancerIP)
-      return undefined
-    }
     const reservationToken = await findToken(session, name, flags)
     const api = await session.api()
     const request = { domain: name.pool, subdomain: name.subdomain, loadBalancerIP, reservationToken }
+    if (flags.dryRun === true) {
+      await showNamePlan(session, await api.updateName({ ...request, dryRun: true }, session.reading))
+      return undefined
+    }
     const allocation = await session.write(options => api.updateName(request, options))
     await showActive(session, name, flags, allocation)
     return undefined
@@ -284,18 +285,18 @@ const release: CommandSpec = {
   arguments: nameArguments,
   flags: [tokenFileFlag, dryRunFlag, yesFlag],
   examples: ['names release acme pool.example --dry-run', 'names release acme.pool.example --yes'],
-  operations: ['releaseName', 'planNameAction'],
+  operations: ['releaseName'],
   async run(session, { args, flags }) {
     const name = toPoolName(args)
-    if (flags.dryRun === true) {
-      await showNamePlan(session, name, 'release')
-      return undefined
-    }
     const fqdn = toFqdn(name)
     const reservationToken = await findToken(session, name, flags)
-    await session.confirm(`Release ${fqdn} and delete its records?`, fqdn, flags.yes === true)
     const api = await session.api()
     const request = { domain: name.pool, subdomain: name.subdomain, reservationToken }
+    if (flags.dryRun === true) {
+      await showNamePlan(session, await api.releaseName({ ...request, dryRun: true }, session.reading))
+      return undefined
+    }
+    await session.confirm(`Release ${fqdn} and delete its records?`, fqdn, flags.yes === true)
     const result = await session.write(options => api.releaseName(request, options))
     await session.output.done(result, `${fqdn} is released.`, fqdn)
     if ('warning' in result) session.output.note('Some records are not deleted yet. No further request is needed.')
@@ -303,19 +304,15 @@ const release: CommandSpec = {
   },
 }
 
-const get: CommandSpec = {
+const get = oneCall({
   name: 'get',
   summary: 'Show one name with the status of its records',
   arguments: nameArguments,
   examples: ['names get acme pool.example', 'names get acme.pool.example -o json'],
-  operations: ['getAllocation'],
-  async run(session, { args }) {
-    const { subdomain, pool } = toPoolName(args)
-    const api = await session.api()
-    await showAllocation(session, await api.getAllocation({ domain: pool, subdomain }, session.reading))
-    return undefined
-  },
-}
+  operation: 'getAllocation',
+  params: ({ args }) => toPath(toPoolName(args)),
+  show: showAllocation,
+})
 
 const listColumns: readonly Column<Allocation>[] = [
   { header: 'NAME', value: ({ subdomain }) => subdomain, isFirm: true },
@@ -330,30 +327,25 @@ const listColumns: readonly Column<Allocation>[] = [
   { header: 'CREATED BY', value: ({ createdBy }) => createdBy },
 ]
 
-const list: CommandSpec = {
+const list = listCall({
   name: 'list',
   summary: 'List the names of a pool',
   arguments: [poolArgument],
-  flags: [
-    { flags: '--state <state>', description: 'only names in this state', choices: ['reserved', 'active'] },
-    limitFlag,
-  ],
+  flags: [{ flags: '--state <state>', description: 'only names in this state', choices: ['reserved', 'active'] }],
   examples: ['names list pool.example --state active', 'names list pool.example -o name'],
-  operations: ['listAllocations'],
-  async run(session, { args, flags }) {
-    const domain = parsePool(String(args[0]))
-    const limit = flags.limit === undefined ? undefined : parseCount(String(flags.limit), '--limit', LIST_LIMITS)
-    const state = flags.state as 'reserved' | 'active' | undefined
-    const api = await session.api()
-    await session.output.list(take(api.allocations({ domain, state }, session.reading), limit), {
-      key: 'allocations',
-      columns: listColumns,
-      toName: ({ subdomain, poolDomain }) => `${subdomain}.${poolDomain}`,
-      empty: `No names in ${domain}.`,
-    })
-    return undefined
-  },
-}
+  operation: 'listAllocations',
+  query: ({ args, flags }) => ({
+    domain: parsePool(String(args[0])),
+    state: flags.state as 'reserved' | 'active' | undefined,
+  }),
+  items: (api, query, options) => api.allocations(query, options),
+  view: ({ domain }) => ({
+    key: 'allocations',
+    columns: listColumns,
+    toName: ({ subdomain, poolDomain }) => `${subdomain}.${poolDomain}`,
+    empty: `No names in ${domain}.`,
+  }),
+})
 
 const searchColumns: readonly Column<ListedName>[] = [
   { header: 'NAME', value: ({ subdomain, poolDomain }) => `${subdomain}.${poolDomain}`, isFirm: true },
@@ -368,7 +360,7 @@ const searchColumns: readonly Column<ListedName>[] = [
   { header: 'CREATED BY', value: ({ createdBy }) => createdBy },
 ]
 
-const search: CommandSpec = {
+const search = listCall({
   name: 'search',
   summary: 'Search the names of all pools that are not free',
   description:
@@ -380,14 +372,12 @@ const search: CommandSpec = {
     { flags: '--dns <status>', description: 'only names whose records have this status', choices: [...DNS_STATUSES] },
     { flags: '--address <ip>', description: 'only names with this address, or with these first numbers of it' },
     { flags: '--created-by <text>', description: 'only names whose creator begins with this text' },
-    limitFlag,
   ],
   examples: ['names search acm', 'names search --dns failing --pool pool.example', 'names search --address 203.0.113'],
-  operations: ['searchNames'],
-  async run(session, { args, flags }) {
-    const limit = flags.limit === undefined ? undefined : parseCount(String(flags.limit), '--limit', LIST_LIMITS)
+  operation: 'searchNames',
+  query: ({ args, flags }) => {
     const pool = toText(flags.pool)
-    const query = {
+    return {
       q: toText(args[0]),
       pool: pool === undefined ? undefined : parsePool(pool),
       state: flags.state as (typeof nameStates)[number] | undefined,
@@ -395,31 +385,28 @@ const search: CommandSpec = {
       address: toText(flags.address),
       createdBy: toText(flags.createdBy),
     }
-    const api = await session.api()
-    await session.output.list(take(api.names(query, session.reading), limit), {
-      key: 'names',
-      columns: searchColumns,
-      toName: ({ subdomain, poolDomain }) => `${subdomain}.${poolDomain}`,
-      empty: 'No name matches.',
-    })
-    return undefined
   },
-}
+  items: (api, query, options) => api.names(query, options),
+  view: () => ({
+    key: 'names',
+    columns: searchColumns,
+    toName: ({ subdomain, poolDomain }) => `${subdomain}.${poolDomain}`,
+    empty: 'No name matches.',
+  }),
+})
 
 const formatRecord = ({ name, type, ttl, data }: NameDetails['desired'][number]): string =>
   `${name} ${ttl} ${type} ${data.join(', ')}`
 
-const describe: CommandSpec = {
+const describe = oneCall({
   name: 'describe',
   summary: 'Show a name with its desired records and its deployment, even if it is free',
   description: 'For operators. Compare its records with those of the zone: poolctl names diff.',
   arguments: nameArguments,
   examples: ['names describe acme pool.example', 'names describe acme.pool.example -o json'],
-  operations: ['describeName'],
-  async run(session, { args }) {
-    const { subdomain, pool } = toPoolName(args)
-    const api = await session.api()
-    const details = await api.describeName({ domain: pool, subdomain }, session.reading)
+  operation: 'describeName',
+  params: ({ args }) => toPath(toPoolName(args)),
+  show: async (session, details) => {
     const { fqdn, state, loadBalancerIP, dns, nextAttemptAt, availableAt, expiresAt, renewalCount, deployment } =
       details
     await session.output.item(details, {
@@ -441,34 +428,26 @@ const describe: CommandSpec = {
         ['reserved at', details.reservedAt],
       ],
     })
-    return undefined
   },
-}
+})
 
-const diff: CommandSpec = {
+const diff = oneCall({
   name: 'diff',
   summary: 'Compare the records of a name with its desired ones; change nothing',
   description: 'For operators. Lists what the service would write now.',
   arguments: nameArguments,
   examples: ['names diff acme pool.example', 'names diff acme.pool.example -o json'],
-  operations: ['compareNameRecords'],
+  operation: 'compareNameRecords',
   exitCodes: ['0  the name has its desired records', '1  its records differ, or are not written'],
-  async run(session, { args }) {
-    const name = toPoolName(args)
-    const api = await session.api()
-    const result = await api.compareNameRecords({ domain: name.pool, subdomain: name.subdomain }, session.reading)
-    await session.output.report(
-      result,
-      result.changes.map(toChangeRow),
-      diffView(
-        toFqdn(name),
-        result.conflict === undefined ? 'the name has its desired records.' : 'nothing is written.',
-      ),
-    )
-    if (result.conflict !== undefined) session.output.note(`The records are not written: ${result.conflict}`)
-    return result.changes.length === 0 && result.conflict === undefined ? EXIT.done : EXIT.negative
+  params: ({ args }) => toPath(toPoolName(args)),
+  show: async (session, result, { domain, subdomain }) => {
+    const { changes, conflict } = result
+    const empty = conflict === undefined ? 'the name has its desired records.' : 'nothing is written.'
+    await session.output.report(result, changes.map(toChangeRow), diffView(`${subdomain}.${domain}`, empty))
+    if (conflict !== undefined) session.output.note(`The records are not written: ${conflict}`)
+    return changes.length === 0 && conflict === undefined ? EXIT.done : EXIT.negative
   },
-}
+})
 
 const historyColumns: readonly Column<HistoryEntry>[] = [
   { header: 'AT', value: ({ at }) => at },
@@ -479,27 +458,24 @@ const historyColumns: readonly Column<HistoryEntry>[] = [
   { header: 'DETAIL', value: ({ detail }) => detail },
 ]
 
-const history: CommandSpec = {
+const history = listCall({
   name: 'history',
   summary: 'List what happened to the names of a pool, or to one name; newest first',
   arguments: [poolArgument, { name: '[NAME]', description: 'only this name of the pool' }],
-  flags: [limitFlag],
   examples: ['names history pool.example --limit 20', 'names history pool.example acme -o json'],
-  operations: ['readHistory'],
-  async run(session, { args, flags }) {
+  operation: 'readHistory',
+  query: ({ args }) => {
     const domain = parsePool(String(args[0]))
-    const sub = typeof args[1] === 'string' ? parsePoolName(args[1], domain).subdomain : undefined
-    const limit = flags.limit === undefined ? undefined : parseCount(String(flags.limit), '--limit', LIST_LIMITS)
-    const api = await session.api()
-    await session.output.list(take(api.historyEntries({ domain, sub }, session.reading), limit), {
-      key: 'entries',
-      columns: historyColumns,
-      toName: ({ subdomain, poolDomain }) => `${subdomain}.${poolDomain}`,
-      empty: `No history in ${domain}.`,
-    })
-    return undefined
+    return { domain, sub: typeof args[1] === 'string' ? parsePoolName(args[1], domain).subdomain : undefined }
   },
-}
+  items: (api, query, options) => api.historyEntries(query, options),
+  view: ({ domain }) => ({
+    key: 'entries',
+    columns: historyColumns,
+    toName: ({ subdomain, poolDomain }) => `${subdomain}.${poolDomain}`,
+    empty: `No history in ${domain}.`,
+  }),
+})
 
 const wait: CommandSpec = {
   name: 'wait',
@@ -516,24 +492,23 @@ const wait: CommandSpec = {
   },
 }
 
-const reserved: CommandSpec = {
+const reserved = oneCall({
   name: 'reserved',
   summary: 'List the labels that no tenant can reserve',
   examples: ['names reserved'],
-  operations: ['listReservedLabels'],
-  async run(session) {
-    const api = await session.api()
-    const result = await api.listReservedLabels(session.reading)
-    const rows = result.reserved.map(label => ({ label }))
-    await session.output.report(result, rows, {
-      key: 'reserved',
-      columns: [{ header: 'LABEL', value: ({ label }) => label }],
-      toName: ({ label }) => label,
-      empty: 'No labels are reserved.',
-    })
-    return undefined
-  },
-}
+  operation: 'listReservedLabels',
+  show: (session, result) =>
+    session.output.report(
+      result,
+      result.reserved.map(label => ({ label })),
+      {
+        key: 'reserved',
+        columns: [{ header: 'LABEL', value: ({ label }) => label }],
+        toName: ({ label }) => label,
+        empty: 'No labels are reserved.',
+      },
+    ),
+})
 
 export const nameCommands: GroupSpec = {
   name: 'names',

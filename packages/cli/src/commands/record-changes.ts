@@ -1,7 +1,7 @@
-import type { NameAction, PlannedChange } from '@pool/contract'
+import type { NamePlan, PlannedChange } from '@pool/contract'
 import type { Session } from '../session.ts'
 import type { Column } from '../table.ts'
-import { formatDuration, type PoolName, toFqdn } from '../values.ts'
+import { formatDuration } from '../values.ts'
 
 /** One line of a comparison of a zone with its desired records. */
 export interface DiffRow {
@@ -44,19 +44,9 @@ export const noteMore = (session: Session, shown: number, count: number, what: s
   if (count > shown) session.output.note(`${count} ${what}; the first ${shown} are listed.`)
 }
 
-/** Shows what an action would do to a name, as the service plans it. */
-export const showNamePlan = async (
-  session: Session,
-  name: PoolName,
-  action: NameAction,
-  loadBalancerIP?: string,
-): Promise<void> => {
-  const fqdn = toFqdn(name)
-  const api = await session.api()
-  const plan = await api.planNameAction(
-    { domain: name.pool, subdomain: name.subdomain, action, loadBalancerIP },
-    session.reading,
-  )
+/** Shows what a request would do to a name, as the service plans it. */
+export const showNamePlan = async (session: Session, plan: NamePlan): Promise<void> => {
+  const fqdn = `${plan.subdomain}.${plan.poolDomain}`
   await session.output.report(plan, plan.changes.map(toChangeRow), diffView(fqdn, 'no records change.'))
   const coolOff =
     plan.coolOffSeconds === undefined

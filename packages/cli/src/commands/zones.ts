@@ -5,6 +5,7 @@ import type { Session } from '../session.ts'
 import type { Column } from '../table.ts'
 import { parsePool, parsePoolName, parseSubdomains } from '../values.ts'
 import { dryRunFlag, yesFlag } from './flags.ts'
+import { oneCall } from './one-call.ts'
 import { type DiffRow, diffView, noteMore, showNamePlan, toChangeRow } from './record-changes.ts'
 
 const poolArgument: ArgumentSpec = { name: 'POOL', description: 'the pool whose zone it is', suggest: 'pools' }
@@ -259,16 +260,16 @@ const liftCoolOff: CommandSpec = {
   ],
   flags: [dryRunFlag, yesFlag],
   examples: ['zones cool-off lift acme pool.example', 'zones cool-off lift acme.pool.example --dry-run'],
-  operations: ['liftCoolOff', 'planNameAction'],
+  operations: ['liftCoolOff'],
   async run(session, { args, flags }) {
     const { subdomain, pool } = parsePoolName(String(args[0]), typeof args[1] === 'string' ? args[1] : undefined)
+    const api = await session.api()
     if (flags.dryRun === true) {
-      await showNamePlan(session, { subdomain, pool }, 'lift-cool-off')
+      await showNamePlan(session, await api.liftCoolOff({ domain: pool, subdomain, dryRun: true }, session.reading))
       return undefined
     }
     const fqdn = `${subdomain}.${pool}`
     await session.confirm(`Make ${fqdn} free for any client?`, fqdn, flags.yes === true)
-    const api = await session.api()
     await session.write(options => api.liftCoolOff({ domain: pool, subdomain }, options))
     await session.output.done({ poolDomain: pool, subdomain, lifted: true }, `Any client can reserve ${fqdn}.`, fqdn)
     return undefined
@@ -289,14 +290,12 @@ const zoneColumns: readonly Column<ZoneStatus>[] = [
   { header: 'DRIFT CHECK', value: ({ driftCheckedAt }) => driftCheckedAt },
 ]
 
-const list: CommandSpec = {
+const list = oneCall({
   name: 'list',
   summary: 'List the zones with their pending and failing names',
   examples: ['zones list', 'zones list -o json'],
-  operations: ['listZones'],
-  async run(session) {
-    const api = await session.api()
-    const result = await api.listZones(session.reading)
+  operation: 'listZones',
+  show: async (session, result) => {
     await session.output.report(result, result.zones, {
       key: 'zones',
       columns: zoneColumns,
@@ -306,9 +305,8 @@ const list: CommandSpec = {
     const { kind, writesZones, circuitOpen } = result.provider
     if (!writesZones) session.output.note('The service writes no records: PDM_DNS_WRITES is off.')
     if (circuitOpen) session.output.note(`The service has suspended its calls to ${kind} after failures.`)
-    return undefined
   },
-}
+})
 
 export const zoneCommands: GroupSpec = {
   name: 'zones',

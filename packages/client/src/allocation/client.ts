@@ -16,12 +16,13 @@ import {
   type HistoryEntry,
   type ListedName,
   MAX_IDEMPOTENCY_KEY_LENGTH,
+  type OperationId,
   type ReserveResponse,
 } from '@pool/contract'
 import type * as z from 'zod'
 import { ClientError, NoResponseError, ProblemError, UnexpectedResponseError } from '../errors.ts'
-import type { CallOptions } from '../options.ts'
-import { createRandomId, pause } from '../timing.ts'
+import type { CallOptions, ClientOptions } from '../options.ts'
+import { createRandomId, pause, systemTiming, type Timing } from '../timing.ts'
 import { AllocationCalls } from './calls.ts'
 import { readEvents, readLines, type ServerSentEvent } from './event-stream.ts'
 import type { Params, Result, WriteOptions } from './params.ts'
@@ -127,10 +128,18 @@ const createStreamError = (operation: string, reason: string): UnexpectedRespons
     { status: 200, code: undefined, detail: undefined, retryAfter: undefined, reason },
   )
 
-type Paged<Id extends Parameters<AllocationCalls['request']>[0]> = Omit<Params<Id>, 'cursor'>
+type Paged<Id extends OperationId> = Omit<Params<Id>, 'cursor'>
 
 /** Client of the allocation API: a method for each operation, and helpers for what takes several requests. */
 export class AllocationClient extends AllocationCalls {
+  readonly #timing: Timing
+
+  /** Throws a TypeError if an option is invalid. */
+  constructor(options: ClientOptions) {
+    super(options)
+    this.#timing = options.timing ?? systemTiming
+  }
+
   /**
    * Reserves a name and commits it. If the commit is rejected, the reservation is released. If its outcome is unknown
    * (`isOutcomeUnknown`), the name may be active, and otherwise its reservation expires. The Idempotency-Key may have 247
@@ -175,8 +184,8 @@ export class AllocationClient extends AllocationCalls {
     { domain, subdomain }: Params<'getAllocation'>,
     { signal, deadlineMs = DEFAULT_WAIT_MS, attemptTimeoutMs, onPending }: WaitOptions = {},
   ): Promise<ActiveAllocation> {
-    const startedAt = this.timing.now()
-    const remaining = (): number => deadlineMs - (this.timing.now() - startedAt)
+    const startedAt = this.#timing.now()
+    const remaining = (): number => deadlineMs - (this.#timing.now() - startedAt)
     for (let limit = MIN_POLL_MS; ; limit = Math.min(limit * 2, MAX_POLL_MS)) {
       let failure: unknown
       try {
@@ -190,9 +199,9 @@ export class AllocationClient extends AllocationCalls {
         if (!isTransient(error)) throw error
         failure = error
       }
-      const ms = limit * (0.5 + this.timing.random() / 2)
+      const ms = limit * (0.5 + this.#timing.random() / 2)
       if (ms >= remaining()) throw failure
-      await pause(this.timing, ms, signal)
+      await pause(this.#timing, ms, signal)
     }
   }
 
@@ -242,7 +251,7 @@ export class AllocationClient extends AllocationCalls {
       let cancelTimer = (): void => undefined
       const isAlive = (): void => {
         cancelTimer()
-        cancelTimer = this.timing.schedule(MAX_IDLE_MS, () => connection.abort())
+        cancelTimer = this.#timing.schedule(MAX_IDLE_MS, () => connection.abort())
       }
       let isConnected = false
       try {
@@ -263,7 +272,7 @@ export class AllocationClient extends AllocationCalls {
         cancelTimer()
         signal?.removeEventListener('abort', abort)
       }
-      await pause(this.timing, this.timing.random() * limit, signal)
+      await pause(this.#timing, this.#timing.random() * limit, signal)
     }
   }
 

@@ -1,10 +1,9 @@
-import { type Operation, operations } from '@pool/contract'
+import type { Operation, OperationId, operations } from '@pool/contract'
 import type { BodyOf, Flat, OperationResult, PathOf, QueryOf } from '../operation-types.ts'
 import type { CallOptions } from '../options.ts'
 import type { RawBody, RequestParts } from '../request.ts'
-import type { AllocationOperation, AllocationOperationId } from './call-rules.ts'
 
-type OperationById<Id extends AllocationOperationId> = Extract<AllocationOperation, { readonly id: Id }>
+type OperationById<Id extends OperationId> = (typeof operations)[Id]
 
 type HasJsonBody<Op extends Operation> = Op extends { readonly body: { readonly mediaType: string } } ? false : true
 
@@ -16,7 +15,7 @@ type HeaderParams<Op> = ('X-Deployment-Token' extends HeadersOf<Op>
   ('Last-Event-ID' extends HeadersOf<Op> ? { lastEventId?: string | undefined } : Record<never, never>)
 
 /** The parameters of a call: the fields of the path, of the query and of the JSON body, and `deploymentToken`. */
-export type Params<Id extends AllocationOperationId> = Flat<
+export type Params<Id extends OperationId> = Flat<
   PathOf<OperationById<Id>> &
     QueryOf<OperationById<Id>> &
     (HasJsonBody<OperationById<Id>> extends true ? BodyOf<OperationById<Id>> : { body: RawBody }) &
@@ -24,7 +23,7 @@ export type Params<Id extends AllocationOperationId> = Flat<
 >
 
 /** The body of a successful response. */
-export type Result<Id extends AllocationOperationId> = OperationResult<OperationById<Id>>['body']
+export type Result<Id extends OperationId> = OperationResult<OperationById<Id>>['body']
 
 /** The settings of a call with an Idempotency-Key. */
 export interface WriteOptions extends CallOptions {
@@ -39,14 +38,6 @@ export interface WriteOptions extends CallOptions {
 const HEADERS: Readonly<Record<string, string>> = {
   deploymentToken: 'X-Deployment-Token',
   lastEventId: 'Last-Event-ID',
-}
-
-const byId: ReadonlyMap<string, Operation> = new Map(operations.map(operation => [operation.id, operation]))
-
-export const findOperation = (id: AllocationOperationId): Operation => {
-  const operation = byId.get(id)
-  if (operation === undefined) throw new TypeError(`no operation ${id}`)
-  return operation
 }
 
 /** Assigns each parameter to the part of the request that the operation names it in; the others belong to the body. */

@@ -51,19 +51,8 @@ export type LeaseWriteResult =
   | { readonly kind: 'rejected'; readonly current: LeaseReading; readonly conflict?: LeaseConflict }
   | { readonly kind: 'unapplied'; readonly current: LeaseReading; readonly error: unknown }
 
-type OperationOf<Id extends string> = Extract<(typeof leaseOperations)[number], { readonly id: Id }>
-
-const find = <const Id extends (typeof leaseOperations)[number]['id']>(id: Id): OperationOf<Id> =>
-  leaseOperations.find(operation => operation.id === id) as OperationOf<Id>
-
-const readLease = find('readLease')
-const writeLease = find('writeLease')
-const releaseLease = find('releaseLease')
-const renewLeases = find('renewLeases')
-const readLeaseHistory = find('readLeaseHistory')
-const listLeases = find('listLeases')
-const drainLeases = find('drainLeases')
-const getHealth = find('getHealth')
+const { readLease, writeLease, releaseLease, renewLeases, readLeaseHistory, listLeases, drainLeases, getHealth } =
+  leaseOperations
 
 const READ: CallRule = { repeat: 'repeatable' }
 const ONCE: CallRule = { repeat: 'never' }
@@ -146,8 +135,7 @@ export class LeaseClient {
   /** Finish or stop the work before the release: from then on another client can acquire the lease. */
   async release(slot: string, write: LeaseWrite, options: CallOptions = {}): Promise<LeaseWriteResult> {
     return this.#compared('release', slot, write, options, async () => {
-      const headers = { 'If-Match': `"${write.generation}"`, 'X-Holder': write.holder }
-      const result = await this.#transport.call(releaseLease, { path: { slot }, headers }, ONCE, options)
+      const result = await sendRelease(this.#transport, slot, write, options)
       if (result.status === 412) return toRejection(result)
       const generation = parseNumber(result.headers.get('ETag')?.replaceAll('"', '')) ?? 0
       const current = toReading({ ...NEVER_WRITTEN, generation }, result.headers, 0)
@@ -271,6 +259,11 @@ const put = (
   return transport.call(writeLease, { path: { slot }, headers: { 'If-Match': `"${generation}"` }, body }, ONCE, options)
 }
 
+const sendRelease = (transport: Transport, slot: string, { holder, generation }: LeaseWrite, options: CallOptions) => {
+  const headers = { 'If-Match': `"${generation}"`, 'X-Holder': holder }
+  return transport.call(releaseLease, { path: { slot }, headers }, ONCE, options)
+}
+
 const renewMany = async (
   transport: Transport,
   holder: string,
@@ -328,10 +321,9 @@ const createLeaseCalls = (transport: Transport): LeaseCalls => {
     waitUntilVacant: (slot, waitSeconds, options) => read(slot, waitSeconds, options),
     acquire: (slot, request, options) => putOnce('acquire', slot, request, options),
     renew: (slot, request, options) => putOnce('renew', slot, request, options),
-    release: (slot, { holder, generation }, options) =>
+    release: (slot, request, options) =>
       write(async () => {
-        const headers = { 'If-Match': `"${generation}"`, 'X-Holder': holder }
-        const result = await transport.call(releaseLease, { path: { slot }, headers }, ONCE, options)
+        const result = await sendRelease(transport, slot, request, options)
         if (result.status === 412) return toObserved(toReading(result.body, result.headers, 1), true)
         return { kind: 'granted', lease: { ...NEVER_WRITTEN, remainingMs: 0 } }
       }),

@@ -190,7 +190,16 @@ export type UpdateOutcome =
 /** `held`: the lineage has the name already. */
 export type RetakeOutcome = Granted | Rejection<'held' | 'conflict'> | CoolingOff | NameRejection
 
-export type CoolOffOutcome = { readonly kind: 'lifted' } | { readonly kind: 'not-cooling-off' } | NameRejection
+export type CoolOffOutcome =
+  | { readonly kind: 'lifted' }
+  | (Rejection<'not-found'> & { readonly detail: string })
+  | NameRejection
+
+/** Why an action on a name would be rejected. */
+export type ActionObstacle =
+  | InvalidField
+  | NameRejection
+  | (Rejection<'not-found' | 'not-active' | 'token-mismatch'> & { readonly detail?: string })
 
 export type RenewOutcome = RenewDecision | NameRejection
 

@@ -1,11 +1,12 @@
-import { encodeCursor, historyQuery, listQuery } from '@pool/contract'
-import { type Context, Hono } from 'hono'
+import { encodeCursor, operations } from '@pool/contract'
+import type { Context } from 'hono'
 import type { AllocationService } from '../../allocation/service.ts'
 import type { Pages } from '../../lib/paginate.ts'
 import { sendError } from '../errors.ts'
+import { type Handlers, validated } from '../handlers.ts'
 import { type ListStreams, sendList } from '../streams.ts'
 import type { HttpEnv } from '../types.ts'
-import { getPoolDomain, validate } from '../validate.ts'
+import { getPoolDomain } from '../validate.ts'
 
 /** The text of `{"poolDomain":…,"<field>":[…],"nextCursor":…}`, one page at a time. */
 async function* toJsonText<Item>(
@@ -39,15 +40,18 @@ const sendPages = <Item>(
 ): Promise<Response> =>
   sendList(c, lists, async () => toJsonText(getPoolDomain(c), field, await pages.next(), pages, toWire))
 
-export const allocationListRoutes = (allocations: Pick<AllocationService, 'list' | 'history'>, lists: ListStreams) =>
-  new Hono<HttpEnv>()
-    .get('/:domain/list', validate('query', listQuery), async c => {
-      const outcome = allocations.list(getPoolDomain(c), c.req.valid('query'))
-      if (outcome.kind !== 'listed') return sendError(c, outcome)
-      return sendPages(c, lists, 'allocations', outcome.pages, allocation => allocation)
-    })
-    .get('/:domain/history', validate('query', historyQuery), async c => {
-      const outcome = allocations.history(getPoolDomain(c), c.req.valid('query'))
-      if (outcome.kind !== 'listed') return sendError(c, outcome)
-      return sendPages(c, lists, 'entries', outcome.pages, ({ entry }) => entry)
-    })
+export const allocationListHandlers = (
+  allocations: Pick<AllocationService, 'list' | 'history'>,
+  lists: ListStreams,
+): Pick<Handlers, 'listAllocations' | 'readHistory'> => ({
+  listAllocations: validated(operations.listAllocations, (c, { path, query }) => {
+    const outcome = allocations.list(path.domain, query)
+    if (outcome.kind !== 'listed') return sendError(c, outcome)
+    return sendPages(c, lists, 'allocations', outcome.pages, allocation => allocation)
+  }),
+  readHistory: validated(operations.readHistory, (c, { path, query }) => {
+    const outcome = allocations.history(path.domain, query)
+    if (outcome.kind !== 'listed') return sendError(c, outcome)
+    return sendPages(c, lists, 'entries', outcome.pages, ({ entry }) => entry)
+  }),
+})

@@ -5,23 +5,29 @@ import {
   createCommitRequest,
   createUpdateRequest,
   type DnsState,
+  dryRunQuery,
+  type NameAction,
+  operations,
   type ReleasePendingResponse,
   type ReserveResponse,
   releaseRequest,
   renewRequest,
   reserveRequest,
-  subdomain,
 } from '@pool/contract'
-import { type Context, Hono } from 'hono'
-import * as z from 'zod'
-import type { CoolingOff } from '../../allocation/domain/types.ts'
+import type { Context } from 'hono'
+import type { CoolingOff, UpdateCommand } from '../../allocation/domain/types.ts'
 import type { AllocationService } from '../../allocation/service.ts'
 import { hashToken } from '../../lib/token.ts'
 import { sendError } from '../errors.ts'
+import { type Handlers, validated } from '../handlers.ts'
 import type { HttpEnv } from '../types.ts'
-import { getCaller, getPoolDomain, parseWrite, readJson, validate } from '../validate.ts'
+import { getCaller, getPoolDomain, type Parsed, parse, parseWrite, readJson } from '../validate.ts'
+import { type NamePlanning, sendNamePlan } from './name-plan.ts'
 
-type Allocations = Pick<AllocationService, 'check' | 'get' | 'reserve' | 'commit' | 'update' | 'renew' | 'release'>
+type Allocations = Pick<
+  AllocationService,
+  'check' | 'get' | 'reserve' | 'commit' | 'update' | 'renew' | 'release' | 'liftCoolOff' | 'findObstacle'
+>
 
 export interface AllocationRouteOptions extends AddressOptions {
   /** An operator changes a name without its token. */
@@ -63,27 +69,52 @@ const sendActive = (c: Context<HttpEnv>, allocation: ActiveAllocation, change: s
   return c.json(body, 202)
 }
 
+const parseDryRun = (c: Context<HttpEnv>): Parsed<boolean> => {
+  const dryRun = parse(dryRunQuery.shape.dryRun, c.req.query('dryRun'))
+  return dryRun.ok ? { ok: true, value: dryRun.value === 'true' } : dryRun
+}
+
 const hashOptionalToken = (token: string | undefined): Buffer | undefined =>
   token === undefined ? undefined : hashToken(token)
 
-export const allocationRoutes = (allocations: Allocations, options: AllocationRouteOptions) => {
+export const allocationHandlers = (
+  allocations: Allocations,
+  planning: NamePlanning,
+  options: AllocationRouteOptions,
+): Pick<
+  Handlers,
+  | 'checkName'
+  | 'getAllocation'
+  | 'reserveName'
+  | 'commitName'
+  | 'updateName'
+  | 'renewReservation'
+  | 'releaseName'
+  | 'liftCoolOff'
+> => {
   const commitRequest = createCommitRequest(options)
   const updateRequest = createUpdateRequest(options, options.isOperator)
-  return new Hono<HttpEnv>()
-    .get('/:domain/check', async c => {
+  /** Responds to a dry run as to the request itself, but with a plan. */
+  const plan = async (c: Context<HttpEnv>, action: NameAction, command: UpdateCommand): Promise<Response> => {
+    const obstacle = await allocations.findObstacle(action, command)
+    if (obstacle) return sendError(c, obstacle)
+    return sendNamePlan(c, planning, command, { action, address: command.loadBalancerIP ?? null })
+  }
+  return {
+    checkName: async c => {
       const result = await allocations.check(getPoolDomain(c), c.req.query('sub'))
       c.env.outcome = result.reason ?? 'available'
       return c.json(result, 200)
-    })
+    },
 
-    .get('/:domain/allocations/:subdomain', validate('param', z.object({ subdomain })), async c => {
-      const outcome = await allocations.get({ ...c.req.valid('param'), poolDomain: getPoolDomain(c) })
+    getAllocation: validated(operations.getAllocation, async (c, { path: { domain: poolDomain, subdomain } }) => {
+      const outcome = await allocations.get({ poolDomain, subdomain })
       if (outcome.kind !== 'found') return sendError(c, outcome)
       c.env.outcome = outcome.kind
       return c.json(outcome.allocation, 200)
-    })
+    }),
 
-    .post('/:domain/reserve', async c => {
+    reserveName: async c => {
       const request = await parseWrite(c, reserveRequest)
       if (!request.ok) return sendError(c, request.error)
       const { command, caller, key } = request.value
@@ -98,9 +129,9 @@ export const allocationRoutes = (allocations: Allocations, options: AllocationRo
       c.env.outcome = outcome.kind
       const body: ReserveResponse = { ...outcome.allocation, reservationToken: outcome.reservationToken }
       return c.json(body, 201)
-    })
+    },
 
-    .post('/:domain/commit', async c => {
+    commitName: async c => {
       const request = await parseWrite(c, commitRequest)
       if (!request.ok) return sendError(c, request.error)
       const { command, caller, key } = request.value
@@ -108,44 +139,44 @@ export const allocationRoutes = (allocations: Allocations, options: AllocationRo
       if (outcome.kind !== 'committed') return sendError(c, outcome)
       c.env.outcome = outcome.kind
       return sendActive(c, outcome.allocation, 'The name is committed; its records are not published yet.')
-    })
+    },
 
-    .post('/:domain/update', async c => {
+    updateName: async c => {
+      const dryRun = parseDryRun(c)
+      if (!dryRun.ok) return sendError(c, dryRun.error)
       const request = await parseWrite(c, updateRequest)
       if (!request.ok) return sendError(c, request.error)
-      const { command, caller, key } = request.value
-      const { reservationToken, ...fields } = command
-      const outcome = await allocations.update(
-        { ...fields, tokenHash: hashOptionalToken(reservationToken) },
-        caller,
-        key,
-      )
+      const { caller, key } = request.value
+      const { reservationToken, ...fields } = request.value.command
+      const command = { ...fields, tokenHash: hashOptionalToken(reservationToken) }
+      if (dryRun.value) return plan(c, 'update', command)
+      const outcome = await allocations.update(command, caller, key)
       if (outcome.kind !== 'updated') return sendError(c, outcome)
       c.env.outcome = outcome.kind
       return sendActive(c, outcome.allocation, 'The name is updated; its records are not published yet.')
-    })
+    },
 
-    .post('/:domain/renew', async c => {
+    renewReservation: async c => {
       const request = await parseWrite(c, renewRequest)
       if (!request.ok) return sendError(c, request.error)
       const outcome = await allocations.renew(hashCommandToken(request.value.command))
       if (outcome.kind !== 'renewed') return sendError(c, outcome)
       c.env.outcome = outcome.kind
       return c.json(outcome.allocation, 200)
-    })
+    },
 
-    .delete('/:domain/release', async c => {
+    releaseName: async c => {
+      const dryRun = parseDryRun(c)
+      if (!dryRun.ok) return sendError(c, dryRun.error)
       const body = await readReleaseBody(c)
       if (!body.ok) return sendError(c, body.error)
       const request = await parseWrite(c, releaseRequest, body.value)
       if (!request.ok) return sendError(c, request.error)
-      const { command, caller, key } = request.value
-      const { reservationToken, ...fields } = command
-      const outcome = await allocations.release(
-        { ...fields, tokenHash: hashOptionalToken(reservationToken) },
-        caller,
-        key,
-      )
+      const { caller, key } = request.value
+      const { reservationToken, ...fields } = request.value.command
+      const command = { ...fields, tokenHash: hashOptionalToken(reservationToken) }
+      if (dryRun.value) return plan(c, 'release', command)
+      const outcome = await allocations.release(command, caller, key)
       if (outcome.kind !== 'released') return sendError(c, outcome)
       c.env.outcome = outcome.kind
       const { freed, withdrawal } = outcome
@@ -155,18 +186,15 @@ export const allocationRoutes = (allocations: Allocations, options: AllocationRo
         ...toPendingWarning(withdrawal, 'The name is released; some of its records are not deleted yet.'),
       }
       return c.json(pending, 202)
-    })
-}
+    },
 
-/** The part of the API that only operators have. */
-export const coolOffRoutes = (allocations: Pick<AllocationService, 'liftCoolOff'>) =>
-  new Hono<HttpEnv>().delete('/:domain/cool-off/:subdomain', validate('param', z.object({ subdomain })), async c => {
-    const name = { ...c.req.valid('param'), poolDomain: getPoolDomain(c) }
-    const outcome = await allocations.liftCoolOff(name, getCaller(c))
-    if (outcome.kind === 'not-cooling-off') {
-      return sendError(c, { kind: 'not-found', detail: 'The name is not in a cool-off.' })
-    }
-    if (outcome.kind !== 'lifted') return sendError(c, outcome)
-    c.env.outcome = outcome.kind
-    return c.body(null, 204)
-  })
+    liftCoolOff: validated(operations.liftCoolOff, async (c, { path: { domain: poolDomain, subdomain }, query }) => {
+      const name = { poolDomain, subdomain }
+      if (query.dryRun === 'true') return plan(c, 'lift-cool-off', name)
+      const outcome = await allocations.liftCoolOff(name, getCaller(c))
+      if (outcome.kind !== 'lifted') return sendError(c, outcome)
+      c.env.outcome = outcome.kind
+      return c.body(null, 204)
+    }),
+  }
+}

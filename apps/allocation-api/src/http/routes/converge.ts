@@ -1,40 +1,31 @@
 import {
   type ConvergePendingResponse,
   type ConvergeResponse,
-  convergeQuery,
   encodeCursor,
   type FormerRecordsResponse,
-  formerRecordsQuery,
   type Orphan,
   type OrphansPendingResponse,
   type OrphansResponse,
+  operations,
   orphansRequest,
-  type PlannedChange,
   type RepublishPendingResponse,
   type RepublishResponse,
   type ResumePendingResponse,
   type ResumeResponse,
-  republishQuery,
-  resumeQuery,
   resumeRequest,
 } from '@pool/contract'
-import { type Context, Hono } from 'hono'
+import type { Context } from 'hono'
 import type { Unavailable } from '../../dns/domain/result.ts'
-import type { RecordChange } from '../../dns/domain/rrset.ts'
 import type { Orphan as FoundOrphan } from '../../reconciler/domain/orphan.ts'
 import type { Busy } from '../../reconciler/locked-zone.ts'
 import type { OrphanAction } from '../../reconciler/orphans.ts'
 import type { ZoneOperations } from '../../reconciler/reconciler.ts'
 import type { PendingCounts } from '../../reconciler/repository.ts'
 import { RETRY_AFTER_S, sendError } from '../errors.ts'
+import { type Handlers, validated } from '../handlers.ts'
 import type { HttpEnv } from '../types.ts'
-import { getCaller, getPoolDomain, parseWrite, readJson, validate, validateJson } from '../validate.ts'
-
-export const toPlannedChange = (subdomain: string, change: RecordChange): PlannedChange => {
-  if (change.kind === 'delete') return { subdomain, action: 'delete', name: change.name, type: change.type }
-  const { name, type, ttl, values } = change.set
-  return { subdomain, action: 'upsert', name, type, ttl, values: [...values] }
-}
+import { getCaller, parseBody, parseWrite, readJson } from '../validate.ts'
+import { toPlannedChange, toWireRecord } from './records.ts'
 
 const sendUnavailable = (c: Context<HttpEnv>, outcome: Unavailable | Busy) => {
   const retryAfterMs = outcome.kind === 'unavailable' ? outcome.retryAfterMs : undefined
@@ -51,13 +42,18 @@ const toWarning = ({ pending, failing }: PendingCounts) => ({
 const toOrphan = ({ subdomain, address, records, otherCount }: FoundOrphan): Orphan => ({
   subdomain,
   loadBalancerIP: address,
-  records: records.map(({ name, type, ttl, values }) => ({ name, type, ttl, data: [...values] })),
+  records: records.map(toWireRecord),
   otherRecordCount: otherCount,
 })
 
 const MAX_FORMER_RECORDS = 1_000
 
-export const convergeRoutes = (reconciler: ZoneOperations) => {
+export const convergeHandlers = (
+  reconciler: ZoneOperations,
+): Pick<
+  Handlers,
+  'convergeZone' | 'adoptOrphans' | 'removeOrphans' | 'resumeZone' | 'listFormerRecords' | 'republishZone'
+> => {
   const changeOrphans = async (c: Context<HttpEnv>, action: OrphanAction, isDryRun: boolean): Promise<Response> => {
     const json = await readJson(c)
     if (!json.ok) return sendError(c, json.error)
@@ -80,10 +76,9 @@ export const convergeRoutes = (reconciler: ZoneOperations) => {
     const pending: OrphansPendingResponse = { ...body, ...toWarning(outcome) }
     return c.json(pending, 202)
   }
-  return new Hono<HttpEnv>()
-    .post('/:domain/converge', validate('query', convergeQuery), async c => {
-      const isDryRun = c.req.valid('query').dryRun === 'true'
-      const poolDomain = getPoolDomain(c)
+  return {
+    convergeZone: validated(operations.convergeZone, async (c, { path: { domain: poolDomain }, query }) => {
+      const isDryRun = query.dryRun === 'true'
       const outcome = await (isDryRun ? reconciler.preview(poolDomain) : reconciler.repair(poolDomain))
       if (outcome.kind === 'unavailable' || outcome.kind === 'busy') return sendUnavailable(c, outcome)
       if (outcome.kind !== 'compared' && outcome.kind !== 'repaired') return sendError(c, outcome)
@@ -102,22 +97,23 @@ export const convergeRoutes = (reconciler: ZoneOperations) => {
       if (outcome.kind === 'compared' || outcome.pending === 0) return c.json(body, 200)
       const pending: ConvergePendingResponse = { ...body, ...toWarning(outcome) }
       return c.json(pending, 202)
-    })
-    .post('/:domain/orphans/adopt', validate('query', convergeQuery), async c =>
-      changeOrphans(c, 'adopt', c.req.valid('query').dryRun === 'true'),
-    )
-    .post('/:domain/orphans/remove', validate('query', convergeQuery), async c =>
-      changeOrphans(c, 'remove', c.req.valid('query').dryRun === 'true'),
-    )
-    .post('/:domain/resume', validate('query', resumeQuery), validateJson(resumeRequest), async c => {
-      const isDryRun = c.req.valid('query').dryRun === 'true'
-      const { trust } = c.req.valid('json')
-      const poolDomain = getPoolDomain(c)
+    }),
+    adoptOrphans: validated(operations.adoptOrphans, (c, { query }) =>
+      changeOrphans(c, 'adopt', query.dryRun === 'true'),
+    ),
+    removeOrphans: validated(operations.removeOrphans, (c, { query }) =>
+      changeOrphans(c, 'remove', query.dryRun === 'true'),
+    ),
+    resumeZone: validated(operations.resumeZone, async (c, { path: { domain: poolDomain }, query }) => {
+      const isDryRun = query.dryRun === 'true'
+      const body = await parseBody(c, resumeRequest)
+      if (!body.ok) return sendError(c, body.error)
+      const { trust } = body.value
       const outcome = await reconciler.resume(poolDomain, { trust, caller: isDryRun ? null : getCaller(c) })
       if (outcome.kind === 'unavailable' || outcome.kind === 'busy') return sendUnavailable(c, outcome)
       if (outcome.kind !== 'planned' && outcome.kind !== 'resumed') return sendError(c, outcome)
       c.env.outcome = outcome.kind
-      const body: ResumeResponse = {
+      const response: ResumeResponse = {
         poolDomain,
         dryRun: isDryRun,
         cause: outcome.stopCause,
@@ -129,13 +125,12 @@ export const convergeRoutes = (reconciler: ZoneOperations) => {
         })),
         differenceCount: outcome.differenceCount,
       }
-      if (outcome.kind === 'planned' || outcome.pending === 0) return c.json(body, 200)
-      const pending: ResumePendingResponse = { ...body, ...toWarning(outcome) }
+      if (outcome.kind === 'planned' || outcome.pending === 0) return c.json(response, 200)
+      const pending: ResumePendingResponse = { ...response, ...toWarning(outcome) }
       return c.json(pending, 202)
-    })
-    .get('/:domain/former-records', validate('query', formerRecordsQuery), async c => {
-      const poolDomain = getPoolDomain(c)
-      const offset = Number(c.req.valid('query').cursor ?? 0)
+    }),
+    listFormerRecords: validated(operations.listFormerRecords, async (c, { path: { domain: poolDomain }, query }) => {
+      const offset = Number(query.cursor ?? 0)
       const outcome = await reconciler.listFormerRecords(poolDomain, offset, MAX_FORMER_RECORDS)
       if (outcome.kind !== 'listed') return sendError(c, outcome)
       c.env.outcome = outcome.kind
@@ -147,10 +142,9 @@ export const convergeRoutes = (reconciler: ZoneOperations) => {
           : {}),
       }
       return c.json(body, 200)
-    })
-    .post('/:domain/republish', validate('query', republishQuery), async c => {
-      const isDryRun = c.req.valid('query').dryRun === 'true'
-      const poolDomain = getPoolDomain(c)
+    }),
+    republishZone: validated(operations.republishZone, async (c, { path: { domain: poolDomain }, query }) => {
+      const isDryRun = query.dryRun === 'true'
       const outcome = await reconciler.republish(poolDomain, isDryRun ? null : getCaller(c))
       if (outcome.kind === 'busy') return sendUnavailable(c, outcome)
       if (outcome.kind !== 'planned' && outcome.kind !== 'republished') return sendError(c, outcome)
@@ -165,5 +159,6 @@ export const convergeRoutes = (reconciler: ZoneOperations) => {
       if (outcome.kind === 'planned' || outcome.pending === 0) return c.json(body, 200)
       const pending: RepublishPendingResponse = { ...body, ...toWarning(outcome) }
       return c.json(pending, 202)
-    })
+    }),
+  }
 }

@@ -4,11 +4,12 @@ import {
   validateKeysRequest,
   validateTokenRequest,
 } from '@pool/contract'
-import { type Context, Hono } from 'hono'
+import type { Context } from 'hono'
 import type { CredentialService, ValidationOutcome } from '../../credentials/service.ts'
 import { type ErrorOutcome, sendError } from '../errors.ts'
+import type { Handlers } from '../handlers.ts'
 import type { HttpEnv } from '../types.ts'
-import { getCaller, validateJson } from '../validate.ts'
+import { parseBody } from '../validate.ts'
 
 export interface KnownProviders {
   /** The provider of the object storage. */
@@ -37,17 +38,24 @@ const sendOutcome = (
 }
 
 /** Checks of credentials. Only the provider receives the credentials of a request. */
-export const credentialRoutes = (credentials: CredentialService, providers: KnownProviders) =>
-  new Hono<HttpEnv>()
-    .post(
-      '/object-storage/validate',
-      validateJson(validateKeysRequest(providers.objectStorage), sendValidationError),
-      async c => {
-        const outcome = await credentials.validateKeys(c.req.valid('json'), getCaller(c).address, c.req.raw.signal)
-        return sendOutcome(c, outcome, 'object-storage-unavailable')
-      },
-    )
-    .post('/validate', validateJson(validateTokenRequest(providers.token), sendValidationError), async c => {
-      const outcome = await credentials.validateToken(c.req.valid('json'), getCaller(c).address, c.req.raw.signal)
+export const credentialHandlers = (
+  credentials: CredentialService,
+  providers: KnownProviders,
+): Pick<Handlers, 'validateObjectStorageKeys' | 'validateToken'> => {
+  const keysRequest = validateKeysRequest(providers.objectStorage)
+  const tokenRequest = validateTokenRequest(providers.token)
+  return {
+    validateObjectStorageKeys: async c => {
+      const body = await parseBody(c, keysRequest)
+      if (!body.ok) return sendValidationError(c, body.error)
+      const outcome = await credentials.validateKeys(body.value, c.env.address, c.req.raw.signal)
+      return sendOutcome(c, outcome, 'object-storage-unavailable')
+    },
+    validateToken: async c => {
+      const body = await parseBody(c, tokenRequest)
+      if (!body.ok) return sendValidationError(c, body.error)
+      const outcome = await credentials.validateToken(body.value, c.env.address, c.req.raw.signal)
       return sendOutcome(c, outcome, 'provider-unavailable')
-    })
+    },
+  }
+}

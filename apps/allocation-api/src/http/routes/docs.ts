@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
-import { Hono } from 'hono'
+import { operations } from '@pool/contract'
 import { sendError } from '../errors.ts'
-import type { HttpEnv } from '../types.ts'
+import { type Handlers, validated } from '../handlers.ts'
 
 /** The served files of Swagger UI with their content types. No other file can be requested. */
 const ASSET_TYPES: ReadonlyMap<string, string> = new Map(
@@ -40,14 +40,13 @@ const PAGE = `<!doctype html>
 /** Everything comes from this service, so the page works without internet access and cannot contact other hosts. */
 const CONTENT_SECURITY_POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:"
 
-export const docsRoutes = () =>
-  new Hono<HttpEnv>()
-    .get('/openapi.json', async c => c.body(await readOpenApiText(), 200, { 'Content-Type': 'application/json' }))
-    .get('/docs', c => c.html(PAGE, 200, { 'Content-Security-Policy': CONTENT_SECURITY_POLICY }))
-    .get('/docs/:asset', async c => {
-      const asset = c.req.param('asset')
-      if (asset === 'start.js') return c.body(START_SCRIPT, 200, { 'Content-Type': 'text/javascript; charset=utf-8' })
-      const type = ASSET_TYPES.get(asset)
-      if (!type) return sendError(c, { kind: 'not-found', detail: 'No such file.' })
-      return c.body(await readAsset(asset), 200, { 'Content-Type': type })
-    })
+export const docsHandlers: Pick<Handlers, 'getOpenApiDocument' | 'getApiReference' | 'getApiReferenceAsset'> = {
+  getOpenApiDocument: async c => c.body(await readOpenApiText(), 200, { 'Content-Type': 'application/json' }),
+  getApiReference: c => c.html(PAGE, 200, { 'Content-Security-Policy': CONTENT_SECURITY_POLICY }),
+  getApiReferenceAsset: validated(operations.getApiReferenceAsset, async (c, { path: { asset } }) => {
+    if (asset === 'start.js') return c.body(START_SCRIPT, 200, { 'Content-Type': 'text/javascript; charset=utf-8' })
+    const type = ASSET_TYPES.get(asset)
+    if (!type) return sendError(c, { kind: 'not-found', detail: 'No such file.' })
+    return c.body(await readAsset(asset), 200, { 'Content-Type': type })
+  }),
+}

@@ -1,10 +1,9 @@
 import { type DomainCheck, domainChallengeRequest } from '@pool/contract'
-import { Hono } from 'hono'
 import type { DomainProof } from '../../deployments/domain-proof.ts'
 import type { RateLimitDecision } from '../../lib/rate-limiter.ts'
 import { sendError } from '../errors.ts'
-import type { HttpEnv } from '../types.ts'
-import { parseIdempotencyKey, validateJson } from '../validate.ts'
+import type { Handlers } from '../handlers.ts'
+import { parseBody, parseIdempotencyKey } from '../validate.ts'
 
 export interface DomainOperations extends Pick<DomainProof, 'createChallenge'> {
   /** Counts a challenge for the client with this address: each one is stored for days. */
@@ -13,25 +12,29 @@ export interface DomainOperations extends Pick<DomainProof, 'createChallenge'> {
   readonly check: (domain: string, key: string | undefined) => Promise<DomainCheck>
 }
 
-export const domainRoutes = (domains: DomainOperations) =>
-  new Hono<HttpEnv>().post('/challenge', validateJson(domainChallengeRequest), async c => {
+export const domainHandlers = (domains: DomainOperations): Pick<Handlers, 'createDomainChallenge' | 'checkDomain'> => ({
+  createDomainChallenge: async c => {
+    const body = await parseBody(c, domainChallengeRequest)
+    if (!body.ok) return sendError(c, body.error)
     const key = parseIdempotencyKey(c)
     if (!key.ok) return sendError(c, key.error)
     const limit = domains.limitChallenges(c.env.address)
     if (limit.kind !== 'allowed') {
       return sendError(c, { ...limit, detail: 'Too many challenges from your address; retry later.' })
     }
-    const challenge = await domains.createChallenge(c.req.valid('json').domain, key.value)
+    const challenge = await domains.createChallenge(body.value.domain, key.value)
     c.env.outcome = 'challenged'
     return c.json(challenge, 201)
-  })
+  },
 
-/** For operators, because each check is a lookup in the DNS of another domain. */
-export const domainCheckRoutes = ({ check }: Pick<DomainOperations, 'check'>) =>
-  new Hono<HttpEnv>().post('/check', validateJson(domainChallengeRequest), async c => {
+  // For operators, because each check is a lookup in the DNS of another domain.
+  checkDomain: async c => {
+    const body = await parseBody(c, domainChallengeRequest)
+    if (!body.ok) return sendError(c, body.error)
     const key = parseIdempotencyKey(c)
     if (!key.ok) return sendError(c, key.error)
-    const result = await check(c.req.valid('json').domain, key.value)
+    const result = await domains.check(body.value.domain, key.value)
     c.env.outcome = result.available ? 'available' : (result.reason ?? 'unavailable')
     return c.json(result, 200)
-  })
+  },
+})

@@ -1,7 +1,6 @@
 import type { Health, Probe } from '@pool/contract'
-import { Hono } from 'hono'
 import type { Pools } from '../../naming/naming.ts'
-import type { HttpEnv } from '../types.ts'
+import type { Handlers } from '../handlers.ts'
 
 export interface HealthDependencies {
   /** Whether the database responds. Resolves within 2 s even if the database hangs. */
@@ -18,17 +17,17 @@ export interface MetricsSource {
 }
 
 /** Health, liveness and readiness probes, and metrics. */
-export const healthRoutes = (
+export const healthHandlers = (
   { isDatabaseUp, acceptsWrites, phase, pools }: HealthDependencies,
   metrics: MetricsSource,
-) => {
+): Pick<Handlers, 'getHealth' | 'getLiveness' | 'getReadiness' | 'getMetrics'> => {
   const getReadiness = async (): Promise<Probe['status']> => {
     const current = phase()
     if (current !== 'ready') return current
     return (await acceptsWrites()) ? 'ok' : 'unhealthy'
   }
-  return new Hono<HttpEnv>()
-    .get('/healthz', async c => {
+  return {
+    getHealth: async c => {
       const status = (await isDatabaseUp()) ? 'ok' : 'unhealthy'
       c.env.outcome = status
       const { managed, draining } = pools()
@@ -38,12 +37,13 @@ export const healthRoutes = (
         ...(draining.length > 0 ? { drainingDomains: [...draining] } : {}),
       }
       return c.json(body, status === 'ok' ? 200 : 503)
-    })
-    .get('/livez', c => c.json({ status: 'ok' } satisfies Probe, 200))
-    .get('/readyz', async c => {
+    },
+    getLiveness: c => c.json({ status: 'ok' } satisfies Probe, 200),
+    getReadiness: async c => {
       const status = await getReadiness()
       c.env.outcome = status
       return c.json({ status } satisfies Probe, status === 'ok' ? 200 : 503)
-    })
-    .get('/metrics', async c => c.body(await metrics.text(), 200, { 'Content-Type': metrics.contentType }))
+    },
+    getMetrics: async c => c.body(await metrics.text(), 200, { 'Content-Type': metrics.contentType }),
+  }
 }

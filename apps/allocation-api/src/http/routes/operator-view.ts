@@ -1,12 +1,5 @@
-import {
-  overviewQuery,
-  type ServiceSettings,
-  witnessHistoryQuery,
-  witnessLeasesQuery,
-  witnessReleaseRequest,
-  type ZonesResponse,
-} from '@pool/contract'
-import { type Context, Hono } from 'hono'
+import { operations, type ServiceSettings, witnessReleaseRequest, type ZonesResponse } from '@pool/contract'
+import type { Context } from 'hono'
 import type { Pools } from '../../naming/naming.ts'
 import { type ChangeState, diffChanges, formatEventId, parseEventId } from '../../operator/domain/change.ts'
 import type { Samples } from '../../operator/samples.ts'
@@ -14,9 +7,10 @@ import type { Witness, WitnessFailure } from '../../operator/witness.ts'
 import type { ZoneStates } from '../../reconciler/reconciler.ts'
 import type { ZoneState } from '../../reconciler/repository.ts'
 import { RETRY_AFTER_S, sendError } from '../errors.ts'
+import { type Handlers, validated } from '../handlers.ts'
 import { IDLE_COMMENT, RETRY_FIELD, type StreamLimiter, sendStream } from '../streams.ts'
 import type { HttpEnv, OnStreamError } from '../types.ts'
-import { validate, validateJson } from '../validate.ts'
+import { parseBody } from '../validate.ts'
 
 export interface OperatorView {
   readonly settings: () => ServiceSettings
@@ -87,38 +81,40 @@ const EVENT_STREAM_HEADERS = {
 }
 
 /** What operators see of the whole installation. */
-export const operatorViewRoutes = (view: OperatorView, streams: StreamLimiter, onStreamError: OnStreamError) =>
-  new Hono<HttpEnv>()
-    .get('/settings', c => c.json(view.settings(), 200))
-    .get('/zones', async c => {
-      const settings = view.settings()
-      const zones = await view.reconciler.listZoneStates()
-      const body: ZonesResponse = {
-        provider: {
-          kind: settings.dnsProvider,
-          writesZones: settings.writesZones,
-          circuitOpen: view.reconciler.isCircuitOpen(),
-        },
-        zones: zones.map(row => toZone(view.pools(), row)),
-      }
-      return c.json(body, 200)
-    })
-    .get('/overview', validate('query', overviewQuery), async c =>
-      c.json(await view.readOverview(c.req.valid('query')), 200),
-    )
-    .get('/changes', async c => {
-      const permit = streams.acquire()
-      if (!permit) return sendError(c, { kind: 'too-many-readers', retryAfterSeconds: RETRY_AFTER_S })
-      try {
-        const first = await view.readChanges()
-        const known = parseEventId(c.req.header('Last-Event-ID'))
-        const text = toChangeText(view, first, known, permit.signal)
-        return sendStream(c, text, permit, onStreamError, EVENT_STREAM_HEADERS)
-      } catch (error) {
-        permit.release()
-        throw error
-      }
-    })
+export const operatorViewHandlers = (
+  view: OperatorView,
+  streams: StreamLimiter,
+  onStreamError: OnStreamError,
+): Pick<Handlers, 'getSettings' | 'listZones' | 'readOverview' | 'followChanges'> => ({
+  getSettings: c => c.json(view.settings(), 200),
+  listZones: async c => {
+    const settings = view.settings()
+    const zones = await view.reconciler.listZoneStates()
+    const body: ZonesResponse = {
+      provider: {
+        kind: settings.dnsProvider,
+        writesZones: settings.writesZones,
+        circuitOpen: view.reconciler.isCircuitOpen(),
+      },
+      zones: zones.map(row => toZone(view.pools(), row)),
+    }
+    return c.json(body, 200)
+  },
+  readOverview: validated(operations.readOverview, async (c, { query }) => c.json(await view.readOverview(query), 200)),
+  followChanges: async c => {
+    const permit = streams.acquire()
+    if (!permit) return sendError(c, { kind: 'too-many-readers', retryAfterSeconds: RETRY_AFTER_S })
+    try {
+      const first = await view.readChanges()
+      const known = parseEventId(c.req.header('Last-Event-ID'))
+      const text = toChangeText(view, first, known, permit.signal)
+      return sendStream(c, text, permit, onStreamError, EVENT_STREAM_HEADERS)
+    } catch (error) {
+      permit.release()
+      throw error
+    }
+  },
+})
 
 const sendFailure = (c: Context<HttpEnv>, failure: WitnessFailure) =>
   sendError(c, {
@@ -127,19 +123,23 @@ const sendFailure = (c: Context<HttpEnv>, failure: WitnessFailure) =>
   })
 
 /** The few requests to the lease witness that operators need. */
-export const leaseRoutes = (witness: Witness) =>
-  new Hono<HttpEnv>()
-    .get('/', validate('query', witnessLeasesQuery, sendError, { lists: ['slot'] }), async c => {
-      const outcome = await witness.list(c.req.valid('query'))
-      return outcome.kind === 'done' ? c.json(outcome.value, 200) : sendFailure(c, outcome)
-    })
-    .get('/history', validate('query', witnessHistoryQuery), async c => {
-      const outcome = await witness.history(c.req.valid('query').slot)
-      return outcome.kind === 'done' ? c.json(outcome.value, 200) : sendFailure(c, outcome)
-    })
-    .post('/release', validateJson(witnessReleaseRequest), async c => {
-      const outcome = await witness.release(c.req.valid('json'))
-      if (outcome.kind !== 'done') return sendFailure(c, outcome)
-      c.env.outcome = 'released'
-      return c.body(null, 204)
-    })
+export const leaseHandlers = (
+  witness: Witness,
+): Pick<Handlers, 'listWitnessLeases' | 'readWitnessHistory' | 'releaseWitnessLease'> => ({
+  listWitnessLeases: validated(operations.listWitnessLeases, async (c, { query }) => {
+    const outcome = await witness.list(query)
+    return outcome.kind === 'done' ? c.json(outcome.value, 200) : sendFailure(c, outcome)
+  }),
+  readWitnessHistory: validated(operations.readWitnessHistory, async (c, { query }) => {
+    const outcome = await witness.history(query.slot)
+    return outcome.kind === 'done' ? c.json(outcome.value, 200) : sendFailure(c, outcome)
+  }),
+  releaseWitnessLease: async c => {
+    const body = await parseBody(c, witnessReleaseRequest)
+    if (!body.ok) return sendError(c, body.error)
+    const outcome = await witness.release(body.value)
+    if (outcome.kind !== 'done') return sendFailure(c, outcome)
+    c.env.outcome = 'released'
+    return c.body(null, 204)
+  },
+})

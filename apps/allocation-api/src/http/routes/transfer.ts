@@ -1,10 +1,9 @@
-import { type ImportResponse, importQuery } from '@pool/contract'
-import { Hono } from 'hono'
+import { type ImportResponse, operations } from '@pool/contract'
 import type { Transfer } from '../../transfer/transfer.ts'
 import { RETRY_AFTER_S, sendError } from '../errors.ts'
+import { type Handlers, validated } from '../handlers.ts'
 import { type ListStreams, sendStream } from '../streams.ts'
-import type { HttpEnv } from '../types.ts'
-import { getCaller, validate } from '../validate.ts'
+import { getCaller } from '../validate.ts'
 
 /**
  * `first`, then the parts of `rest`. It is no generator: the `return` of a generator that has not started, because its client
@@ -23,41 +22,42 @@ const startWith = (first: string, rest: AsyncGenerator<string>): AsyncIterable<s
   }
 }
 
-/** Only the operator listener has them. */
-export const transferRoutes = (transfer: Transfer, { limiter, onStreamError }: ListStreams) =>
-  new Hono<HttpEnv>()
-    .get('/export', async c => {
-      const permit = limiter.acquire()
-      if (!permit) return sendError(c, { kind: 'too-many-readers', retryAfterSeconds: RETRY_AFTER_S })
-      try {
-        const lines = transfer.export()
-        // Before the status is sent, so an unavailable database is a 503.
-        const { value = '' } = await lines.next()
-        c.env.outcome = 'exported'
-        const headers = { 'Content-Type': 'application/x-ndjson', 'Cache-Control': 'no-store' }
-        return sendStream(c, startWith(value, lines), permit, onStreamError, headers)
-      } catch (error) {
-        permit.release()
-        throw error
-      }
-    })
-    .post('/import', validate('query', importQuery), async c => {
-      const { from, to, dryRun } = c.req.valid('query')
-      const isDryRun = dryRun === 'true'
-      const chunks = c.req.raw.body ?? new Blob([]).stream()
-      const outcome =
-        from === undefined || to === undefined
-          ? await transfer.import(chunks, { isDryRun })
-          : await transfer.importNames(chunks, { from, to, caller: getCaller(c), isDryRun })
-      if (outcome.kind !== 'imported' && outcome.kind !== 'moved') return sendError(c, outcome)
-      c.env.outcome = isDryRun ? 'checked' : outcome.kind
-      const isMove = outcome.kind === 'moved'
-      const body: ImportResponse = {
-        dryRun: isDryRun,
-        rows: isMove ? { pool_allocations: outcome.count } : { ...outcome.rows },
-        stoppedZones: isMove ? [] : [...outcome.stoppedZones],
-        skipped: isMove ? [...outcome.skipped] : [],
-        skippedCount: isMove ? outcome.skippedCount : 0,
-      }
-      return c.json(body, 200)
-    })
+export const transferHandlers = (
+  transfer: Transfer,
+  { limiter, onStreamError }: ListStreams,
+): Pick<Handlers, 'exportInstallation' | 'importInstallation'> => ({
+  exportInstallation: async c => {
+    const permit = limiter.acquire()
+    if (!permit) return sendError(c, { kind: 'too-many-readers', retryAfterSeconds: RETRY_AFTER_S })
+    try {
+      const lines = transfer.export()
+      // Before the status is sent, so an unavailable database is a 503.
+      const { value = '' } = await lines.next()
+      c.env.outcome = 'exported'
+      const headers = { 'Content-Type': 'application/x-ndjson', 'Cache-Control': 'no-store' }
+      return sendStream(c, startWith(value, lines), permit, onStreamError, headers)
+    } catch (error) {
+      permit.release()
+      throw error
+    }
+  },
+  importInstallation: validated(operations.importInstallation, async (c, { query: { from, to, dryRun } }) => {
+    const isDryRun = dryRun === 'true'
+    const chunks = c.req.raw.body ?? new Blob([]).stream()
+    const outcome =
+      from === undefined || to === undefined
+        ? await transfer.import(chunks, { isDryRun })
+        : await transfer.importNames(chunks, { from, to, caller: getCaller(c), isDryRun })
+    if (outcome.kind !== 'imported' && outcome.kind !== 'moved') return sendError(c, outcome)
+    c.env.outcome = isDryRun ? 'checked' : outcome.kind
+    const isMove = outcome.kind === 'moved'
+    const body: ImportResponse = {
+      dryRun: isDryRun,
+      rows: isMove ? { pool_allocations: outcome.count } : { ...outcome.rows },
+      stoppedZones: isMove ? [] : [...outcome.stoppedZones],
+      skipped: isMove ? [...outcome.skipped] : [],
+      skippedCount: isMove ? outcome.skippedCount : 0,
+    }
+    return c.json(body, 200)
+  }),
+})

@@ -45,6 +45,12 @@ export const sendWith = async (
 export const send = (method: string, path: string, options: SendOptions = {}): Promise<ReceivedResponse> =>
   sendWith({}, method, path, options)
 
+/** A token as a policy names it. */
+export const hashToken = async (token: string): Promise<string> => {
+  const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(token)))
+  return `sha256:${[...digest].map(byte => byte.toString(16).padStart(2, '0')).join('')}`
+}
+
 /** A slot that no other test uses. */
 export const freshSlot = (): string => `fresh/${crypto.randomUUID()}`
 

@@ -63,10 +63,6 @@ export const createTestRepository = (sql: Sql, onStarted: (epoch: Epoch) => void
   return { epochs, ...createLeaseRepository({ writer, read: sql, epochs, timeoutMs: TIMEOUT_MS }) }
 }
 
-/** From now on the server's clock shows `ms` and stands still. */
-export const setLeaseClock = (sql: Sql, ms: number) =>
-  sql.unsafe(`create or replace function lease_clock() returns bigint language sql volatile as 'select ${ms}::bigint'`)
-
 export interface TestReplica extends ReturnType<typeof createPostgresLeaseService> {
   /** The epochs that it has reported. */
   readonly epochsStarted: readonly Epoch[]

@@ -1,5 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Lease } from '@pool/contract/lease'
+import { until } from '@pool/test-kit/poll.ts'
+import { expect } from 'vitest'
 import { type Client, createClient, parseLease, type WriteBody, writeLease } from './client.ts'
 
 /** More writes than a test makes between two reads of a slot. An object that lost its storage skips more generations. */
@@ -119,4 +121,47 @@ export const runController = async (
       counts.rejected += 1
     } else throw new Error(`${slot}: ${response.status} ${response.text}`)
   }
+}
+
+export interface KillOptions {
+  /** The controllers are divided among the replicas. */
+  readonly ports: readonly number[]
+  readonly slots: readonly string[]
+  readonly ledger: Ledger
+  readonly counts: WriteCounts
+  /** In this order. Each resolves when what it killed runs again. */
+  readonly kills: readonly (() => Promise<void>)[]
+}
+
+const CONTROLLERS = 12
+/** Before each kill. */
+const WRITES_PER_KILL = 50
+const MAX_RANDOM_DELAY_MS = 150
+
+/** Kills while controllers write. After each kill, every replica must show at least what was acknowledged before it. */
+export const killUnderLoad = async ({ ports, slots, ledger, counts, kills }: KillOptions): Promise<void> => {
+  const stop = new AbortController()
+  const controllers = Array.from({ length: CONTROLLERS }, (_, index) => {
+    const port = ports[index % ports.length] ?? 0
+    return runController(port, `controller-${index}`, slots, ledger, counts, stop.signal)
+  })
+  const load = Promise.all(controllers)
+  // An error of a controller is reported when the load is awaited below.
+  load.catch(() => {})
+  for (const kill of kills) {
+    const enough = counts.acknowledged + WRITES_PER_KILL
+    await Promise.race([until('writes are acknowledged', () => counts.acknowledged >= enough), load])
+    await sleep(Math.random() * MAX_RANDOM_DELAY_MS)
+    const floors = slots.map(slot => ledger.highestGeneration(slot))
+    await kill()
+    for (const port of ports) {
+      using client = createClient(port)
+      for (const [index, slot] of slots.entries()) {
+        const { generation } = await readLease(client, ledger, slot)
+        expect(generation, slot).toBeGreaterThanOrEqual(floors[index] ?? 0)
+      }
+    }
+  }
+  stop.abort()
+  await load
 }

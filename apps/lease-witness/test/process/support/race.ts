@@ -7,6 +7,8 @@ import {
   type LeaseResponse,
   openLeaseConnections,
 } from '@pool/test-kit/lease-connection.ts'
+import { proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 export const MAX_WRITERS = 32
 
@@ -203,4 +205,44 @@ export const connect = async (ports: readonly number[]) => {
     for (const connection of connections) connection[Symbol.dispose]()
   }
   return { connections, [Symbol.dispose]: close }
+}
+
+/** A decision that awaits anything between its read and its write fails in more than a third of the rounds. */
+const ROUNDS = proofSize(500, 50)
+
+/** Tests that of writers that write at once, one is granted the lease and the others see it. */
+export const describeRaces = (
+  title: string,
+  start: () => Promise<AsyncDisposable & { readonly ports: readonly number[] }>,
+): void => {
+  describe(title, () => {
+    const cases = SLOT_STATES.flatMap(state => [2, 8, MAX_WRITERS].map(writers => ({ state, writers })))
+    let witness: Awaited<ReturnType<typeof start>>
+    /** Prepared for all cases first, so that the short leases expire during the other cases. */
+    const prepared = new Map<(typeof cases)[number], readonly Race[]>()
+
+    beforeAll(async () => {
+      witness = await start()
+      using client = await connect(witness.ports)
+      for (const row of cases) {
+        prepared.set(row, await prepareRaces(client.connections, row.state, row.writers, ROUNDS))
+      }
+    })
+    afterAll(async () => {
+      await witness?.[Symbol.asyncDispose]()
+      reportProof(`${title}: ${ROUNDS} races for each of ${cases.length} combinations of slot state and writers`)
+    })
+
+    test.each(cases)(
+      `$writers writers on a slot that is $state: exactly one is granted the lease, the others see it, ${ROUNDS} times`,
+      async row => {
+        const races = prepared.get(row) ?? []
+        await waitForExpiry(races)
+        using client = await connect(witness.ports)
+        const results = await runRaces(client.connections, races, row.writers)
+        expect(results.flatMap(({ violations }) => violations)).toEqual([])
+        expect(results.map(({ grants }) => grants)).toEqual(Array(ROUNDS).fill(1))
+      },
+    )
+  })
 }

@@ -1,9 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type LeaseConnection, openLeaseConnections } from '@pool/test-kit/lease-connection.ts'
+import { checkLinearizability, describeViolation, type Rule } from '@pool/test-kit/linearizability/check.ts'
 import { Controller, invoke } from '@pool/test-kit/linearizability/controller.ts'
 import type { Invocation, Operation } from '@pool/test-kit/linearizability/history.ts'
+import {
+  doubleGrant,
+  generationBack,
+  lostRelease,
+  staleRead,
+  type Tamper,
+} from '@pool/test-kit/linearizability/tamper.ts'
 import type { SteppedClock } from '@pool/test-kit/linearizability/witness-clock.ts'
 import { createPrng, type Prng } from '@pool/test-kit/prng.ts'
+import { expect } from 'vitest'
 
 export interface LoadOptions {
   /** The clients are divided among the replicas. */
@@ -84,4 +93,26 @@ export const recordHistory = async ({
     for (const connection of connections) connection[Symbol.dispose]()
   }
   return history
+}
+
+const MAX_SHOWN_VIOLATIONS = 5
+
+/** What the check must reject, and on a clock that is not set by which rule. */
+const tampers: readonly (readonly [rule: Rule, tamper: Tamper])[] = [
+  ['real-time', staleRead],
+  ['duplicate', doubleGrant],
+  ['duplicate', generationBack],
+  ['real-time', lostRelease],
+]
+
+/** Expects that the history is linearizable, and that the check would find one that is not. */
+export const expectLinearizable = (history: readonly Operation[], seed: number, clock?: SteppedClock): void => {
+  const violations = checkLinearizability(history, clock)
+  expect(violations.slice(0, MAX_SHOWN_VIOLATIONS).map(describeViolation), `seed ${seed}`).toEqual([])
+  for (const [rule, tamper] of tampers) {
+    const rules = checkLinearizability(tamper(history), clock).map(violation => violation.rule)
+    expect(rules, `${tamper.name}, seed ${seed}`).not.toEqual([])
+    if (!clock) expect(rules, `${tamper.name}, seed ${seed}`).toContain(rule)
+  }
+  if (clock) expect(checkLinearizability(history), 'on a clock that is not set').not.toEqual([])
 }

@@ -1,2 +1,2 @@
 // The same tests, at their full size.
-import './postgres-outage.ci.test.ts'
+import './rule.test.ts'

@@ -1,0 +1,60 @@
+import type { NameAction, NamePlan } from '@pool/contract'
+import type { Context } from 'hono'
+import { toStateAfter } from '../../allocation/domain/name-action.ts'
+import type { PoolName } from '../../allocation/domain/types.ts'
+import type { NameReader } from '../../allocation/name-details.ts'
+import type { Reconciler } from '../../reconciler/reconciler.ts'
+import { sendError } from '../errors.ts'
+import type { HttpEnv } from '../types.ts'
+import { toPlannedChange, toWireRecord } from './records.ts'
+
+export interface NamePlanning {
+  readonly read: NameReader
+  readonly reconciler: Pick<Reconciler, 'planAction'>
+  readonly coolOffMs: number
+}
+
+export interface PlannedRequest {
+  readonly action: NameAction
+  /** The new one of an update; null: it stays. */
+  readonly address: string | null
+}
+
+/** Responds to a dry run, whose request would take effect, with what it would do. */
+export const sendNamePlan = async (
+  c: Context<HttpEnv>,
+  { read, reconciler, coolOffMs }: NamePlanning,
+  { poolDomain, subdomain }: PoolName,
+  { action, address }: PlannedRequest,
+): Promise<Response> => {
+  const { state } = await read({ poolDomain, subdomain })
+  // It has changed since the request was found to take effect.
+  if (state === 'free') return sendError(c, { kind: 'not-found' })
+  const to = toStateAfter(state, action, coolOffMs)
+  const plan: NamePlan = {
+    poolDomain,
+    subdomain,
+    action,
+    from: state,
+    to,
+    ...(to === 'cooling-off' ? { coolOffSeconds: Math.ceil(coolOffMs / 1_000) } : {}),
+    changes: [],
+    deletedRecords: [],
+  }
+  c.env.outcome = 'planned'
+  if (action === 'lift-cool-off' || state === 'reserved') return c.json(plan, 200)
+  const records = await reconciler.planAction(
+    poolDomain,
+    subdomain,
+    action === 'release' ? { action } : { action, address },
+  )
+  if (records.kind !== 'planned') return sendError(c, records)
+  const body: NamePlan = {
+    ...plan,
+    changes: records.changes.map(change => toPlannedChange(subdomain, change)),
+    deletedRecords: records.deletedRecords.map(toWireRecord),
+    ...(records.unavailable === null ? {} : { unavailable: records.unavailable }),
+    ...(records.conflict === null ? {} : { conflict: records.conflict }),
+  }
+  return c.json(body, 200)
+}

@@ -1,0 +1,69 @@
+import { join } from 'node:path'
+import { isDatabaseReadOnly, isDatabaseUnavailable, NotWrittenError } from '@pool/runtime/database/errors'
+import { createMetricsRegistry } from '@pool/runtime/service/metrics-registry'
+import { createClientAddress } from '../http/client-address.ts'
+import { createStreamLimiter } from '../http/streams.ts'
+import { reservedLabels } from '../naming/reserved-labels.ts'
+import type { Log } from '../observability/log.ts'
+import { createMetrics } from '../observability/metrics.ts'
+import { createObserver } from '../observability/observer.ts'
+import type { ServiceConfig } from '../service-config.ts'
+import { now } from './part.ts'
+
+export type Phase = 'starting' | 'ready' | 'draining'
+
+const VERSION = '1.0.0'
+/** The console's build: beside the bundle of the service, or in the app of the console for the sources. */
+const CONSOLE_FOLDER = import.meta.filename.endsWith('.ts')
+  ? join(import.meta.dirname, '../../../console/dist')
+  : join(import.meta.dirname, 'console')
+
+export type Base = Awaited<ReturnType<typeof createBase>>
+
+/** What every part reports to, and the phase of the service. */
+export const createBase = async (config: ServiceConfig, log: Log, nodeVersion: string) => {
+  let phase: Phase = 'starting'
+  const stopping = new AbortController()
+  const metrics = createMetrics(createMetricsRegistry(), {
+    version: VERSION,
+    nodeVersion,
+    providerKind: config.dnsProvider.kind,
+  })
+  // The import costs start time and memory.
+  const tracing = config.tracing && (await import('../observability/tracing.ts')).startTracing(config.tracing, VERSION)
+  const tracer = tracing?.tracer ?? null
+  const observer = createObserver(log, metrics, { now, isDatabaseUnavailable })
+
+  return {
+    version: VERSION,
+    nodeVersion,
+    log,
+    metrics,
+    observer,
+    tracer,
+    phase: () => phase,
+    setPhase(next: Phase) {
+      phase = next
+    },
+    /** Ends the responses that have no end of their own. */
+    endStreams: () => stopping.abort(),
+    routes: {
+      consoleFolder: config.consoleFolder ?? CONSOLE_FOLDER,
+      clientAddress: createClientAddress(config.trustedProxies),
+      browsers: config.browsers,
+      streams: {
+        logs: createStreamLimiter({ stopping: stopping.signal }),
+        lists: createStreamLimiter(),
+        changes: createStreamLimiter({ stopping: stopping.signal }),
+      },
+      reservedLabels,
+      metrics,
+      observer,
+      tracer,
+      isUnavailable: isDatabaseUnavailable,
+      isReadOnly: isDatabaseReadOnly,
+      isNotWritten: (error: unknown) => error instanceof NotWrittenError,
+    },
+    close: async () => tracing?.stop(),
+  }
+}

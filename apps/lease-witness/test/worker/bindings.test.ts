@@ -1,0 +1,67 @@
+import { describe, expect, test } from 'vitest'
+import { expectLease, expectProblem } from '../http/support/bodies.ts'
+import { freshSlot, hashToken, leasePath, type SendOptions } from '../http/support/client.ts'
+import { captureLogs } from '../http/support/logs.ts'
+import { sendWithBindings } from './support/host.ts'
+
+const write = { headers: { 'If-Match': '0', 'X-Holder': 'region-a' } }
+
+test('a slot with a location hint is acquired', async () => {
+  const bindings = { LOCATION_HINTS: 'fresh/=weur' }
+  expectLease(await sendWithBindings(bindings, 'PUT', leasePath(freshSlot()), write), 200, { generation: 1 })
+})
+
+test.each([
+  [{ JURISDICTION: 'europe' }, 'JURISDICTION must be one of'],
+  [{ LOCATION_HINTS: 'eu/=europe' }, 'LOCATION_HINTS must be'],
+])('%j: 503, nothing is granted, and the log says why', async (bindings, reason) => {
+  using logged = captureLogs()
+  const path = leasePath(freshSlot())
+  for (const method of ['GET', 'PUT']) {
+    expectProblem(await sendWithBindings(bindings, method, path, write), 503, 'lease-unavailable')
+  }
+  expect(logged.lines()[0]).toMatchObject({ msg: 'object-unavailable', reason: expect.stringContaining(reason) })
+  expectProblem(await sendWithBindings({}, 'GET', path), 404, 'not-found')
+})
+
+describe('policies in the Secrets Store', () => {
+  const TOKEN = 'token-of-a-stored-policy-0123456789'
+  const authorized: SendOptions = { ...write, authorization: `Bearer ${TOKEN}` }
+
+  test('a token of a policy in the Secrets Store is accepted', async () => {
+    const policies = JSON.stringify([{ name: 'stored', token: await hashToken(TOKEN), access: 'write' }])
+    const TOKEN_POLICIES = { get: async () => policies }
+    expectLease(await sendWithBindings({ TOKEN_POLICIES }, 'PUT', leasePath(freshSlot()), authorized), 200, {
+      generation: 1,
+    })
+  })
+
+  test('while the Secrets Store does not respond: 503, but tokens of BEARER_TOKENS_CSV are accepted', async () => {
+    using logged = captureLogs()
+    const TOKEN_POLICIES = { get: () => Promise.reject(new Error('no response')) }
+    const path = leasePath(freshSlot())
+    expectProblem(await sendWithBindings({ TOKEN_POLICIES }, 'PUT', path, authorized), 503, 'lease-unavailable')
+    expect(logged.lines()).toContainEqual(
+      expect.objectContaining({ msg: 'policies-unavailable', reason: 'Error: no response' }),
+    )
+    const listed = await sendWithBindings({ TOKEN_POLICIES }, 'PUT', path, write)
+    expectLease(listed, 200, { generation: 1 })
+    const anonymous = await sendWithBindings({ TOKEN_POLICIES }, 'PUT', path, { authorization: null })
+    expect(anonymous.status).toBe(401)
+  })
+})
+
+test('with a dataset, each request writes a data point, which holds no slot, holder or token', async () => {
+  const points: unknown[] = []
+  const METRICS = { writeDataPoint: (point: unknown) => points.push(point) }
+  const path = leasePath(freshSlot())
+  await sendWithBindings({ METRICS }, 'PUT', path, write)
+  await sendWithBindings({ METRICS }, 'GET', path, { authorization: null })
+  await sendWithBindings({ METRICS }, 'GET', '/elsewhere')
+  const doubles = [expect.any(Number)]
+  expect(points).toEqual([
+    { indexes: ['granted'], blobs: ['PUT', '/lease/:slot', 'granted', '200'], doubles },
+    { indexes: ['unauthorized'], blobs: ['GET', '/lease/:slot', 'unauthorized', '401'], doubles },
+    { indexes: ['not-found'], blobs: ['GET', 'none', 'not-found', '404'], doubles },
+  ])
+})

@@ -1,0 +1,84 @@
+import type { AllocationClient, CallOptions, Params, Result } from '@pool/client'
+import { type Operation, type OperationId, operations } from '@pool/contract'
+import type { Arguments, CommandSpec, Flags } from '../command.ts'
+import type { ListView } from '../output.ts'
+import type { Session } from '../session.ts'
+import { parseCount } from '../values.ts'
+import { limitFlag, take } from './flags.ts'
+
+// Commands that follow from one operation of the contract.
+
+export const LIST_LIMITS = { min: 1, max: Number.MAX_SAFE_INTEGER } as const
+
+interface Input {
+  readonly args: Arguments
+  readonly flags: Flags
+}
+
+type Shared = Omit<CommandSpec, 'operations' | 'run'>
+
+interface OneCall<Id extends OperationId> extends Shared {
+  readonly operation: Id
+  /** Throws a UsageError if an argument or a flag is invalid. Absent: the operation has no parameters. */
+  readonly params?: (input: Input, session: Session) => Params<Id> | Promise<Params<Id>>
+  /** What the user confirms before the call: with `--yes`, or by typing `expected`. */
+  readonly confirm?: (params: Params<Id>) => { readonly question: string; readonly expected: string }
+  /** Resolves with the exit code if it is not 0. */
+  // biome-ignore lint/suspicious/noConfusingVoidType: most commands have nothing to resolve with
+  readonly show: (session: Session, result: Result<Id>, params: Params<Id>) => Promise<number | void>
+}
+
+/** A command that calls one operation once and shows its result. */
+export const oneCall = <Id extends OperationId>({
+  operation,
+  params: toParams,
+  confirm,
+  show,
+  ...spec
+}: OneCall<Id>): CommandSpec => ({
+  ...spec,
+  operations: [operation],
+  async run(session, input) {
+    const params = (await toParams?.(input, session)) ?? ({} as Params<Id>)
+    if (confirm) {
+      const { question, expected } = confirm(params)
+      await session.confirm(question, expected, input.flags.yes === true)
+    }
+    const api = await session.api()
+    const method = api[operation] as (...args: readonly object[]) => Promise<Result<Id>>
+    const call = (options: CallOptions) => method.apply(api, toParams ? [params, options] : [options])
+    const { method: verb, isRead }: Operation = operations[operation]
+    const result = await (verb === 'get' || isRead ? call(session.reading) : session.write(call))
+    return (await show(session, result, params)) ?? undefined
+  },
+})
+
+interface ListCall<Query, Item extends object> extends Shared {
+  readonly operation: OperationId
+  /** Throws a UsageError if an argument or a flag is invalid. */
+  readonly query: (input: Input) => Query
+  readonly items: (api: AllocationClient, query: Query, options: CallOptions) => AsyncIterable<Item>
+  readonly view: (query: Query) => ListView<Item>
+}
+
+/** A command that lists the items of an operation with pages. `--limit` is added to its flags. */
+export const listCall = <Query, Item extends object>({
+  operation,
+  query: toQuery,
+  items,
+  view,
+  flags = [],
+  ...spec
+}: ListCall<Query, Item>): CommandSpec => ({
+  ...spec,
+  flags: [...flags, limitFlag],
+  operations: [operation],
+  async run(session, input) {
+    const { limit } = input.flags
+    const count = limit === undefined ? undefined : parseCount(String(limit), '--limit', LIST_LIMITS)
+    const query = toQuery(input)
+    const api = await session.api()
+    await session.output.list(take(items(api, query, session.reading), count), view(query))
+    return undefined
+  },
+})

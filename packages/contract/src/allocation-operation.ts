@@ -1,0 +1,100 @@
+import * as z from 'zod'
+import { reserveProblem } from './allocation.ts'
+import { deploymentProblem, type ErrorCode, errors, problem } from './allocation-problem.ts'
+import { idempotencyKey, poolDomain } from './fields.ts'
+import {
+  type ErrorForm,
+  type ErrorUse,
+  type Operation,
+  type OperationSpec,
+  type Operations,
+  toErrorResponses,
+} from './operation.ts'
+
+/** What is written down of an operation of the allocation API. */
+export interface AllocationOperationSpec extends OperationSpec<ErrorCode> {
+  /**
+   * The listener that has the operation, if not both do. `list`: with `PDM_OPERATOR_ONLY_LIST`, only the operator listener
+   * has it.
+   */
+  readonly listener?: 'operator' | 'list'
+  /** True: the operation takes an Idempotency-Key. */
+  readonly key?: true
+  /** With `dryRun=true`, the operation changes nothing, and responds 200 with this plan. */
+  readonly plan?: z.ZodType
+  /** The operation in the metrics of outcomes; absent: its outcomes are not counted. */
+  readonly counted?: string
+}
+
+export interface AllocationOperation extends AllocationOperationSpec, Pick<Operation, 'id' | 'responses'> {}
+
+export const pool = z.object({ domain: poolDomain })
+
+export const databaseErrors = ['database-unavailable', 'database-read-only'] as const
+/** Of a request about a name or a pool. */
+export const poolErrors = ['invalid-format', 'unsupported-pool'] as const
+/** Of a list that is read in pages. */
+export const pageErrors = ['invalid-limit', 'invalid-cursor', 'too-many-readers', 'database-unavailable'] as const
+/** Of a request that waits for a DNS provider. */
+export const zoneErrors = [...poolErrors, 'dns-unavailable', ...databaseErrors] as const
+
+const idempotencyHeader = z.object({
+  'Idempotency-Key': idempotencyKey.optional().meta({
+    description:
+      'Makes retries safe: the same key with the same request returns the first result. A secret of the client: use at least 128 random bits.',
+  }),
+})
+
+const errorForm: ErrorForm<ErrorCode> = {
+  errors,
+  problem,
+  bodies: { 'cooling-off': reserveProblem, 'invalid-deployment': deploymentProblem },
+  headers: {},
+}
+
+const LISTENER_TEXTS = {
+  operator: 'Only the operator listener has this path.',
+  list: 'With PDM_OPERATOR_ONLY_LIST, only the operator listener has this path.',
+} as const
+
+/** The errors that follow from what an operation takes and where it is. */
+const impliedErrors = ({ body, key, listener }: AllocationOperationSpec): readonly ErrorUse<ErrorCode>[] => [
+  'unauthorized',
+  'forbidden',
+  'internal-error',
+  ...(body && body.mediaType === undefined ? (['invalid-json', 'body-too-large'] as const) : []),
+  ...(key ? (['invalid-idempotency-key'] as const) : []),
+  ...(listener ? ([['not-found', LISTENER_TEXTS[listener]]] as const) : []),
+]
+
+/** Adds the response to a dry run. */
+const addPlan = (id: string, { results, plan }: AllocationOperationSpec): AllocationOperationSpec['results'] => {
+  if (plan === undefined) return results
+  const { schema, description, ...rest } = results[200] ?? { description: '' }
+  const either = schema && z.union([schema, plan]).meta({ id: `${id[0]?.toUpperCase()}${id.slice(1)}Result` })
+  const texts = [...(schema ? [description] : []), 'With `dryRun=true`: what would change.']
+  return { ...results, 200: { ...rest, description: texts.join(' '), schema: either ?? plan } }
+}
+
+const complete = (id: string, spec: AllocationOperationSpec): AllocationOperation => {
+  const results = addPlan(id, spec)
+  const errorResponses = toErrorResponses(
+    [...(spec.errors ?? []), ...impliedErrors(spec)],
+    errorForm,
+    spec.errorResponses,
+  )
+  return {
+    ...spec,
+    id,
+    ...(spec.key ? { headers: idempotencyHeader } : {}),
+    results,
+    responses: { ...results, ...errorResponses },
+  }
+}
+
+export const defineOperations = <const Specs extends Readonly<Record<string, AllocationOperationSpec>>>(
+  specs: Specs,
+): Operations<Specs> =>
+  Object.fromEntries(
+    Object.entries(specs).map(([id, spec]) => [id, complete(id, spec)]),
+  ) as unknown as Operations<Specs>
