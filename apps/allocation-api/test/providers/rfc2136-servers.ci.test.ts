@@ -1,15 +1,92 @@
-import { connect, isIPv6 } from 'node:net'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { connect, createServer, isIPv6, type Socket } from 'node:net'
 import { onMessages, startDnsDouble, toTcpMessage } from '@pool/test-kit/dns/dns-double.ts'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { isAtOrBelow, type RecordChange, type RecordSet } from '../../src/dns/domain/rrset.ts'
 import type { DnsProvider } from '../../src/dns/provider.ts'
 import { createRfc2136Provider, type Rfc2136Options } from '../../src/dns/providers/rfc2136/index.ts'
-import { describeConformance } from './conformance.ts'
-import { atOrBelow } from './harness.ts'
-import { startBreakingProxy } from './support/rfc2136/breaking-proxy.ts'
-import { addresses, type KeyName, type Server, type ServerKind, startServer } from './support/rfc2136/server.ts'
-import { startRfc2136Subject } from './support/rfc2136.ts'
+import { atOrBelow, describeConformance, type ProviderSubject } from './conformance.ts'
+import {
+  addresses,
+  bind,
+  type KeyName,
+  knot,
+  powerdns,
+  type Server,
+  type ServerKind,
+  startServer,
+} from './support/rfc2136.ts'
+
+const startRfc2136Subject = async (kind: ServerKind): Promise<ProviderSubject> => {
+  const server = await startServer(kind)
+  const options = server.options()
+  const wrongSecret = randomBytes(32).toString('base64')
+  return {
+    provider: createRfc2136Provider(options),
+    zone: server.zone,
+    records: server.records,
+    put: server.put,
+    remove: server.remove,
+    ...(kind.maxRecordSets === undefined ? {} : { maxRecordSets: kind.maxRecordSets }),
+    stop: server.stop,
+    start: server.start,
+    withWrongKey: createRfc2136Provider({ ...options, tsig: { ...options.tsig, secret: wrongSecret } }),
+    secrets: [server.secret, wrongSecret],
+    [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
+  }
+}
+
+interface BreakingProxy extends AsyncDisposable {
+  readonly server: { readonly host: string; readonly port: number }
+  /** Octets forwarded so upstream, to the server and from it. */
+  readonly carried: { sent: number; received: number }
+}
+
+/** Forwards to 127.0.0.1:`port` octet by octet, and resets both connections when a direction reaches its limit in octets. */
+const startBreakingProxy = async (
+  port: number,
+  limits: { sent?: number; received?: number },
+): Promise<BreakingProxy> => {
+  const carried = { sent: 0, received: 0 }
+  const sockets = new Set<Socket>()
+  const listener = createServer(client => {
+    const upstream = connect({ port, host: '127.0.0.1', noDelay: true })
+    client.setNoDelay()
+    const directions = [
+      [client, upstream, 'sent'],
+      [upstream, client, 'received'],
+    ] as const
+    for (const [from, to, direction] of directions) {
+      sockets.add(from)
+      from.on('error', () => {})
+      from.on('close', () => to.destroy())
+      from.on('data', (octets: Buffer) => {
+        for (const octet of octets) {
+          if (carried[direction] === limits[direction]) {
+            client.resetAndDestroy()
+            upstream.resetAndDestroy()
+            return
+          }
+          carried[direction] += 1
+          to.write(Buffer.of(octet))
+        }
+      })
+    }
+  })
+  listener.listen(0, '127.0.0.1')
+  await once(listener, 'listening')
+  const address = listener.address()
+  return {
+    server: { host: '127.0.0.1', port: typeof address === 'object' && address ? address.port : 0 },
+    carried,
+    async [Symbol.asyncDispose]() {
+      for (const socket of sockets) socket.destroy()
+      await new Promise(resolve => listener.close(resolve))
+    },
+  }
+}
 
 const signal = (): AbortSignal => AbortSignal.timeout(120_000)
 
@@ -24,8 +101,8 @@ const set = (name: string, type: string, ...values: string[]): RecordSet => ({ n
 const upsert = (record: RecordSet): RecordChange => ({ kind: 'upsert', set: record })
 const remove = (name: string, type: string): RecordChange => ({ kind: 'delete', name, type })
 
-/** The conformance suite and the RFC 2136 tests against one kind of server. Each kind has a test file, so they run in parallel. */
-export const describeRfc2136 = (kind: ServerKind) => {
+/** The conformance suite and the RFC 2136 tests against one kind of server. */
+const describeRfc2136 = (kind: ServerKind) => {
   if (shouldSkip(kind.missingPrograms)) {
     test.skip(kind.missingPrograms ?? '')
     return
@@ -318,3 +395,5 @@ export const describeRfc2136 = (kind: ServerKind) => {
     })
   })
 }
+
+for (const kind of [bind, knot, powerdns]) describeRfc2136(kind)
