@@ -2,7 +2,7 @@ mock_provider "cloudflare" {}
 
 variables {
   account_id     = "acc0acc0acc0acc0acc0acc0acc0acc0"
-  script_file    = "tests/script.txt"
+  script_file    = "README.md"
   token_policies = { region-a = { token = "sha256:0000000000000000000000000000000000000000000000000000000000000000", access = "write" } }
 }
 

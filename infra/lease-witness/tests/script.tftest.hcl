@@ -3,7 +3,7 @@ mock_provider "cloudflare" {}
 
 variables {
   account_id     = "acc0acc0acc0acc0acc0acc0acc0acc0"
-  script_file    = "tests/script.txt"
+  script_file    = "README.md"
   token_policies = { region-a = { token = "sha256:0000000000000000000000000000000000000000000000000000000000000000", access = "write" } }
 }
 
@@ -83,7 +83,7 @@ run "changed_file_causes_a_change" {
   command = plan
 
   assert {
-    condition     = cloudflare_workers_script.witness.content_sha256 == filesha256("tests/script.txt")
+    condition     = cloudflare_workers_script.witness.content_sha256 == filesha256("README.md")
     error_message = "A changed file must cause a change."
   }
 }
