@@ -24,6 +24,6 @@ test.each(alerts)('$page says what $name means and what to do', ({ name, severit
   const text = read(page)
   expect(text.startsWith(`# ${name}\n`)).toBe(true)
   expect(text).toContain(`Severity: ${severity}.`)
-  expect(text.match(/(?<=^## ).*/gm)).toEqual(['Meaning', 'Impact', 'Diagnosis', 'Fix', 'Escalate'])
+  expect(text.match(/(?<=^## ).*/gm)).toEqual(['Impact', 'Diagnosis', 'Fix', 'Escalate'])
   expect(index).toContain(`| [${name}](${page.replace('docs/runbooks/', '')}) | ${severity} |`)
 })

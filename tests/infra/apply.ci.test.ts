@@ -87,7 +87,7 @@ withTerraform('the first apply and later ones', () => {
 
   test('a migration that is sent again is rejected, nothing is lost, and leaving it out repairs the next apply', async () => {
     const { account, directory, build, apply, terraform } = await createWitnessFixture()
-    const file = join(directory, 'script.tf')
+    const file = join(directory, 'main.tf')
     const rule = 'migrations = local.applied_migration_tag == local.migration_tag ? null :'
     await apply()
     replaceInFile(file, rule, 'migrations = local.applied_migration_tag == "forgotten" ? null :')

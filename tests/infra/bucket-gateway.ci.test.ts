@@ -108,7 +108,7 @@ withTerraform(`the bucket, with ${usesRealProviders ? 'the real provider' : 'a d
         variables: withBucket('catalyst-other'),
         site,
         change: directory => {
-          const file = join(directory, 'bucket.tf')
+          const file = join(directory, 'main.tf')
           replaceInFile(file, 'prevent_destroy = true', 'prevent_destroy = false')
         },
       })

@@ -38,7 +38,7 @@ const versions = [
 ] as const
 
 const setVersion = (moduleDirectory: string, constraint: string): void => {
-  const file = join(moduleDirectory, 'versions.tf')
+  const file = join(moduleDirectory, 'main.tf')
   const text = readFileSync(file, 'utf8')
   writeFileSync(file, text.replace(/^(\s+version = ").*"/m, `$1${constraint}"`))
 }

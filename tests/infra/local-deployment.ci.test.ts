@@ -143,7 +143,7 @@ withTerraform('the local deployment', () => {
 
   test('rejects a secret with a missing value before it creates anything', async () => {
     const fixture = await createModuleFixture({ folders, rootModule: root, variables: withStorage })
-    const file = join(fixture.root, 'infra/first-boot-secret/secret.tf')
+    const file = join(fixture.root, 'infra/first-boot-secret/main.tf')
     replaceInFile(file, 's3-secret-key: ', 's3-secret-key: "" # ')
     await expectRejected(fixture, 'must have the five object storage values')
     expect(existsSync(join(fixture.directory, 'terraform.tfstate'))).toBe(false)

@@ -1,4 +1,7 @@
-{{/* Each template gets a dict: `root` is the context of the chart; `name` the application; `values` its part of the values. */}}
+{{/*
+Each template gets a dict: `root` is the context of the chart; `name` the application; `component` ends the names of its
+resources; `values` its part of the values.
+*/}}
 
 {{- define "selectorLabels" -}}
 app.kubernetes.io/name: {{ .name }}
@@ -11,21 +14,82 @@ app.kubernetes.io/part-of: pool-allocation
 app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
 {{- end }}
 
+{{- define "metadata" -}}
+metadata:
+  name: {{ .root.Release.Name }}-{{ .component }}
+  labels:
+    {{- include "labels" . | nindent 4 }}
+{{- end }}
+
+{{- define "serviceAccount" -}}
+apiVersion: v1
+kind: ServiceAccount
+{{ include "metadata" . }}
+automountServiceAccountToken: false
+{{- end }}
+
+{{- define "disruptionBudget" -}}
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+{{ include "metadata" . }}
+spec:
+  maxUnavailable: 1
+  # A replica that is not ready serves nothing, so it does not delay the drain of a node.
+  unhealthyPodEvictionPolicy: AlwaysAllow
+  selector:
+    matchLabels:
+      {{- include "selectorLabels" . | nindent 6 }}
+{{- end }}
+
+{{/* A Service with one port, which is that of the pods with the same name (`portName`, `port`). */}}
+{{- define "service" -}}
+apiVersion: v1
+kind: Service
+{{ include "metadata" . }}
+spec:
+  selector:
+    {{- include "selectorLabels" . | nindent 4 }}
+  ports:
+    - name: {{ .portName }}
+      port: {{ .port }}
+      targetPort: {{ .portName }}
+      appProtocol: http
+{{- end }}
+
+{{/* What the pods of all Deployments have in common: their metadata, and the beginning of their spec. */}}
+{{- define "podMetadata" -}}
+metadata:
+  labels:
+    {{- include "labels" . | nindent 4 }}
+    {{- with .values.podLabels }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+  {{- with .values.podAnnotations }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end }}
+
+{{- define "podSpec" -}}
+serviceAccountName: {{ .root.Release.Name }}-{{ .component }}
+automountServiceAccountToken: false
+enableServiceLinks: false
+securityContext:
+  runAsNonRoot: true
+  runAsUser: 65532
+  runAsGroup: 65532
+  # The files of secrets are readable by this group only.
+  fsGroup: 65532
+  fsGroupChangePolicy: OnRootMismatch
+  seccompProfile: { type: RuntimeDefault }
+{{ include "scheduling" . | trim }}
+{{- end }}
+
 {{/* `image` has name, tag and digest. */}}
 {{- define "image" -}}
 {{- with .root.Values.image.registry }}{{ . }}/{{ end -}}
 {{- .image.name -}}
 {{- if .image.digest }}@{{ .image.digest }}{{ else }}:{{ .image.tag | default .root.Chart.AppVersion }}{{ end -}}
-{{- end }}
-
-{{- define "podSecurityContext" -}}
-runAsNonRoot: true
-runAsUser: 65532
-runAsGroup: 65532
-# The files of secrets are readable by this group only.
-fsGroup: 65532
-fsGroupChangePolicy: OnRootMismatch
-seccompProfile: { type: RuntimeDefault }
 {{- end }}
 
 {{- define "containerSecurityContext" -}}

@@ -14,18 +14,6 @@ variables {
   object_storage_secret_key = "secret-key-0123456789-0123456789"
 }
 
-run "with_object_storage" {
-  assert {
-    condition     = output.details.object_storage_secret == "hetzner-object-storage"
-    error_message = "The object storage secret is missing."
-  }
-
-  assert {
-    condition     = alltrue([for address in [output.load_balancer_ip, output.control_plane_ip] : can(cidrhost("${address}/15", 0)) && cidrhost("${address}/15", 0) == "198.18.0.0"])
-    error_message = "An address is not in 198.18.0.0/15."
-  }
-}
-
 run "address_of_a_name_is_stable" {
   assert {
     condition     = output.load_balancer_ip == "198.18.42.250"

@@ -75,7 +75,7 @@ export async function createBucketFixture({
       ? { environment: site.realEnvironment }
       : { provider: () => minio(connection => (site ?? storage).connect(connection), version) }),
     change(directory) {
-      if (site?.realEnvironment) selectProviderVersion(join(directory, 'versions.tf'))
+      if (site?.realEnvironment) selectProviderVersion(join(directory, 'main.tf'))
       change?.(directory)
     },
   })

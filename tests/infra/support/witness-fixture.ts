@@ -102,7 +102,7 @@ export async function createWitnessFixture({
     variables: defaults,
     startEnvironment: startAccount,
     change(directory) {
-      if (usesRealProviders) selectProviderVersion(join(directory, 'versions.tf'))
+      if (usesRealProviders) selectProviderVersion(join(directory, 'main.tf'))
       change?.(directory)
     },
   })

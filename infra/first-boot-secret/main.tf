@@ -1,3 +1,7 @@
+terraform {
+  required_version = ">= 1.6.0"
+}
+
 module "inputs" {
   source = "../object-storage-inputs"
 

@@ -1,3 +1,25 @@
+terraform {
+  required_version = ">= 1.6.0"
+
+  required_providers {
+    cloudflare = {
+      source = "cloudflare/cloudflare"
+      # Before 5.19, each plan replaces a custom domain, because the API sets an attribute that the configuration does not.
+      version = "~> 5.19"
+    }
+  }
+}
+
+resource "cloudflare_workers_kv_namespace" "leases" {
+  account_id = var.account_id
+  title      = var.namespace_title
+
+  lifecycle {
+    # New Durable Objects adopt leases and generations from this namespace.
+    prevent_destroy = true
+  }
+}
+
 locals {
   # Not variables: the code is tested with these values. They equal those of wrangler.toml.
   compatibility_date  = "2026-11-01"
@@ -154,4 +176,22 @@ resource "cloudflare_workers_script" "witness" {
       error_message = "jurisdiction cannot be changed: it is part of the id of every Durable Object, so every slot would start with a new, empty object. Set it to ${local.first_jurisdiction == null ? "null" : jsonencode(local.first_jurisdiction)}, or create a second witness with another script_name."
     }
   }
+}
+
+# Always managed, so that a plan shows whether the address is enabled.
+resource "cloudflare_workers_script_subdomain" "witness" {
+  account_id  = var.account_id
+  script_name = cloudflare_workers_script.witness.script_name
+  enabled     = var.workers_dev
+  # Previews of other versions would write to the same leases.
+  previews_enabled = false
+}
+
+resource "cloudflare_workers_custom_domain" "witness" {
+  count = var.custom_domain == null ? 0 : 1
+
+  account_id = var.account_id
+  zone_id    = var.custom_domain.zone_id
+  hostname   = var.custom_domain.hostname
+  service    = cloudflare_workers_script.witness.script_name
 }

@@ -1,0 +1,46 @@
+terraform {
+  # The bucket module requires the provider aminueza/minio, with a range of versions. .terraform.lock.hcl chooses one of them.
+  required_version = ">= 1.6.0"
+}
+
+module "bucket" {
+  source = "../../infra/object-storage-bucket"
+
+  object_storage_region     = var.object_storage_region
+  object_storage_access_key = var.object_storage_access_key
+  object_storage_secret_key = var.object_storage_secret_key
+  object_storage_bucket     = var.object_storage_bucket
+  object_storage_domain     = var.object_storage_domain
+}
+
+# Region and bucket are outputs of the bucket, so that the secret, and a machine that gets it, exist after the bucket.
+module "first_boot_secret" {
+  source = "../../infra/first-boot-secret"
+
+  object_storage_provider   = var.object_storage_provider
+  object_storage_domain     = var.object_storage_domain
+  object_storage_region     = module.bucket.region
+  object_storage_bucket     = module.bucket.bucket
+  object_storage_access_key = var.object_storage_access_key
+  object_storage_secret_key = var.object_storage_secret_key
+}
+
+# A stand-in for your machines, which creates none. The first machine gets module.first_boot_secret.cloud_config as its user
+# data; its resource stores it, so the state then contains both keys.
+module "machines" {
+  source = "../../infra/local-deployment"
+
+  deployment_id             = var.deployment_id
+  org_name                  = var.org_name
+  org_email                 = var.org_email
+  sovereign_fqdn            = var.sovereign_fqdn
+  region                    = var.region
+  ssh_public_key            = var.ssh_public_key
+  provider_names            = var.provider_names
+  object_storage_provider   = var.object_storage_provider
+  object_storage_domain     = var.object_storage_domain
+  object_storage_region     = module.bucket.region
+  object_storage_bucket     = module.bucket.bucket
+  object_storage_access_key = var.object_storage_access_key
+  object_storage_secret_key = var.object_storage_secret_key
+}
