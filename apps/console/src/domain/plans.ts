@@ -1,7 +1,6 @@
 import type { Deployment, NamePlan } from '@pool/contract'
-import { formatCount, pickVerb } from './count.ts'
+import { formatCount, pickVerb, toVisibleText } from './text.ts'
 import { formatDuration } from './time.ts'
-import { toVisibleText } from './visible-text.ts'
 
 const stateSentence = ({ action, to, coolOffSeconds }: NamePlan, fqdn: string): string => {
   if (action === 'update') return `${fqdn} stays active and gets the new address.`

@@ -1,14 +1,13 @@
 import type { BucketClaim } from '@pool/contract'
 import { client } from '../api/client.ts'
 import type { Column } from '../ui/data-table.tsx'
-import { ConfirmDialog } from '../ui/dialog.tsx'
+import { ConfirmDialog, useDialog } from '../ui/dialog.tsx'
 import { Sentences } from '../ui/facts.tsx'
 import { EmptyState, useToast } from '../ui/feedback.tsx'
 import { ListPanel, usePagedList } from '../ui/list-panel.tsx'
 import { Link } from '../ui/router.tsx'
 import { Page } from '../ui/shell.tsx'
 import { Time } from '../ui/time.tsx'
-import { useDialog } from '../ui/use-dialog.tsx'
 
 const PAGE_SIZE = 50
 

@@ -1,13 +1,13 @@
 import { type Deployment, deploymentStatuses } from '@pool/contract'
 import { client } from '../api/client.ts'
-import { toVisibleText } from '../domain/visible-text.ts'
+import { toVisibleText } from '../domain/text.ts'
 import type { Column } from '../ui/data-table.tsx'
+import { DeploymentStatusText } from '../ui/facts.tsx'
 import { CellReason, EmptyState } from '../ui/feedback.tsx'
 import { SelectField } from '../ui/field.tsx'
 import { ListPanel, usePagedList } from '../ui/list-panel.tsx'
 import { Link, useRouter } from '../ui/router.tsx'
 import { Page } from '../ui/shell.tsx'
-import { DeploymentStatusText } from '../ui/status.tsx'
 import { Time } from '../ui/time.tsx'
 
 const PAGE_SIZE = 50

@@ -1,18 +1,16 @@
 import type { ListedName } from '@pool/contract'
-import { searchNames } from '../api/names.ts'
+import { searchNames } from '../api/client.ts'
 import { useSettings } from '../api/session.tsx'
-import { parseNameSearch } from '../domain/name-query.ts'
-import { type NameFilter, NO_FILTER, type Route } from '../domain/route.ts'
-import { toVisibleText } from '../domain/visible-text.ts'
+import { type NameFilter, NO_FILTER, parseNameSearch, type Route } from '../domain/route.ts'
+import { toVisibleText } from '../domain/text.ts'
 import type { Column } from '../ui/data-table.tsx'
+import { DnsStatusText, NameStatus } from '../ui/facts.tsx'
 import { CellReason, EmptyState } from '../ui/feedback.tsx'
-import { SelectField, TextField } from '../ui/field.tsx'
+import { SelectField, TextField, useSearchText } from '../ui/field.tsx'
 import { ListPanel, usePagedList } from '../ui/list-panel.tsx'
 import { Link, useRouter } from '../ui/router.tsx'
 import { Page } from '../ui/shell.tsx'
-import { DnsStatusText, NameStatus } from '../ui/status.tsx'
 import { RelativeTime, Time } from '../ui/time.tsx'
-import { useSearchText } from '../ui/use-search-text.ts'
 
 const PAGE_SIZE = 50
 

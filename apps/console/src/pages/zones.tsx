@@ -3,10 +3,10 @@ import { client } from '../api/client.ts'
 import { useResource } from '../api/resource.ts'
 import { countFailing, describeFailing, describeZone } from '../domain/zone.ts'
 import { type Column, DataTable } from '../ui/data-table.tsx'
+import { Status } from '../ui/facts.tsx'
 import { EmptyState, Loaded, Notice } from '../ui/feedback.tsx'
 import { Link } from '../ui/router.tsx'
 import { Page, Panel } from '../ui/shell.tsx'
-import { Status } from '../ui/status.tsx'
 import { RelativeTime } from '../ui/time.tsx'
 
 const columns: readonly Column<ZoneStatus>[] = [
