@@ -12,8 +12,7 @@ import type { Host } from './host.ts'
 import type { Output, OutputFormat } from './output.ts'
 import type { Progress } from './progress.ts'
 import { promptConfirmation, promptSecret } from './prompt.ts'
-import { readToken } from './token-source.ts'
-import { createTokenStore, type TokenStore, toStateFolder } from './token-store.ts'
+import { createTokenStore, readToken, type TokenStore, toStateFolder } from './token-store.ts'
 
 /** The flags that every command has. */
 export interface GlobalFlags {

@@ -273,7 +273,6 @@ const plan: CommandSpec = {
     const result = await api.planDeployment(request, session.reading)
     session.progress.stop()
     await session.output.text(result, result.text)
-    return undefined
   },
 }
 
@@ -342,7 +341,6 @@ const cancel: CommandSpec = {
           ? undefined
           : `there is no run to cancel: the deployment is ${status}; to delete it, run: poolctl deployments delete`,
     })
-    return undefined
   },
 }
 
@@ -361,7 +359,6 @@ const deleteCommand: CommandSpec = {
           ? `the deployment is ${status}; cancel the run first: poolctl deployments cancel`
           : undefined,
     })
-    return undefined
   },
 }
 
@@ -380,7 +377,6 @@ const abandon: CommandSpec = {
       reject: () => undefined,
       mode: 'abandon',
     })
-    return undefined
   },
 }
 
@@ -458,7 +454,6 @@ const challenge: CommandSpec = {
         ['expires at', result.expiresAt],
       ],
     })
-    return undefined
   },
 }
 

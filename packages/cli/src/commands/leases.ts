@@ -66,7 +66,6 @@ const get: CommandSpec = {
     const slot = parseSlot(String(args[0]))
     const leases = await session.witness()
     await showLease(session, slot, await leases.read(slot, session.reading))
-    return undefined
   },
 }
 
@@ -101,7 +100,6 @@ const watch: CommandSpec = {
       last = next
       if (isSame && next.isVacant) await pause(VACANT_POLL_MS, session.host.interrupted)
     }
-    return undefined
   },
 }
 
@@ -290,7 +288,6 @@ const history: CommandSpec = {
       toName: ({ to }) => to,
       empty: `${slot} was never written.`,
     })
-    return undefined
   },
 }
 
@@ -370,7 +367,6 @@ const list: CommandSpec = {
       const items = listPages(leases, prefix, limit, session)
       await session.output.list<ListedLease>(items, { key: 'leases', columns: listColumns, toName, empty })
     }
-    return undefined
   },
 }
 
