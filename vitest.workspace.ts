@@ -6,12 +6,14 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 const withPostgres = './packages/dev/src/vitest-postgres.ts'
 
 /**
- * The suffix of a test file says when it runs. `*.proof.test.ts`: a statistical proof, which `pnpm prove` runs. `*.ci.test.ts`:
- * it needs servers or programs that `.ci/run` installs, or minutes. All others: in `pnpm test`, on any machine.
+ * The suffix of a test file says when it runs. `*.test.ts`: in `pnpm test`, on any machine. `*.ci.test.ts`: in `pnpm test:ci`,
+ * because it needs servers or programs that `.ci/run` installs, or takes long. `*.proof.test.ts`: a statistical proof, in
+ * `pnpm prove`.
  */
 const leftOut: Readonly<Record<string, readonly string[]>> = {
   fast: ['**/*.ci.test.ts', '**/*.proof.test.ts'],
-  proofs: [],
+  ci: ['**/!(*.ci).test.ts'],
+  proofs: ['**/!(*.proof).test.ts'],
 }
 
 /**

@@ -2,9 +2,10 @@ import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
-import { type AddressInfo, connect } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { isListening } from '@pool/dev/ports'
 import { type NodeProcess, startNode } from '@pool/dev/process'
 import { createDatabaseClient, type Sql } from '@pool/runtime/database/client'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
@@ -12,9 +13,8 @@ import { until } from '@pool/test-kit/poll.ts'
 import { toApiEntry, toWitnessEntry } from '@pool/test-kit/services.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type KubernetesObject, readDatabaseExample, render } from './support/chart.ts'
-import { listMountedKeys, type Secrets } from './support/pod.ts'
+import { listMountedKeys, type Secrets, secrets } from './support/pod.ts'
 import { missingPrograms } from './support/programs.ts'
-import { secrets } from './support/secrets.ts'
 
 /** The entries of the images. */
 const entries: Readonly<Record<string, string>> = {
@@ -28,17 +28,6 @@ const findPod = (objects: readonly KubernetesObject[], name: string): Kubernetes
 
 const PROBES = ['startupProbe', 'livenessProbe', 'readinessProbe'] as const
 
-const connects = (port: number): Promise<boolean> =>
-  new Promise(resolve => {
-    const socket = connect(port, '127.0.0.1')
-    socket
-      .on('error', () => resolve(false))
-      .on('connect', () => {
-        socket.destroy()
-        resolve(true)
-      })
-  })
-
 /** The result of a probe: a status, or whether a connection is accepted. */
 const sendProbe = async (
   probe: KubernetesObject['spec'],
@@ -47,7 +36,7 @@ const sendProbe = async (
   const target = probe.httpGet ?? probe.tcpSocket
   const port = ports[target.port]
   if (port === undefined) return false
-  if (!probe.httpGet) return connects(port)
+  if (!probe.httpGet) return isListening(port)
   const response = await fetch(`http://127.0.0.1:${port}${target.path}`)
   await response.body?.cancel()
   return response.status

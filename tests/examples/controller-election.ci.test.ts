@@ -1,8 +1,7 @@
 import { proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
 import { startWitness } from '@pool/testing'
 import { expect, test } from 'vitest'
-import { runElection } from './support/election.ts'
-import { runTypeScript } from './support/examples.ts'
+import { runElection, runTypeScript } from './support/election.ts'
 
 const LEASE_SECONDS = 4
 

@@ -13,7 +13,7 @@ import { parse as parseToml } from 'smol-toml'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { parse as parseYaml } from 'yaml'
 import * as z from 'zod'
-import { EXAMPLES, runTypeScript } from './support/examples.ts'
+import { EXAMPLES, runTypeScript } from './support/election.ts'
 import { startFencedResource } from './support/fenced-resource.ts'
 
 let api: TestAllocationApi

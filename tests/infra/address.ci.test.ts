@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { collapseWhitespace } from './support/module-fixture.ts'
-import { withTerraform } from './support/with-terraform.ts'
+import { withTerraform } from './support/terraform.ts'
 import { createWitnessFixture, zoneId } from './support/witness-fixture.ts'
 
 const workersDev = 'https://lease-witness.acme.workers.dev'

@@ -14,8 +14,7 @@ import {
   secretKey,
 } from './support/bucket-fixture.ts'
 import { collapseWhitespace, readState, replaceInFile } from './support/module-fixture.ts'
-import { mustRun } from './support/terraform.ts'
-import { withTerraform } from './support/with-terraform.ts'
+import { mustRun, withTerraform } from './support/terraform.ts'
 
 const isSkipped = missingGateway !== undefined && !mustRun
 if (isSkipped) process.stderr.write(`The tests of the bucket module on a real gateway are skipped: ${missingGateway}\n`)

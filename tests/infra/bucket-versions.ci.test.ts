@@ -13,8 +13,7 @@ import {
   secretKey,
 } from './support/bucket-fixture.ts'
 import { collapseWhitespace, readState } from './support/module-fixture.ts'
-import { mustRun } from './support/terraform.ts'
-import { withTerraform } from './support/with-terraform.ts'
+import { mustRun, withTerraform } from './support/terraform.ts'
 
 const isSkipped = !usesRealProviders || (missingGateway !== undefined && !mustRun)
 if (!usesRealProviders) {

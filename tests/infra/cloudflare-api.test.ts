@@ -63,21 +63,6 @@ test('an unknown route, method or field is an error of the test', async () => {
   ])
 })
 
-test('a namespace has a unique title, and its id is found until it is deleted', async () => {
-  const { sendJson, send } = await createSite()
-  const path = 'storage/kv/namespaces'
-  const created = await sendJson('POST', path, { title: 'leases' })
-  const { id } = created.body.result
-  expect(created).toMatchObject(
-    ok({ id: expect.stringMatching(/^[0-9a-f]{32}$/), title: 'leases', supports_url_encoding: true }),
-  )
-  expect(await sendJson('POST', path, { title: 'leases' })).toMatchObject(error(400, 10_014))
-  expect(await sendJson('PUT', `${path}/${id}`, { title: 'renamed' })).toMatchObject(ok({ id, title: 'renamed' }))
-  expect(await send(`${path}/${id}`)).toMatchObject(ok({ id, title: 'renamed' }))
-  expect(await send(`${path}/${id}`, { method: 'DELETE' })).toMatchObject(ok({}))
-  expect(await send(`${path}/${id}`)).toMatchObject(error(404, 10_013))
-})
-
 test('a migration is accepted once, and an upload with a tag that is repeated or forgotten changes nothing', async () => {
   const { account, upload } = await createSite()
   expect(await upload('witness', metadata)).toMatchObject(error(400, 10_061))
@@ -111,62 +96,4 @@ test('an upload is a form with the metadata and the main module', async () => {
   const kv = { name: 'KV', type: 'kv_namespace', namespace_id: 'missing' }
   expect(await upload('witness', { ...metadata, bindings: [kv] })).toMatchObject(error(400, 10_041))
   expect(account.scripts.size).toBe(0)
-})
-
-test('the settings have the defaults of the API and no secret, and the content is a form', async () => {
-  const { send, upload } = await createSite()
-  const secret = { name: 'TOKENS', type: 'secret_text', text: 'secret' }
-  const observability = { enabled: true, logs: { enabled: true, invocation_logs: false } }
-  await upload('witness', { ...metadata, bindings: [...bindings, secret], migrations, observability })
-  const { body } = await send('workers/scripts/witness/settings')
-  expect(body.result).toMatchObject({
-    bindings: [
-      { ...bindings[0], namespace_id: expect.stringMatching(/^[0-9a-f]{32}$/) },
-      { name: 'TOKENS', type: 'secret_text' },
-    ],
-    compatibility_date: '2026-11-01',
-    observability: {
-      enabled: true,
-      head_sampling_rate: 1,
-      logs: { enabled: true, invocation_logs: false, head_sampling_rate: 1, persist: true },
-      traces: { enabled: false, head_sampling_rate: 1, persist: true },
-    },
-  })
-  expect(JSON.stringify(body)).not.toContain('"secret"')
-  for (const path of ['workers/scripts/witness', 'workers/scripts/witness/content/v2']) {
-    const { response } = await send(path)
-    expect(await ((await response.formData()).get('index.js') as File).text()).toBe('// content\n')
-  }
-  expect(await send('workers/services/witness')).toMatchObject({
-    body: { result: { default_environment: { script: { migration_tag: 'v1', handlers: ['fetch'] } } } },
-  })
-  for (const path of ['settings', 'content/v2', 'subdomain']) {
-    expect(await send(`workers/scripts/other/${path}`)).toMatchObject(error(404, 10_007))
-  }
-  expect(await send('workers/services/other')).toMatchObject(error(404, 10_090))
-})
-
-test('addresses belong to a script, and are deleted with it', async () => {
-  const { account, send, sendJson, upload } = await createSite()
-  const subdomain = 'workers/scripts/witness/subdomain'
-  const domain = { hostname: 'witness.example.com', service: 'witness', zone_id: '20e0'.repeat(8) }
-  expect(await sendJson('POST', subdomain, { enabled: true })).toMatchObject(error(404, 10_007))
-  expect(await sendJson('PUT', 'workers/domains', domain)).toMatchObject(error(404, 10_007))
-  await upload('witness', { ...metadata, migrations })
-  expect(await send(subdomain)).toMatchObject(ok({ enabled: false, previews_enabled: false }))
-  expect(await sendJson('POST', subdomain, { enabled: 'yes' })).toMatchObject(error(400, 10_021))
-  expect(await sendJson('POST', subdomain, { enabled: true })).toMatchObject(
-    ok({ enabled: true, previews_enabled: false }),
-  )
-  expect(await send(subdomain, { method: 'DELETE' })).toMatchObject(ok({ enabled: false }))
-
-  const { id } = (await sendJson('PUT', 'workers/domains', domain)).body.result
-  expect(await sendJson('PUT', 'workers/domains', domain)).toMatchObject(
-    ok({ ...domain, id, zone_name: 'example.com' }),
-  )
-  await upload('other', { ...metadata, migrations })
-  expect(await sendJson('PUT', 'workers/domains', { ...domain, service: 'other' })).toMatchObject(error(409, 100_117))
-  expect(await send('workers/scripts/witness', { method: 'DELETE' })).toMatchObject(ok({ id: 'witness' }))
-  expect(await send(`workers/domains/${id}`)).toMatchObject(error(404, 100_114))
-  expect([account.domains.size, account.subdomains.size, account.scripts.size]).toEqual([0, 0, 1])
 })

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { createModuleFixture, SECRET_MARK } from './support/module-fixture.ts'
-import { withTerraform } from './support/with-terraform.ts'
+import { withTerraform } from './support/terraform.ts'
 
 /** Each has three random values; the region is one of three. */
 const SETS = 34

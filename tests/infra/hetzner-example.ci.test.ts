@@ -13,8 +13,7 @@ import {
   repository,
   SECRET_MARK,
 } from './support/module-fixture.ts'
-import { run } from './support/terraform.ts'
-import { withTerraform } from './support/with-terraform.ts'
+import { run, withTerraform } from './support/terraform.ts'
 
 const modules = ['object-storage-bucket', 'object-storage-inputs', 'first-boot-secret', 'local-deployment']
 const variables = {

@@ -10,7 +10,7 @@ import {
   replaceInFile,
   SECRET_MARK,
 } from './support/module-fixture.ts'
-import { withTerraform } from './support/with-terraform.ts'
+import { withTerraform } from './support/terraform.ts'
 
 const accessKey = `${SECRET_MARK}-ACCES`
 const secretKey = `${SECRET_MARK}-SECRET`.padEnd(32, 'x')

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { accessKey, createBucketFixture, secretKey } from './support/bucket-fixture.ts'
 import { type ModuleFixture, repository } from './support/module-fixture.ts'
 import { readBlockNames, readHclBlocks, readTableNames, readVersionConstraints } from './support/readme.ts'
-import { withTerraform } from './support/with-terraform.ts'
+import { withTerraform } from './support/terraform.ts'
 
 const modules = globSync('*/variables.tf', { cwd: join(repository, 'infra') })
   .map(dirname)

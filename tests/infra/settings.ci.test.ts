@@ -1,8 +1,7 @@
 import { parsePlacement } from 'lease-witness/src/object/domain/placement.ts'
 import { expect, test } from 'vitest'
-import { collapseWhitespace } from './support/module-fixture.ts'
-import { changedPaths } from './support/plan.ts'
-import { withTerraform } from './support/with-terraform.ts'
+import { changedPaths, collapseWhitespace } from './support/module-fixture.ts'
+import { withTerraform } from './support/terraform.ts'
 import { createWitnessFixture, type WitnessFixture } from './support/witness-fixture.ts'
 
 const readSettings = ({ account }: WitnessFixture): Record<string, unknown> =>

@@ -1,10 +1,8 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { collapseWhitespace, readState, SECRET_MARK } from './support/module-fixture.ts'
-import { changedPaths } from './support/plan.ts'
-import { isTofu } from './support/terraform.ts'
-import { withTerraform } from './support/with-terraform.ts'
+import { changedPaths, collapseWhitespace, readState, SECRET_MARK } from './support/module-fixture.ts'
+import { isTofu, withTerraform } from './support/terraform.ts'
 import { createWitnessFixture, hashToken, token, type WitnessFixture } from './support/witness-fixture.ts'
 
 const readSecret = ({ account }: WitnessFixture, secret: string): string | undefined => {

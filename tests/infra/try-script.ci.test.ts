@@ -9,10 +9,8 @@ import { convertV4MiniflareOptions, Miniflare, NoOpLog } from 'miniflare'
 import { expect, onTestFinished, test } from 'vitest'
 import { Account, type Upload } from './support/account.ts'
 import { repository } from './support/module-fixture.ts'
-import { binary, type CommandResult, isolatedEnv } from './support/terraform.ts'
-import { withTerraform } from './support/with-terraform.ts'
-import { accountId } from './support/witness-fixture.ts'
-import { startWitnessProvider } from './support/witness-provider.ts'
+import { binary, type CommandResult, isolatedEnv, withTerraform } from './support/terraform.ts'
+import { accountId, startWitnessProvider } from './support/witness-fixture.ts'
 
 /** Runs each upload in workerd with its bindings, at one address, and keeps the data, as a deployment does. */
 async function createDeployer(directory: string) {

@@ -6,8 +6,7 @@ import { parseTokenPolicies } from 'lease-witness/src/http/domain/token-policies
 import { expect, test } from 'vitest'
 import { SECRET_MARK } from './support/module-fixture.ts'
 import { readHclBlocks, readShellBlocks } from './support/readme.ts'
-import { binary, isolatedEnv } from './support/terraform.ts'
-import { withTerraform } from './support/with-terraform.ts'
+import { binary, isolatedEnv, withTerraform } from './support/terraform.ts'
 import { createWitnessFixture, hashToken, token } from './support/witness-fixture.ts'
 
 const [usage = '', policies = '', importBlocks = '', importedJurisdiction = ''] = readHclBlocks('lease-witness')

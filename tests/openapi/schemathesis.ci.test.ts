@@ -5,12 +5,11 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { documentFiles } from '@pool/contract/openapi/files'
+import { documentFiles } from '@pool/contract/openapi/documents'
 import { Program } from '@pool/test-kit/program.ts'
 import { isProof, proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { isMissing } from './support/programs.ts'
-import { type Services, startServices, type TokenRights } from './support/services.ts'
+import { isMissing, type Services, startServices, type TokenRights } from './support/services.ts'
 
 /**
  * Requests for each operation that Schemathesis generates in the fuzzing phase, at most. The coverage phase, which tries every

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { Operation } from '../src/index.ts'
 import { leaseOperations } from '../src/lease-operations.ts'
 import { leaseErrorCodes } from '../src/lease-problem.ts'
-import { leaseWitnessDocument } from './lease-witness.ts'
+import { leaseWitnessDocument } from './documents.ts'
 
 const text = JSON.stringify(leaseWitnessDocument(), null, 2)
 

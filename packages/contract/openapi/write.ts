@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
-import { documentFiles, toFileText } from './files.ts'
+import { documentFiles, toFileText } from './documents.ts'
 import { referenceFile, updateReference } from './reference.ts'
 
 // `pnpm run openapi` writes the documents and the tables of api.md to docs/reference. `pnpm run openapi --released`, at a release: they also become

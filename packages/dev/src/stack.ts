@@ -1,5 +1,4 @@
-import { buildConsole } from './console-build.ts'
-import { type DataDir, loadOrCreateToken, openDataDir } from './data-dir.ts'
+import { updateConsole } from './build/console.ts'
 import { acquireLock } from './lock.ts'
 import { resolvePorts } from './ports.ts'
 import { postgresPaths } from './postgres/cluster.ts'
@@ -7,7 +6,7 @@ import { lastLines } from './postgres/server.ts'
 import { ensureDatabase, type Postgres, startPostgres } from './postgres.ts'
 import { renderQuickstart } from './quickstart.ts'
 import { formatExit, READY_TIMEOUT_MS, type RunningService, type Service, startService } from './service.ts'
-import type { StartSettings } from './settings.ts'
+import { type DataDir, loadOrCreateToken, openDataDir, type StartSettings } from './settings.ts'
 import type { ShutdownSignals } from './signals.ts'
 
 export interface Entries {
@@ -39,7 +38,7 @@ export async function runStack(requested: StartSettings, context: StackContext):
   try {
     const settings = await resolvePorts(requested, lock.wasStale)
     // Both take about a second.
-    const building = buildConsole(context.entries.console, context.print)
+    const building = updateConsole(context.entries.console, context.print)
     const postgres = await startPostgres({ dataDir: data.postgres, log: data.postgresLog })
     const forceStopPostgres = () => void postgres.stop('immediate')
     forceStop.addEventListener('abort', forceStopPostgres)

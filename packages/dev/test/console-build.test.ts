@@ -1,9 +1,9 @@
-import { globSync, mkdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs'
+import { existsSync, globSync, mkdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
-import { BUNDLED_PACKAGES, buildConsole, isOutdated } from '../src/console-build.ts'
-import { tempFolder } from './fixtures/temp-folder.ts'
+import { BUNDLED_PACKAGES, isOutdated, updateConsole } from '../src/build/console.ts'
+import { tempFolder } from './fixtures/command.ts'
 
 /** An app whose build is written by `script`, or fails, in a repository. */
 const createApp = (script: string): string => {
@@ -24,7 +24,8 @@ test('a build is outdated if it is absent or older than a source', async () => {
   const app = createApp(BUILD)
   expect(isOutdated(app)).toBe(true)
   const printed: string[] = []
-  await buildConsole(app, text => printed.push(text))
+  await updateConsole(app, text => printed.push(text))
+  expect(existsSync(join(app, 'dist/index.html'))).toBe(true)
   const sources = ['src/page.tsx', 'scripts/main.ts', '../../packages/contract/src/index.ts']
   for (const path of ['src', 'scripts', '../../packages/contract/src', ...sources]) setTime(join(app, path), 1_000)
   setTime(join(app, 'dist/index.html'), 2_000)
@@ -47,12 +48,12 @@ test('the packages that the console bundles are sources of its build', () => {
 test('a build that fails prints its reason, and does not prevent the start', async () => {
   const app = createApp("process.stderr.write('no such plugin')\nprocess.exit(1)\n")
   const printed: string[] = []
-  await buildConsole(app, text => printed.push(text))
+  await updateConsole(app, text => printed.push(text))
   expect(printed.join('')).toMatch(/could not be built.*no such plugin/s)
 })
 
 test('a checkout without the console has none', async () => {
   const printed: string[] = []
-  await buildConsole('/no/such/folder', text => printed.push(text))
+  await updateConsole('/no/such/folder', text => printed.push(text))
   expect(printed).toEqual([])
 })

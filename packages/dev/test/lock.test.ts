@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import { acquireLock } from '../src/lock.ts'
-import { tempFolder } from './fixtures/temp-folder.ts'
+import { tempFolder } from './fixtures/command.ts'
 
 test('has one holder, and can be acquired again after release', () => {
   const path = join(tempFolder(), 'lock')

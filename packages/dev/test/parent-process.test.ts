@@ -3,10 +3,9 @@ import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { until } from '@pool/test-kit/poll.ts'
 import { expect, test } from 'vitest'
-import { isPackageManager } from '../src/parent-process.ts'
 import { readPidFile } from '../src/postgres/stale-server.ts'
-import { apiLog, freePorts } from './fixtures/command.ts'
-import { tempFolder } from './fixtures/temp-folder.ts'
+import { isPackageManager } from '../src/signals.ts'
+import { apiLog, freePorts, tempFolder } from './fixtures/command.ts'
 
 test.each([
   ['pnpm start', true],

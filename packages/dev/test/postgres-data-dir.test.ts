@@ -7,8 +7,8 @@ import postgres from 'postgres'
 import { expect, test } from 'vitest'
 import { isAlive } from '../src/poll.ts'
 import { readPidFile } from '../src/postgres/stale-server.ts'
+import { tempFolder } from './fixtures/command.ts'
 import { query, start } from './fixtures/server.ts'
-import { tempFolder } from './fixtures/temp-folder.ts'
 import { folderWithCluster } from './fixtures/template-cluster.ts'
 
 const startPostgresEntry = join(import.meta.dirname, 'fixtures/start-postgres.ts')

@@ -5,8 +5,8 @@ import { until } from '@pool/test-kit/poll.ts'
 import postgres from 'postgres'
 import { expect, test } from 'vitest'
 import { freePort } from '../src/ports.ts'
+import { tempFolder } from './fixtures/command.ts'
 import { query, start } from './fixtures/server.ts'
-import { tempFolder } from './fixtures/temp-folder.ts'
 import { folderWithCluster } from './fixtures/template-cluster.ts'
 
 test('data and password survive a restart', async () => {

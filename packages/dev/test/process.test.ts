@@ -6,7 +6,7 @@ import { expect, test } from 'vitest'
 import { isAlive } from '../src/poll.ts'
 import { freePort } from '../src/ports.ts'
 import { COMPILE_CACHE, SERVICE_FLAGS, startNode } from '../src/process.ts'
-import { tempFolder } from './fixtures/temp-folder.ts'
+import { tempFolder } from './fixtures/command.ts'
 
 const entry = join(import.meta.dirname, 'fixtures/fake-api.ts')
 

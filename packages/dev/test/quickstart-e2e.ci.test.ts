@@ -5,8 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { parseShellBlocks } from '@pool/test-kit/shell-blocks.ts'
 import { describe, expect, test } from 'vitest'
-import { freePorts, type Ports, startReal } from './fixtures/command.ts'
-import { tempFolder } from './fixtures/temp-folder.ts'
+import { freePorts, type Ports, startReal, tempFolder } from './fixtures/command.ts'
 
 const root = fileURLToPath(new URL('../../../', import.meta.url))
 const missing = ['bash', 'curl', 'dig'].filter(tool => spawnSync(tool, ['--version']).error !== undefined)

@@ -12,7 +12,7 @@ import {
   startServerProcess,
   waitUntilUp,
 } from '../src/server-process.ts'
-import { tempFolder } from './fixtures/temp-folder.ts'
+import { tempFolder } from './fixtures/command.ts'
 
 /** Writes its process id and keeps running. */
 const keepRunning = 'echo $$ > pid.new; mv pid.new pid; exec sleep 600'

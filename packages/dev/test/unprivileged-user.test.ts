@@ -5,8 +5,8 @@ import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { findBinaries } from '../src/postgres/binaries.ts'
 import { canSearch, launchAsUnprivileged, type OsUser, parsePasswd } from '../src/postgres/unprivileged-user.ts'
+import { tempFolder } from './fixtures/command.ts'
 import { query, start } from './fixtures/server.ts'
-import { tempFolder } from './fixtures/temp-folder.ts'
 
 const isRoot = process.getuid?.() === 0
 const nobody: OsUser = { name: 'nobody', uid: 65_534, gid: 65_534 }

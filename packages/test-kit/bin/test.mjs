@@ -5,8 +5,8 @@ import { fileURLToPath } from 'node:url'
 import { runVitest } from './vitest.mjs'
 
 // `pnpm test` runs every fast test, with the linter and the type checker beside them. The services run from new bundles.
-// `pnpm test .ci.test` runs the tests that need servers, as `.ci/run` does, and `pnpm test <path or name> …` the matching
-// test files but for the proofs. The arguments are vitest's: `-t <title>` selects tests.
+// `pnpm test <path or name> …` runs the matching test files, whatever they need, but for the proofs. `pnpm test:ci [path] …`
+// runs the tests that need servers, as `.ci/run` does. The arguments are vitest's: `-t <title>` selects tests.
 
 /** Runs a script of package.json at low priority, so that it does not delay tests that measure time. */
 const runCheck = script =>
@@ -58,17 +58,16 @@ const buildServices = () => {
   }
 }
 
-const args = process.argv.slice(2)
-const isWhole = args.length === 0
-// Many tests of the two whole runs start the services.
-const usesBundles = isWhole || args[0] === '.ci.test'
-if (usesBundles) buildServices()
+const isCi = process.argv[2] === '--ci'
+const args = process.argv.slice(isCi ? 3 : 2)
+const isWhole = !isCi && args.length === 0
+const tier = isCi ? 'ci' : isWhole ? 'fast' : undefined
+if (tier) buildServices()
 const checks = isWhole ? ['lint', 'typecheck'].map(runCheck) : []
 const testsPassed = await runVitest(args, {
   env: {
     ...keepFilesInMemory(),
-    ...(usesBundles ? { TEST_BUNDLES: '1' } : {}),
-    ...(isWhole ? { TEST_TIER: 'fast' } : {}),
+    ...(tier ? { TEST_BUNDLES: '1', TEST_TIER: tier } : {}),
   },
 })
 const results = await Promise.all(checks)

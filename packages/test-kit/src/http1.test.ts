@@ -39,24 +39,6 @@ test('the end of the connection ends a body without a length', () => {
   expect(parsed.kind === 'response' && [parsed.response.text, parsed.response.isLast]).toEqual(['rest', true])
 })
 
-test('the response to a HEAD ends with its head', () => {
-  const parsed = parse('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok', { isHead: true })
-  expect(parsed.kind === 'response' && parsed.end).toBe(38)
-})
-
-test('an interim response is returned on request', () => {
-  const parsed = parse('HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n', { withInterim: true })
-  expect(parsed.kind === 'response' && parsed.response.status).toBe(100)
-})
-
-test('header names are in lower case, and repeated values are joined', () => {
-  const parsed = parse('HTTP/1.1 204 No Content\r\nX-A:  1 \r\nx-a:2\r\nConnection: Close\r\n\r\n')
-  expect(parsed.kind === 'response' && [parsed.response.headers.get('x-a'), parsed.response.isLast]).toEqual([
-    '1, 2',
-    true,
-  ])
-})
-
 test('a request is encoded with Host and framing', () => {
   expect(encodeRequest({ method: 'PUT', path: '/a', headers: ['X: \u00ff'], body: 'abc' }).toString('latin1')).toBe(
     'PUT /a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\nX: \u00ff\r\n\r\nabc',

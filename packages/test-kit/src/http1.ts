@@ -160,7 +160,7 @@ export const parseResponse = (bytes: Buffer, options: ParseOptions = {}, from = 
   return isEnded ? { kind: 'truncated' } : INCOMPLETE
 }
 
-export class HttpReadError extends Error {
+class HttpReadError extends Error {
   /** `closed`: the connection ended before the first byte of a response. */
   readonly kind: 'malformed' | 'truncated' | 'closed' | 'timeout'
 

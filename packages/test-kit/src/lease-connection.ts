@@ -30,7 +30,7 @@ const encode = ({ method, path, headers = {}, body = '' }: LeaseRequest): string
   return `${head}\r\n${body}`
 }
 
-export const openLeaseConnection = async (port: number): Promise<LeaseConnection> => {
+const openLeaseConnection = async (port: number): Promise<LeaseConnection> => {
   const connection = await HttpConnection.open(port)
   return {
     async send(request) {

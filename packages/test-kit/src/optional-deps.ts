@@ -1,11 +1,4 @@
-import { existsSync } from 'node:fs'
-
 const reported = new Set<string>()
-
-/** What a test needs to see the state of a process. */
-export const missingProcFiles = existsSync('/proc/self/stat')
-  ? undefined
-  : 'missing /proc, which shows the state of processes: run the tests on Linux'
 
 /**
  * Whether to skip the tests that need an optional program. `missing` says in one line which program is missing and how to

@@ -21,7 +21,7 @@ const listPids = (): number[] => (hasProc ? readdirSync('/proc').map(Number).fil
 const parseStat = (stat: string): readonly string[] => stat.slice(stat.lastIndexOf(')') + 2).split(' ')
 
 /** The parent's id in /proc/<pid>/stat. */
-export const parseParent = (stat: string): number => Number(parseStat(stat)[1])
+const parseParent = (stat: string): number => Number(parseStat(stat)[1])
 
 /** Whether the process of /proc/<pid>/stat runs. A zombie with other threads does: they still have its sockets and files. */
 export const parseIsRunning = (stat: string): boolean => {
@@ -89,31 +89,20 @@ export const readMemory = (pid: number): Memory | null => parseMemory(readProc(p
 /** The unit of CPU times in /proc: 1/100 s on every Linux that runs Node. */
 const CPU_TICK_MS = 10
 
-/** The CPU time that a process has used, in milliseconds; 0 if it is unknown. */
-export const readCpuMs = (pid: number): number => {
-  const [userTicks = 0, systemTicks = 0] = parseStat(readProc(pid, 'stat')).slice(11, 13).map(Number)
-  return (userTicks + systemTicks) * CPU_TICK_MS
-}
-
-/** The CPU time of all threads that a process has, in microseconds. */
-export interface CpuTime {
-  readonly totalUs: number
-  /** In ticks: these show how the total divides, but not how large it is. */
-  readonly userTicks: number
-  readonly systemTicks: number
-}
-
 /** In nanoseconds, the first field of /proc/<pid>/task/<tid>/schedstat. */
-export const parseRunTime = (schedstat: string): number => Number(schedstat.split(' ', 1)[0])
+const parseRunTime = (schedstat: string): number => Number(schedstat.split(' ', 1)[0])
 
-/** More precise than the ticks, of which a short run has few. Null if it is unknown. A thread that exits takes its time along. */
-export const readCpuTime = (pid: number): CpuTime | null => {
+/**
+ * The CPU time of all threads that a process has, in microseconds; null if it is unknown. A thread that exits takes its time
+ * along. More precise than the ticks, of which a short run has few.
+ */
+export const readCpuUs = (pid: number): number | null => {
   if (!hasProc || !isRunning(pid)) return null
   const threads = readdirSync(`/proc/${pid}/task`)
   const runTime = threads.reduce((sum, id) => sum + parseRunTime(readProc(pid, `task/${id}/schedstat`)), 0)
   const [userTicks = 0, systemTicks = 0] = parseStat(readProc(pid, 'stat')).slice(11, 13).map(Number)
   // A kernel can lack schedstat.
-  return { totalUs: runTime / 1_000 || (userTicks + systemTicks) * CPU_TICK_MS * 1_000, userTicks, systemTicks }
+  return runTime / 1_000 || (userTicks + systemTicks) * CPU_TICK_MS * 1_000
 }
 
 /** Resident memory in MiB; 0 if it is unknown. */

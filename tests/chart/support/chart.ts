@@ -30,7 +30,7 @@ export interface KubernetesObject {
   [field: string]: any
 }
 
-export const parseObjects = (text: string): KubernetesObject[] =>
+const parseObjects = (text: string): KubernetesObject[] =>
   parseAllDocuments(text).flatMap(document => {
     if (document.errors[0]) throw document.errors[0]
     const object = document.toJS() as KubernetesObject | null

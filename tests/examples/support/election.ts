@@ -1,7 +1,17 @@
+import { resolve } from 'node:path'
 import { until } from '@pool/test-kit/poll.ts'
 import { type Command, Program } from '@pool/test-kit/program.ts'
 import { startTcpProxy, type TcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { type FencedResource, type Leader, type Overlap, startFencedResource } from './fenced-resource.ts'
+
+export const EXAMPLES = resolve(import.meta.dirname, '../../../examples')
+
+/** Runs a TypeScript example with this version of Node. */
+export const runTypeScript = (entry: string, env: NodeJS.ProcessEnv, ...args: readonly string[]): Command => ({
+  command: process.execPath,
+  args: [resolve(EXAMPLES, entry), ...args],
+  env,
+})
 
 export interface CandidateSettings {
   readonly region: string

@@ -1,8 +1,7 @@
 import { join } from 'node:path'
-import type { BucketVersion } from '@pool/test-kit/terraform/bucket-resource.ts'
 import type { GatewaySite } from '@pool/test-kit/terraform/gateway-site.ts'
 import { ObjectStorage } from '@pool/test-kit/terraform/memory-store.ts'
-import { minio } from '@pool/test-kit/terraform/minio.ts'
+import { type BucketVersion, minio } from '@pool/test-kit/terraform/minio.ts'
 import { selectProviderVersion } from '@pool/test-kit/terraform/real-providers.ts'
 import { createModuleFixture, type ModuleFixture, SECRET_MARK, type Variables } from './module-fixture.ts'
 

@@ -3,8 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { ApiError } from '@pool/test-kit/terraform/resource.ts'
 import { type Attributes, isObject, isText, type Value } from '@pool/test-kit/terraform/schema.ts'
 import type { Account } from './account.ts'
-import { parseMigration, readMetadata, toObjectNamespaceId } from './script-resource.ts'
-import { readComputed } from './small-resources.ts'
+import { parseMigration, readComputed, readMetadata, toObjectNamespaceId } from './cloudflare.ts'
 
 /** The HTTP API of Cloudflare for some accounts: the routes that the four resources and the data source use. */
 export interface CloudflareApi {

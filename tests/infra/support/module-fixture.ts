@@ -5,8 +5,36 @@ import { fileURLToPath } from 'node:url'
 import { startProvider } from '@pool/test-kit/terraform/provider.ts'
 import type { Provider } from '@pool/test-kit/terraform/resource.ts'
 import { expect, onTestFinished } from 'vitest'
-import type { Plan } from './plan.ts'
 import { type CommandResult, run } from './terraform.ts'
+
+/** The part of `terraform show -json` that the tests use. */
+export interface Plan {
+  readonly configuration: {
+    root_module: { variables: Record<string, { sensitive?: boolean }> }
+    provider_config: Record<string, { version_constraint?: string; expressions: Record<string, unknown> }>
+  }
+  readonly resource_changes: readonly {
+    address: string
+    change: { actions: string[]; before: unknown; after: Record<string, unknown>; after_unknown: unknown }
+  }[]
+}
+
+/** The paths of changed attributes. Values that are unknown until apply, such as the time of an upload, are omitted. */
+export const changedPaths = ({ resource_changes }: Plan): string[] =>
+  resource_changes.flatMap(({ address, change }) =>
+    findDifferences(change.before, change.after, change.after_unknown, address),
+  )
+
+function findDifferences(before: unknown, after: unknown, unknown: unknown, path: string): string[] {
+  if (unknown === true) return []
+  if (!isRecord(before) || !isRecord(after)) return before === after ? [] : [path]
+  const names = [...new Set([...Object.keys(before), ...Object.keys(after)])]
+  return names.flatMap(name =>
+    findDifferences(before[name], after[name], isRecord(unknown) ? unknown[name] : undefined, `${path}.${name}`),
+  )
+}
+
+const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null
 
 export const repository = fileURLToPath(new URL('../../../', import.meta.url))
 

@@ -1,4 +1,5 @@
 import { execFile, spawnSync } from 'node:child_process'
+import { describe, expect, test } from 'vitest'
 
 /** The installed binary: that of INFRA_BINARY, else terraform, else tofu. */
 export const binary =
@@ -50,5 +51,14 @@ export function run(directory: string, args: readonly string[], env: Record<stri
         resolve({ code, output: stdout + stderr })
       },
     )
+  })
+}
+
+/** Tests that need the real binary. Without it they are skipped, or fail if all dependencies are required. */
+export function withTerraform(title: string, tests: () => void): void {
+  const named = binary === null ? `${title} (${howToInstall})` : title
+  describe.skipIf(binary === null && !mustRun)(named, () => {
+    if (binary !== null) tests()
+    else test('terraform is installed', () => expect.fail(howToInstall))
   })
 }

@@ -93,7 +93,9 @@ def filter_case(context, case):
     is_object = isinstance(body, dict)
     has_body = is_object and bool(body)
     if path == RELEASE:
-        # `sub` is read if the body has no name.
+        # `sub` is read if the body has no name, or is not an object.
+        if not is_object and (body is None or isinstance(body, (list, str, int, float, bool))):
+            return False
         return has_body != bool(case.query and "sub" in case.query)
     if path in DEPLOYMENT_CALLS + ORPHAN_CALLS and not is_object:
         # A body that is not an object counts as absent.

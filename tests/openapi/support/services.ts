@@ -1,11 +1,24 @@
 import { hash } from 'node:crypto'
-import { chmodSync, mkdtempSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { delimiter, join } from 'node:path'
 import { freePort } from '@pool/dev/ports'
 import { ensureDatabase, startPostgres } from '@pool/dev/postgres'
 import { startApi, startLocalWitness } from '@pool/test-kit/services.ts'
+
+const isInstalled = (program: string): boolean =>
+  existsSync(program) || (process.env.PATH ?? '').split(delimiter).some(folder => existsSync(join(folder, program)))
+
+/**
+ * Whether a program of a test is missing, by its name or its path; then it prints which one. REQUIRE_ALL_DEPS does not
+ * apply: not every machine has Python and Java.
+ */
+export const isMissing = (test: string, programs: readonly string[], install: string): boolean => {
+  const missing = programs.filter(program => !isInstalled(program))
+  if (missing.length > 0) process.stderr.write(`Skipped: ${test} needs ${missing.join(', ')}. ${install}\n`)
+  return missing.length > 0
+}
 
 /** Nothing listens there: connections are refused immediately. */
 const REFUSED_ADDRESS = '127.0.0.1:1'

@@ -7,7 +7,7 @@ import type { Caller } from '../../src/naming/caller.ts'
 import type { DueName } from '../../src/reconciler/domain/name.ts'
 import type { AppliedName, AttemptedName } from '../../src/reconciler/domain/outcome.ts'
 import { createReconcilerRepository, type SyncOutcomes } from '../../src/reconciler/repository.ts'
-import { createTestDatabase, type TestDatabase, truncateAllocations } from '../support/database.ts'
+import { createTestDatabase, type TestDatabase, truncateAllocations, useTestDatabase } from '../support/database.ts'
 import { holdLock, lockRow, runInOrder, untilSessionsWait } from '../support/locks.ts'
 import {
   createTokenRepository,
@@ -286,12 +286,8 @@ describe('two statements that wait for the same row', () => {
 })
 
 /** A statement that timed out, or whose process died, can still take effect late, after newer statements. */
-describe('progress that is recorded late', () => {
-  let database: TestDatabase
-  beforeAll(async () => {
-    database = await createTestDatabase()
-  })
-  afterAll(() => database?.drop())
+describe('progress that is recorded late', async () => {
+  const database = await useTestDatabase()
   const events = async () =>
     (await database.sql<{ event: string }[]>`select event from allocation_history order by id`).map(row => row.event)
   /** As if the lock of the zone was held. */

@@ -1,13 +1,12 @@
 import { startCloudflareDouble } from '@pool/test-kit/dns/cloudflare-double.ts'
 import { missingPowerdns, startPowerdns } from '@pool/test-kit/dns/powerdns.ts'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
-import { timed } from '@pool/test-kit/poll.ts'
+import { timed, until } from '@pool/test-kit/poll.ts'
 import { readRssMib } from '@pool/test-kit/processes.ts'
 import { proofScale, proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
 import { type Api, startApi } from '@pool/test-kit/services.ts'
 import { describe, expect, test } from 'vitest'
-import { knot } from '../providers/support/rfc2136/knot.ts'
-import { startServer } from '../providers/support/rfc2136/server.ts'
+import { knot, startServer } from '../providers/support/rfc2136.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 
 const LABELS = ['@', '*', 'console', 'api', 'gitea', 'harbor']
@@ -104,8 +103,11 @@ describe('a zone with many record sets', { timeout: 900_000 }, () => {
     }
     try {
       await commit(SMALL_ZONE, 'first')
-      await new Promise(resolve => setTimeout(resolve, 1_000))
-      const idle = readRssMib(api.process.pid)
+      const earlier = samples.length
+      const idle = await until('the memory has settled', () => {
+        const [before, last] = samples.slice(earlier).slice(-2)
+        return before !== undefined && last !== undefined && Math.abs(last - before) < 1 && last
+      })
       const firstCommit = await commit(ZONE, 'first')
       const comparing = timed(() => operator('converge?dryRun=true'))
       const others: number[] = []

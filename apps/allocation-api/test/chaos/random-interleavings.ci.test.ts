@@ -3,9 +3,7 @@ import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { timed } from '@pool/test-kit/poll.ts'
 import { proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
 import { describe, expect, test } from 'vitest'
-import { bind } from '../providers/support/rfc2136/bind.ts'
-import { knot } from '../providers/support/rfc2136/knot.ts'
-import { startServer } from '../providers/support/rfc2136/server.ts'
+import { bind, knot, startServer } from '../providers/support/rfc2136.ts'
 import {
   createPowerdnsHostStarter,
   createRfc2136HostStarter,
@@ -14,8 +12,7 @@ import {
   startDynadotHost,
   startLocalHost,
 } from '../support/random/hosts.ts'
-import { runInterleaving, toZone } from '../support/random/interleaving.ts'
-import { createWorker } from '../support/random/worker.ts'
+import { createWorker, runInterleaving, toZone } from '../support/random/interleaving.ts'
 
 /** `17` or `1-500`: these seeds only. */
 const requestedSeeds = process.env.PDM_TEST_SEEDS

@@ -3,14 +3,102 @@ import type { Migration } from '@pool/runtime/database/migration-files'
 import { migrate } from '@pool/runtime/database/migrations'
 import { until } from '@pool/test-kit/poll.ts'
 import { isProof, proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
-import { type Api, startApi } from '@pool/test-kit/services.ts'
+import { type Api, type ApiResponse, startApi } from '@pool/test-kit/services.ts'
 import { expect, onTestFinished, test } from 'vitest'
 import { readSchema } from '../../src/database/schema.ts'
 import { expectConsistentTables, untilApplied } from '../support/consistency.ts'
 import { createTestDatabase } from '../support/database.ts'
-import { lostWrites, startLoad } from '../support/load.ts'
 import { holdLock } from '../support/locks.ts'
-import { reserve } from '../support/operations.ts'
+import { check, commit, pool, reserve } from '../support/operations.ts'
+import { tokenDigest } from '../support/token-repository.ts'
+
+interface LoadGenerator {
+  /** Names with an acknowledged reservation (201), and their tokens. */
+  readonly reserved: ReadonlyMap<string, string>
+  /** Names with an acknowledged commit (200 or 202). */
+  readonly committed: ReadonlySet<string>
+  /** Number of responses per outcome: `<operation> <status> <error code>`. */
+  readonly outcomes: ReadonlyMap<string, number>
+  /** Number of successful requests so far. */
+  successCount(): number
+  /** Sends no new request and waits for those in flight. */
+  stop(): Promise<void>
+}
+
+/** After a failed reserve, so that an outage with immediate responses does not use all CPU time. */
+const PAUSE_AFTER_FAILURE_MS = 10
+
+/** Starts callers that reserve, check and, every second time, commit. Every third iteration uses Idempotency-Keys. */
+const startLoad = (api: Api, callers: number, prefix = 'load'): LoadGenerator => {
+  const reserved = new Map<string, string>()
+  const committed = new Set<string>()
+  const outcomes = new Map<string, number>()
+  let isStopping = false
+  let successCount = 0
+
+  const count = (outcome: string) => outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
+
+  /** A response about another name belongs to another request. */
+  const isAbout = ({ status, body }: ApiResponse, name: string) =>
+    status >= 300 || (body.fqdn ?? `${body.subdomain}.${pool}`) === `${name}.${pool}`
+
+  const record = async (operation: string, name: string, call: Promise<ApiResponse>): Promise<ApiResponse | null> => {
+    const response = await call.catch(() => null)
+    const about = response && (isAbout(response, name) ? 'ok' : 'for another name')
+    const outcome = response
+      ? `${operation} ${response.status} ${response.body?.error ?? about}`
+      : `${operation} aborted`
+    count(outcome)
+    if (response && response.status < 300) successCount += 1
+    return response
+  }
+
+  const runCaller = async (caller: number): Promise<void> => {
+    for (let iteration = 0; !isStopping; iteration += 1) {
+      const name = `${prefix}-${caller}-${iteration}`
+      const headers = (operation: string) =>
+        iteration % 3 === 0 ? { 'Idempotency-Key': `${operation}-${name}` } : undefined
+      const response = await record('reserve', name, reserve(api, name, headers('reserve')))
+      const checkResponse = await record('check', name, check(api, name))
+      if (response?.status !== 201) {
+        await sleep(PAUSE_AFTER_FAILURE_MS)
+        continue
+      }
+      if (checkResponse?.status === 200 && checkResponse.body.available)
+        count('check 200 available, after the reservation')
+      const token: string = response.body.reservationToken
+      reserved.set(name, token)
+      if (iteration % 2 === 0) continue
+      const commitResponse = await record('commit', name, commit(api, name, token, '192.0.2.1', headers('commit')))
+      if (commitResponse && commitResponse.status < 300) committed.add(name)
+    }
+  }
+  const ended = Promise.all(Array.from({ length: callers }, (_, caller) => runCaller(caller)))
+
+  return {
+    reserved,
+    committed,
+    outcomes,
+    successCount: () => successCount,
+    async stop() {
+      isStopping = true
+      await ended
+    },
+  }
+}
+
+/** The FQDNs of acknowledged writes that the database lost. */
+const lostWrites = async (
+  load: LoadGenerator,
+  rows: Promise<readonly { subdomain: string; state: string; digest: string }[]>,
+): Promise<string[]> => {
+  const found = new Map((await rows).map(row => [row.subdomain, row]))
+  return [...load.reserved].flatMap(([name, token]) => {
+    const row = found.get(name)
+    const isStored = row?.digest === tokenDigest(token) && (row.state === 'active' || !load.committed.has(name))
+    return isStored ? [] : [`${name}.${pool}`]
+  })
+}
 
 const schema = await readSchema()
 const newest = schema.migrations.length

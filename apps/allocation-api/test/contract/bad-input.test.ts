@@ -4,16 +4,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { hashIdempotencyKey } from '../../src/idempotency/sealed-token.ts'
 import { createSteps, poolPath, startTestService } from '../support/service.ts'
 import { expectContract } from '../support/validate.ts'
-import { bodyRows, LIMIT_BYTES } from './bad-input/bodies.ts'
-import { credentialRows } from './bad-input/credentials.ts'
-import { deploymentFieldRows } from './bad-input/deployment-fields.ts'
-import { deploymentNameRows } from './bad-input/deployment-names.ts'
-import { deploymentRequestRows } from './bad-input/deployment-requests.ts'
-import { fieldRows } from './bad-input/fields.ts'
-import { nameRows } from './bad-input/names.ts'
+import { credentialRows, deploymentRequestRows, deploymentRows } from './bad-input/deployments.ts'
+import { LIMIT_BYTES, poolRows } from './bad-input/pool.ts'
 import { malformedRows, requestRows } from './bad-input/requests.ts'
-import { type BadRow, createWith, type RowContext, reserve, storageFields } from './bad-input/row.ts'
-import { validSshKeys } from './bad-input/ssh-keys.ts'
+import { type BadRow, createWith, type RowContext, reserve, sshPublicKey, storageFields } from './bad-input/row.ts'
 
 /** Without Terraform, a valid deployment request fails after its validation and before any side effect. */
 const { api, call, database } = await startTestService({
@@ -81,13 +75,10 @@ const expectRejected = async ({ toBytes: bytes, status, code, fields }: BadRow, 
 }
 
 const groups: readonly (readonly [what: string, rows: readonly BadRow[]])[] = [
-  ['names', nameRows],
-  ['fields', fieldRows],
-  ['bodies', bodyRows],
+  ['bodies, names and fields', poolRows],
   ['paths, methods, headers and queries', requestRows],
-  ['fields of deployments', deploymentFieldRows],
-  ['names of deployments', deploymentNameRows],
-  ['bodies, paths, methods, headers and queries of deployments and credentials', deploymentRequestRows],
+  ['fields of deployments', deploymentRows],
+  ['bodies, paths, headers and queries of deployments', deploymentRequestRows],
   ['credentials', credentialRows],
   ['malformed HTTP', malformedRows],
 ]
@@ -180,7 +171,7 @@ describe('valid deployment requests at the limits', () => {
     ['object storage', storageFields],
     ['invalid pool fields with a domain of the tenant', { sovereignPoolDomain: 5, sovereignSubdomain: '\u0000' }],
     ['an unknown field', { ['__proto__']: { orgName: '' }, consoleLoadBalancerIP: null }],
-    ...validSshKeys.map(([rule, sshPublicKey]) => [rule, { sshPublicKey }] as const),
+    ['an SSH key with a trailing CRLF, as in a file written on Windows', { sshPublicKey: `${sshPublicKey}\r\n` }],
   ]
   test.each(rows)('%s', async (_, change) => {
     const answer = await send(encodeRequest(createWith(change)))

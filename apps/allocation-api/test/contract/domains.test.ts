@@ -38,15 +38,9 @@ describe('a challenge', () => {
 
   test.each([
     ['no domain', {}],
-    ['null', { domain: null }],
     ['not text', { domain: 5 }],
     ['not an object', []],
-    ['one label', { domain: 'localhost' }],
-    ['an address', { domain: '192.0.2.1' }],
     ['an IDN as U-labels', { domain: 'bücher.example' }],
-    ['two trailing dots', { domain: 'acme.example..' }],
-    ['a wildcard', { domain: '*.acme.example' }],
-    ['a label with an underscore', { domain: '_x.acme.example' }],
     ['no room for the label of the record', { domain: `${'a.'.repeat(117)}test` }],
   ])('422 for %s', async (_, body) => {
     expect(await call('POST', path, body)).toMatchObject({ status: 422, body: { error: 'invalid-fqdn' } })
@@ -58,19 +52,11 @@ describe('a challenge', () => {
     expect(longest).toHaveLength(237)
     expect((await call('POST', path, { domain: longest })).body.name).toHaveLength(253)
   })
-
-  test('400 for a body that is not JSON, and for an invalid Idempotency-Key', async () => {
-    expect(await call('POST', path, '{')).toMatchObject({ status: 400, body: { error: 'invalid-json' } })
-    expect(await call('POST', path)).toMatchObject({ status: 400, body: { error: 'invalid-json' } })
-    const answer = await call('POST', path, { domain: 'acme.example' }, { 'Idempotency-Key': 'a b' })
-    expect(answer).toMatchObject({ status: 400, body: { error: 'invalid-idempotency-key' } })
-  })
 })
 
 describe('the check of a domain', () => {
   const operator = createContractCall(api.operatorUrl ?? '')
-  const check = (body: unknown, headers = {}) =>
-    operator('POST', '/api/v1/domains/check', body, { Authorization: 'Bearer token', ...headers })
+  const check = (body: unknown) => operator('POST', '/api/v1/domains/check', body, { Authorization: 'Bearer token' })
 
   test('200 has whether the domain is available, and what is unknown of its proof', async () => {
     expect(await check({ domain: 'Cloud.Acme.Example.' })).toMatchObject({
@@ -86,12 +72,6 @@ describe('the check of a domain', () => {
 
   test('200 has the pool that contains the domain', async () => {
     expect((await check({ domain: 'acme.pool.test' })).body).toMatchObject({ available: false, reason: 'in-pool' })
-  })
-
-  test('422 for no domain, 400 for an invalid Idempotency-Key, 404 on the in-cluster listener', async () => {
-    expect(await check({})).toMatchObject({ status: 422, body: { error: 'invalid-fqdn' } })
-    expect(await check({ domain: 'a.example' }, { 'Idempotency-Key': 'a b' })).toMatchObject({ status: 400 })
-    expect((await call('POST', '/api/v1/domains/check', { domain: 'a.example' })).status).toBe(404)
   })
 })
 

@@ -187,15 +187,6 @@ test('?sub= is paginated', async () => {
 })
 
 test.each([
-  ['unsupported-pool', '/api/v1/pool/x.test/history'],
-  ['invalid-format', `${poolPath}/history?sub=-`],
-  ['invalid-limit', `${poolPath}/history?limit=0`],
-  ['invalid-cursor', `${poolPath}/history?cursor=x`],
-])('422 %s', async (error, path) => {
-  expect(await call('GET', path)).toMatchObject({ status: 422, body: { error } })
-})
-
-test.each([
   ['changed', "update allocation_history set actor = 'operator'"],
   ['removed', 'delete from allocation_history'],
   ['emptied', 'truncate allocation_history'],

@@ -1,13 +1,14 @@
-import { operationList, operations } from '@pool/contract'
-import { allocationApiDocument } from '@pool/contract/openapi/allocation-api'
+import { type Operation, operationList, operations } from '@pool/contract'
+import { allocationApiDocument } from '@pool/contract/openapi/documents'
 import { beforeAll, describe, expect, test } from 'vitest'
 import * as z from 'zod'
 import { createRoutes } from '../../src/http/app.ts'
 import type { Listener } from '../../src/http/request-context.ts'
 import { unusedDependencies } from '../support/fake-services-app.ts'
-import { startTestService } from '../support/service.ts'
+import { createContractCall, startTestService, unknownToken } from '../support/service.ts'
+import { findOperation } from '../support/validate.ts'
 
-const { api, call } = await startTestService()
+const { api, call } = await startTestService({ PDM_OPERATOR_TOKENS: 'token' })
 
 const operation = z.looseObject({
   operationId: z.string(),
@@ -41,9 +42,10 @@ const listOperations = () =>
     Object.entries(methods).map(([method, one]) => ({ method: method.toUpperCase(), path, ...one })),
   )
 
+/** Hono lists a route once per handler. Validators take `next`, so a route that is mounted once has one other handler. */
 const listRoutes = (listener: Listener, exposeLists: boolean) =>
   createRoutes(unusedDependencies, { listener, tokens: null, exposeLists })
-    .routes.filter(({ method }) => method !== 'ALL')
+    .routes.filter(({ method, handler }) => method !== 'ALL' && handler.length < 2)
     .map(({ method, path }) => `${method} ${path.replace(/:([a-z]+)/g, '{$1}')}`)
     .sort()
 
@@ -123,6 +125,102 @@ test('the keys of the object storage are fields of requests only', () => {
     .filter(([, schema]) => /objectStorage\w*Key/.test(JSON.stringify(schema)))
     .map(([name]) => name)
   expect(holders).toEqual(['DeploymentRequest', 'ApplyRequest', 'PlanRequest', 'DestroyRequest'])
+})
+
+describe('every operation, on the operator listener', () => {
+  /** With the type of any operation. */
+  const all: readonly Operation[] = operationList
+  const call = createContractCall(api.operatorUrl ?? '')
+  const send = (method: string, path: string, body?: unknown, headers = {}) =>
+    call(method.toUpperCase(), path, body, { Authorization: 'Bearer token', ...headers })
+  const toPath = (pattern: string): string =>
+    pattern
+      .replace('{domain}', 'pool.test')
+      .replace('{id}', '0a000000-0000-4000-8000-00000000000b')
+      .replace(/\{\w+\}/, 'acme')
+
+  test.each(all.filter(({ id }) => id !== 'startSession'))('$id needs a token', async ({ method, path }) => {
+    for (const headers of [{}, { Authorization: 'Bearer wrong' }]) {
+      expect((await call(method.toUpperCase(), toPath(path), undefined, headers)).status).toBe(401)
+    }
+  })
+
+  test.each([...new Set(all.map(({ path }) => path))])('405 lists the methods of %s', async pattern => {
+    const path = toPath(pattern)
+    const methods = ['DELETE', 'GET', 'OPTIONS', 'PATCH', 'POST', 'PUT']
+    const known = methods.filter(method => findOperation(method, path))
+    const allowed = known.flatMap(method => (method === 'GET' ? ['GET', 'HEAD'] : [method])).join(', ')
+    for (const method of methods.filter(one => !known.includes(one))) {
+      const { status, headers } = await send(method, path)
+      expect([method, status, headers.get('allow')]).toEqual([method, 405, allowed])
+    }
+  })
+
+  const withJson = all.filter(({ body }) => body && body.mediaType === undefined)
+
+  test.each(withJson)(
+    '$id: a body that is not JSON is 400, and one above 64 KiB is 413',
+    async ({ method, path, body }) => {
+      const invalid = { status: 400, body: { error: 'invalid-json' } }
+      expect(await send(method, toPath(path), '{')).toMatchObject(invalid)
+      if (body?.required) expect(await send(method, toPath(path))).toMatchObject(invalid)
+      const tooLarge = { status: 413, body: { error: 'body-too-large' } }
+      expect(await send(method, toPath(path), ' '.repeat(65_537))).toMatchObject(tooLarge)
+    },
+  )
+
+  test.each(all.filter(({ headers }) => headers?.shape['Idempotency-Key']))(
+    '$id: an invalid Idempotency-Key is 400',
+    async ({ method, path }) => {
+      for (const key of ['', 'a b', 'k'.repeat(256), 'caf\xe9']) {
+        const answer = await send(method, toPath(path), { domain: 'acme.example' }, { 'Idempotency-Key': key })
+        expect([key, answer.body.error]).toEqual([key, 'invalid-idempotency-key'])
+      }
+    },
+  )
+
+  const badQueries: Readonly<Record<string, readonly [values: readonly string[], code: string]>> = {
+    limit: [['0', 'x'], 'invalid-limit'],
+    cursor: [['!'], 'invalid-cursor'],
+    state: [['free'], 'invalid-state'],
+    dryRun: [['', 'yes', 'TRUE', '1'], 'invalid-format'],
+  }
+  // The witness validates the cursors of its lists.
+  const withQuery = all
+    .filter(({ id }) => id !== 'listWitnessLeases')
+    .flatMap(({ id, method, path, query }) =>
+      Object.keys(query?.shape ?? {}).flatMap(parameter => {
+        const [values, code] = badQueries[parameter] ?? [[], '']
+        return values.map(value => [id, method, `${toPath(path)}?${parameter}=${value}`, code] as const)
+      }),
+    )
+
+  test.each(withQuery)('%s: %s %s is 422 %s', async (_, method, path, error) => {
+    expect(await send(method, path)).toMatchObject({ status: 422, body: { error } })
+  })
+
+  test.each(all.filter(({ path }) => path.includes('{subdomain}')))(
+    '$id: a label that is not valid is 422',
+    async ({ method, path }) => {
+      const answer = await send(method, toPath(path.replace('{subdomain}', '-')))
+      expect(answer).toMatchObject({ status: 422, body: { error: 'invalid-format' } })
+    },
+  )
+
+  test.each(all.filter(({ path }) => path.includes('{domain}') && !path.endsWith('/check')))(
+    '$id: a pool that is not managed is 422',
+    async ({ id, method, path }) => {
+      const body = {
+        subdomain: 'acme',
+        reservationToken: unknownToken,
+        loadBalancerIP: '10.0.0.1',
+        sovereignFQDN: 'acme.x.test',
+        trust: 'zone',
+      }
+      const answer = await send(method, toPath(path.replace('{domain}', 'x.test')), method === 'get' ? undefined : body)
+      expect([id, answer.status, answer.body.error]).toEqual([id, 422, 'unsupported-pool'])
+    },
+  )
 })
 
 describe('the reference page works without the internet', () => {

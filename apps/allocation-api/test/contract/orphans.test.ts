@@ -4,8 +4,8 @@ import { createContractCall, createSteps, poolPath, startTestService } from '../
 const { api, call, database } = await startTestService({ PDM_OPERATOR_TOKENS: 'operator-token' })
 const { reserveAndCommit } = createSteps(call)
 const operator = createContractCall(api.operatorUrl ?? '')
-const change = (path: string, body?: unknown, domain = 'pool.test') =>
-  operator('POST', `/api/v1/pool/${domain}/orphans/${path}`, body, { Authorization: 'Bearer operator-token' })
+const change = (path: string, body?: unknown) =>
+  operator('POST', `${poolPath}/orphans/${path}`, body, { Authorization: 'Bearer operator-token' })
 
 const putRecords = (subdomain: string) => database.sql`
   insert into local_dns_record_sets (zone, reversed_name, type, ttl, record_values)
@@ -95,12 +95,6 @@ describe('rejections', () => {
       expect([answer.status, answer.body.error]).toEqual([422, error])
     }
     expect((await change('remove?dryRun=true')).body.orphans).toEqual([orphan('left')])
-  })
-
-  test('an unmanaged pool, another dryRun, the in-cluster listener', async () => {
-    expect((await change('adopt', undefined, 'other.test')).body.error).toBe('unsupported-pool')
-    expect((await change('remove?dryRun=maybe')).body.error).toBe('invalid-format')
-    expect((await call('POST', `${poolPath}/orphans/adopt`)).status).toBe(404)
   })
 })
 

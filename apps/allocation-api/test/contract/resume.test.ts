@@ -74,13 +74,6 @@ describe('a zone with a higher number than the database', () => {
     expect((await post('/converge?dryRun=true')).body).not.toHaveProperty('stopped')
     expect((await call('GET', '/metrics')).text).not.toMatch(/^pdm_dns_zone_stopped/m)
   })
-
-  test('an unmanaged pool: 422; the in-cluster listener: 404', async () => {
-    const operator = createContractCall(api.operatorUrl ?? '')
-    const response = await operator('POST', '/api/v1/pool/other.test/resume', { trust: 'zone' }, bearer)
-    expect([response.status, response.body.error]).toEqual([422, 'unsupported-pool'])
-    expect((await call('POST', `${poolPath}/resume`, { trust: 'zone' })).status).toBe(404)
-  })
 })
 
 describe('another DNSPROVIDER_KIND', () => {

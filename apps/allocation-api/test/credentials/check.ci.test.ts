@@ -1,17 +1,60 @@
+import '@pool/test-kit/ceph/storage-names.ts'
 import { randomBytes } from 'node:crypto'
+import { request } from 'node:http'
 import { missingGateway, startGateway } from '@pool/test-kit/ceph/gateway.ts'
+import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
+import { timed, until } from '@pool/test-kit/poll.ts'
 import { afterAll, describe, expect, test } from 'vitest'
 import { createKeyCheck } from '../../src/credentials/check-s3-keys.ts'
 import { createHttpsGet } from '../../src/credentials/https-client.ts'
-import { callFrom } from '../support/credentials/call-from.ts'
-import { makeIdentities, withStorageNames } from '../support/credentials/identities.ts'
-import { errorXml, forwardTo, listXml, overTls, toHttpResponse } from '../support/credentials/scenarios.ts'
-import { startScriptedServer } from '../support/credentials/scripted-server.ts'
-import '@pool/test-kit/ceph/storage-names.ts'
-import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
-import { timed, until } from '@pool/test-kit/poll.ts'
+import {
+  createHttpFailures,
+  createS3Failures,
+  createTransportFailures,
+  errorXml,
+  forwardTo,
+  listXml,
+  makeIdentities,
+  overTls,
+  startScriptedServer,
+  toHttpResponse,
+  withStorageNames,
+} from '../support/credentials.ts'
 import { startTestService } from '../support/service.ts'
-import { createHttpFailures, createS3Failures, createTransportFailures } from './failure-cases.ts'
+import { expectContract, type ObservedResponse } from '../support/validate.ts'
+
+interface ValidationResponse extends ObservedResponse {
+  readonly body: {
+    readonly valid: boolean
+    readonly message: string
+    readonly error?: string
+    readonly detail?: string
+  }
+  readonly ms: number
+}
+
+/** Posts from an address of this machine, which has all of 127.0.0.0/8. The response is validated against the contract. */
+const callFrom = async (
+  localAddress: string,
+  base: string,
+  path: string,
+  body: unknown,
+): Promise<ValidationResponse> => {
+  const started = performance.now()
+  const { promise, resolve, reject } = Promise.withResolvers<ValidationResponse>()
+  request(base + path, { method: 'POST', localAddress, agent: false }, async response => {
+    let text = ''
+    for await (const chunk of response.setEncoding('utf8')) text += chunk
+    const headers = new Headers(Object.entries(response.headers).map(([name, value]) => [name, String(value)]))
+    const answer = { status: response.statusCode ?? 0, headers, text }
+    resolve({ ...answer, body: JSON.parse(text), ms: performance.now() - started })
+  })
+    .on('error', reject)
+    .end(typeof body === 'string' ? body : JSON.stringify(body))
+  const answer = await promise
+  expectContract('POST', path, answer)
+  return answer
+}
 
 /** Unique to this test: any occurrence elsewhere is a leak. */
 const mark = (length: number) => `mark${randomBytes(length).toString('hex')}`.slice(0, length)

@@ -1,11 +1,16 @@
+import '@pool/test-kit/ceph/storage-names.ts'
 import { once } from 'node:events'
+import { timed } from '@pool/test-kit/poll.ts'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { createHttpsGet } from '../../src/credentials/https-client.ts'
-import { makeIdentities } from '../support/credentials/identities.ts'
-import { hang, overTls, toHttpResponse } from '../support/credentials/scenarios.ts'
-import { type ConnectionHandler, startScriptedServer } from '../support/credentials/scripted-server.ts'
-import '@pool/test-kit/ceph/storage-names.ts'
-import { timed } from '@pool/test-kit/poll.ts'
+import {
+  type ConnectionHandler,
+  hang,
+  makeIdentities,
+  overTls,
+  startScriptedServer,
+  toHttpResponse,
+} from '../support/credentials.ts'
 
 const identities = await makeIdentities()
 const server = await startScriptedServer()

@@ -120,19 +120,6 @@ describe('of many concurrent requests', () => {
     expect(outcomes.filter(({ kind }) => kind === 'fqdn-conflict')).toHaveLength(19)
   })
 
-  test('whose FQDNs map to one bucket, exactly one succeeds', async () => {
-    const replica = fixture.replica()
-    const storage = { region: 'fsn1' as const, bucket: 'catalyst-a-b-c-io' }
-    const outcomes = await Promise.all(
-      ['a-b.c.io', 'a.b.c.io', 'a.b-c.io'].flatMap(sovereignFQDN =>
-        Array.from({ length: 4 }, () => create(replica, specFor('x', { sovereignFQDN, name: null, storage }))),
-      ),
-    )
-    const count = (kind: string) => outcomes.filter(outcome => outcome.kind === kind).length
-    expect([count('created'), count('fqdn-conflict'), count('bucket-conflict')]).toEqual([1, 3, 8])
-    expect(await rows('bucket_claims')).toBe(1)
-  })
-
   test('with one Idempotency-Key, exactly one creates, and all get its response', async () => {
     const replicas = [fixture.replica(), fixture.replica()]
     const outcomes = await Promise.all(

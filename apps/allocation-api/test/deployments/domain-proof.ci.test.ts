@@ -4,9 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createDomainProof, type DomainProof } from '../../src/deployments/domain-proof.ts'
 import { createTxtResolver, type LookUpTxt, type TxtLookup } from '../../src/deployments/txt-resolver.ts'
 import { createZoneTable } from '../../src/dns/providers/local/zone-table.ts'
-import { bind } from '../providers/support/rfc2136/bind.ts'
-import { knot } from '../providers/support/rfc2136/knot.ts'
-import { type Server, startServer } from '../providers/support/rfc2136/server.ts'
+import { bind, knot, type Server, startServer } from '../providers/support/rfc2136.ts'
 import {
   caller,
   operator,

@@ -92,17 +92,6 @@ describe('create', () => {
     expect(Object.keys(answer.body)).toEqual(['error', 'detail'])
   })
 
-  test.each<readonly [code: string, status: number, body: string, headers: Record<string, string>]>([
-    ['invalid-json', 400, '', {}],
-    ['invalid-json', 400, '{', {}],
-    ['invalid-idempotency-key', 400, '{}', { 'Idempotency-Key': 'a b' }],
-    ['body-too-large', 413, `"${'a'.repeat(65_536)}"`, { 'Content-Length': '65538' }],
-  ])('%s (%i) before the service is called', async (code, status, sent, headers) => {
-    const { calls, call } = createTestApp({ create: { kind: 'created', id, deploymentToken: token } })
-    const answer = await call('POST', path, sent, headers)
-    expect([answer.status, answer.body.error, calls]).toEqual([status, code, []])
-  })
-
   test('an unavailable database is 503', async () => {
     const { status, body } = await createTestApp({ create: new Error('away') }).call('POST', path, '{}')
     expect([status, body.error]).toEqual([503, 'database-unavailable'])
@@ -128,18 +117,6 @@ describe('get, list and remove', () => {
     const { calls, call } = createTestApp({ list: { items: [], nextCursor: undefined } })
     expect((await call('GET', path)).body).toEqual({ deployments: [] })
     expect(calls).toEqual([['list', {}]])
-  })
-
-  test.each([
-    ['status=done', 'invalid-state'],
-    ['limit=0', 'invalid-limit'],
-    ['cursor=held', 'invalid-cursor'],
-  ])('?%s is %s', async (query, code) => {
-    const { status, body } = await createTestApp({ list: { items: [], nextCursor: undefined } }).call(
-      'GET',
-      `${path}?${query}`,
-    )
-    expect([status, body.error]).toEqual([422, code])
   })
 
   test('remove: 202 while it is being cancelled, 204 when it is deleted', async () => {
@@ -210,13 +187,6 @@ describe('apply, destroy, plan and remove', () => {
     }
   })
 
-  test('400 for a body that is not JSON', async () => {
-    for (const verb of ['apply', 'destroy', 'plan']) {
-      const answer = await createTestApp({}).call('POST', `${path}/${id}/${verb}`, '{')
-      expect([answer.status, answer.body.error]).toEqual([400, 'invalid-json'])
-    }
-  })
-
   test('DELETE with ?abandon=true; 409 if the infrastructure is up', async () => {
     const detail = 'Its infrastructure exists.'
     const { calls, call } = createTestApp({ remove: { kind: 'still-up', detail } })
@@ -224,10 +194,6 @@ describe('apply, destroy, plan and remove', () => {
     expect([status, body]).toEqual([409, { error: 'still-up', detail }])
     expect(calls[0]?.slice(0, 3)).toEqual(['remove', id, true])
     expect((await call('DELETE', `${path}/${id}?abandon=yes`)).status).toBe(422)
-  })
-
-  test('unlock is only on the operator listener', async () => {
-    expect((await createTestApp({}).call('POST', `${path}/${id}/unlock`)).status).toBe(404)
   })
 })
 
@@ -283,15 +249,4 @@ describe('a deployment that does not exist', () => {
       expect(calls).toEqual([])
     },
   )
-})
-
-test.each([
-  ['PUT', path, 'GET, HEAD, POST'],
-  ['DELETE', path, 'GET, HEAD, POST'],
-  ['OPTIONS', path, 'GET, HEAD, POST'],
-  ['POST', `${path}/${id}`, 'DELETE, GET, HEAD'],
-  ['POST', `${path}/${id}/logs`, 'GET, HEAD'],
-])('%s %s is 405 with the Allow header', async (method, where, allow) => {
-  const { status, headers } = await createTestApp({}).call(method, where)
-  expect([status, headers.get('allow')]).toEqual([405, allow])
 })

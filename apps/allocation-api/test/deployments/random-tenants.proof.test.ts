@@ -1,11 +1,12 @@
 import { createPrng, type Prng } from '@pool/test-kit/prng.ts'
 import { proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
 import { expect, test } from 'vitest'
-import { Cloud, type Extent } from '../support/cloud.ts'
 import { TTL_MS, useDeployments } from '../support/deployments-fixture.ts'
 import {
   adoptUnheardCreations,
+  Cloud,
   type CloudReplica,
+  type Extent,
   expectConsistency,
   expectNoCredentials,
   expectSeparation,

@@ -9,12 +9,16 @@ import { until } from '@pool/test-kit/poll.ts'
 import { type Api, type ApiResponse, sendRequest, startApi } from '@pool/test-kit/services.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { toEncodedForms } from '../../src/deployments/terraform/domain/secret-masker.ts'
-import { makeIdentities, withStorageNames } from '../support/credentials/identities.ts'
-import { overTls, toHttpResponse } from '../support/credentials/scenarios.ts'
-import { startScriptedServer } from '../support/credentials/scripted-server.ts'
+import {
+  makeIdentities,
+  overTls,
+  startScriptedServer,
+  toHttpResponse,
+  withStorageNames,
+} from '../support/credentials.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { copyDeploymentModule, type DeploymentModule } from '../support/deployment-module.ts'
-import { followStream } from '../support/follow.ts'
+import { followStream } from '../support/events.ts'
 import { isTerraformMissing, readFiles } from '../terraform/support/terraform.ts'
 
 /** Characters that other programs quote, escape and encode; no two secrets have the same beginning. */

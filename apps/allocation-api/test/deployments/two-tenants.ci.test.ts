@@ -3,12 +3,13 @@ import { isProof, proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
 import { afterAll, describe, expect, test } from 'vitest'
 import { calls, decideCall, type Verdict } from '../../src/deployments/domain/lifecycle.ts'
 import { createDeploymentRepository } from '../../src/deployments/repository.ts'
-import { Cloud, type Extent } from '../support/cloud.ts'
 import { createTestWriter } from '../support/database.ts'
 import { LEASE_MS, TTL_MS, useDeployments } from '../support/deployments-fixture.ts'
 import {
   adoptUnheardCreations,
+  Cloud,
   type CloudReplica,
+  type Extent,
   expectConsistency,
   expectNoCredentials,
   expectSeparation,

@@ -1,10 +1,9 @@
-import { afterAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { createChangeReader } from '../../src/operator/changes.ts'
 import { diffChanges } from '../../src/operator/domain/change.ts'
-import { createTestDatabase } from '../support/database.ts'
+import { useTestDatabase } from '../support/database.ts'
 
-const database = await createTestDatabase({ connections: 3 })
-afterAll(() => database.drop())
+const database = await useTestDatabase({ connections: 3 })
 const { sql } = database
 
 let time = 0

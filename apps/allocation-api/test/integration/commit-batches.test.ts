@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto'
 import { createDatabaseClient } from '@pool/runtime/database/client'
 import { createServerClock } from '@pool/runtime/database/server-clock'
 import { createWriter, isLockTimeout } from '@pool/runtime/database/writer'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { createAllocationRepository } from '../../src/allocation/repository.ts'
 import { hashToken } from '../../src/lib/token.ts'
 import type { Caller } from '../../src/naming/caller.ts'
-import { createTestDatabase, repositoryOptions, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase, repositoryOptions, useTestDatabase } from '../support/database.ts'
 import { holdLock, lockRow, untilSessionsWait } from '../support/locks.ts'
 import { type CommitWithToken, createTokenRepository, type TokenRepository } from '../support/token-repository.ts'
 
@@ -15,15 +15,12 @@ const poolDomain = 'pool.test'
 const caller: Caller = { actor: 'in-cluster', address: null, requestId: 'set-up' }
 const WRONG = '00000000-0000-4000-8000-000000000000'
 
-describe('a batch of commits', () => {
-  let database: TestDatabase
+describe('a batch of commits', async () => {
+  const database = await useTestDatabase()
   let store: TokenRepository
-
   beforeAll(async () => {
-    database = await createTestDatabase()
     store = createTokenRepository(database.sql, repositoryOptions)
   })
-  afterAll(() => database.drop())
   beforeEach(() => database.sql`delete from pool_allocations`)
 
   const reserve = async (subdomain: string): Promise<string> => {

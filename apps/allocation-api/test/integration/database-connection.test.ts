@@ -12,7 +12,7 @@ import { missingPgbouncer, startPgbouncer } from '@pool/test-kit/pgbouncer.ts'
 import { runUntilExit, toApiEntry } from '@pool/test-kit/services.ts'
 import { startTcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase, useTestDatabase } from '../support/database.ts'
 
 /** The lines of a start that is expected to fail, and the exit code. */
 const startInVain = (url: string) =>
@@ -122,12 +122,8 @@ describe('a server that requires TLS', () => {
   })
 })
 
-describe('a start that the operator must help', () => {
-  let database: TestDatabase
-  beforeAll(async () => {
-    database = await createTestDatabase({ schema: false, connections: 1 })
-  })
-  afterAll(() => database.drop())
+describe('a start that the operator must help', async () => {
+  const database = await useTestDatabase({ schema: false, connections: 1 })
 
   test.each([
     [
@@ -192,12 +188,8 @@ test.skipIf(shouldSkip(missingPgbouncer))(
   },
 )
 
-describe('several hosts', () => {
-  let database: TestDatabase
-  beforeAll(async () => {
-    database = await createTestDatabase({ schema: false, connections: 1 })
-  })
-  afterAll(() => database.drop())
+describe('several hosts', async () => {
+  const database = await useTestDatabase({ schema: false, connections: 1 })
   const withHosts = (hosts: string, parameters = '') => {
     const { username, password, pathname } = new URL(database.url)
     return `postgres://${username}:${password}@${hosts}${pathname}${parameters}`
@@ -261,7 +253,7 @@ describe('a server that vanishes without closing its connections', () => {
   test('the first statement without an answer closes the idle connections of all pools', async () => {
     await using cleanup = new AsyncDisposableStack()
     const { link, active, useAll } = await setUp(cleanup)
-    link.abandon()
+    await link.abandon()
     await expect(active`select 1`).rejects.toMatchObject({ code: 'ETIMEDOUT' })
     expect(await useAll()).toHaveLength(IDLE)
   })

@@ -7,8 +7,7 @@ import { missingPgbouncer, startPgbouncer } from '@pool/test-kit/pgbouncer.ts'
 import { until } from '@pool/test-kit/poll.ts'
 import { startReplicatedPostgres } from '@pool/test-kit/replicated-postgres.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { knot } from '../providers/support/rfc2136/knot.ts'
-import { type KeyName, startServer } from '../providers/support/rfc2136/server.ts'
+import { type KeyName, knot, startServer } from '../providers/support/rfc2136.ts'
 import { createRoleDatabase, type Env, expectOneProblem, findProblems, SECRET } from '../support/doctor.ts'
 
 // The doctor against real servers: each good setup has no problem, and each broken one has one.

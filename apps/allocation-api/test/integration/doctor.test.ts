@@ -44,6 +44,12 @@ const listen = async (server: HttpServer | TcpServer): Promise<number> => {
   return typeof address === 'object' && address ? address.port : 0
 }
 
+const toPowerdnsEnv = (port: number) => ({
+  DNSPROVIDER_KIND: 'powerdns',
+  DNSPROVIDER_POWERDNS_URL: `http://127.0.0.1:${port}`,
+  DNSPROVIDER_POWERDNS_API_KEY: SECRET,
+})
+
 /** A PowerDNS API that answers as this table of paths says; every other path is 404. */
 const startPowerdns = async (
   answers: Readonly<Record<string, readonly [status: number, body: object | string]>>,
@@ -53,11 +59,7 @@ const startPowerdns = async (
     const [status, body] = answers[path] ?? [404, 'Not Found']
     response.writeHead(status).end(typeof body === 'string' ? body : JSON.stringify(body))
   })
-  return {
-    DNSPROVIDER_KIND: 'powerdns',
-    DNSPROVIDER_POWERDNS_URL: `http://127.0.0.1:${await listen(server)}`,
-    DNSPROVIDER_POWERDNS_API_KEY: SECRET,
-  }
+  return toPowerdnsEnv(await listen(server))
 }
 const API = '/api/v1/servers/localhost'
 const ZONE = `${API}/zones/${POOL}.`
@@ -115,476 +117,360 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-interface Broken {
-  readonly what: string
-  readonly env: (good: Env) => Env | Promise<Env>
-  /** The check of the one bad line. */
-  readonly check: string
+type Broken = readonly [
+  what: string,
+  /** What differs from a good setup. */
+  env: () => Env | Promise<Env>,
   /** The fix that the line names. */
-  readonly fix: RegExp
-  /** Default: 1. */
-  readonly code?: number
-  /** Hosts of the object storage that do not answer. */
-  readonly storageFailure?: DoctorRun['storageFailure']
-  readonly limits?: DoctorRun['limits']
-}
+  fix: RegExp,
+  options?: Omit<DoctorRun, 'args'> & {
+    /** Default: 1. */
+    readonly code?: number
+  },
+]
 
 const base = (): Env => ({ PDM_DATABASE_URL: goodUrl, PATH: '' })
-const withUrl = (parts: Partial<Pick<URL, 'port' | 'username' | 'password' | 'pathname'>>): string =>
-  Object.assign(new URL(goodUrl), parts).href
+const withUrl = (parts: Partial<Pick<URL, 'port' | 'username' | 'password' | 'pathname'>>): Env => ({
+  PDM_DATABASE_URL: Object.assign(new URL(goodUrl), parts).href,
+})
+const cloudflareEnv = (more: Env = {}): Env => ({
+  DNSPROVIDER_KIND: 'cloudflare',
+  PDM_TEST_SETTINGS: JSON.stringify({ providerUrl: cloudflare.url }),
+  DNSPROVIDER_CLOUDFLARE_API_TOKEN: SECRET,
+  ...more,
+})
 
-const configuration: Broken[] = [
-  { what: 'an invalid value', env: env => ({ ...env, PORT: 'http' }), check: 'configuration', fix: /PORT/, code: 2 },
-  { what: 'no database URL', env: () => ({ PATH: '' }), check: 'configuration', fix: /PDM_DATABASE_URL/, code: 2 },
-  {
-    what: 'a database URL that is not a URL',
-    env: env => ({ ...env, PDM_DATABASE_URL: `postgres://u:${SECRET}%zz@h/d` }),
-    check: 'configuration',
-    fix: /percent-encoded/,
-    code: 2,
-  },
-  {
-    what: 'a secret file that does not exist',
-    env: () => ({ PDM_DATABASE_URL_FILE: '/no/such/file', PATH: '' }),
-    check: 'configuration',
-    fix: /PDM_DATABASE_URL_FILE.*correct the path/,
-    code: 2,
-  },
-  {
-    what: 'a secret in the environment and in a file',
-    env: env => ({ ...env, PDM_DATABASE_URL_FILE: toPath('plain') }),
-    check: 'configuration',
-    fix: /unset one of them/,
-    code: 2,
-  },
-  {
-    what: 'the built-in DNS server for public names',
-    env: env => ({ ...env, DNSPROVIDER_MANAGED_DOMAINS: 'pool.cloud' }),
-    check: 'configuration',
-    fix: /choose the provider/,
-    code: 2,
-  },
-  {
-    what: 'a provider without its key',
-    env: env => ({ ...env, DNSPROVIDER_KIND: 'cloudflare' }),
-    check: 'configuration',
-    fix: /DNSPROVIDER_CLOUDFLARE_API_TOKEN/,
-    code: 2,
-  },
-  {
-    what: 'a trusted proxy that is not a network',
-    env: env => ({ ...env, PDM_TRUSTED_PROXIES: 'proxy.internal' }),
-    check: 'configuration',
-    fix: /10\.0\.0\.0\/8/,
-    code: 2,
-  },
-  {
-    what: 'a misspelt variable',
-    env: env => ({ ...env, DNSPROVIDER_MANGED_DOMAINS: SECRET }),
-    check: 'configuration',
-    fix: /DNSPROVIDER_MANAGED_DOMAINS\?/,
-  },
-  {
-    what: 'a misspelt prefix',
-    env: env => ({ ...env, PMD_DRAIN_DELAY: '5s' }),
-    check: 'configuration',
-    fix: /PDM_DRAIN_DELAY\?/,
-  },
-  {
-    what: 'proxies that are everywhere',
-    env: env => ({ ...env, PDM_TRUSTED_PROXIES: '0.0.0.0/0' }),
-    check: 'configuration',
-    fix: /list the networks of your proxies only/,
-  },
-  {
-    what: 'a short operator token',
-    env: env => ({ ...env, PDM_OPERATOR_TOKENS: SECRET }),
-    check: 'configuration',
-    fix: /openssl rand/,
-  },
-]
-
-const database: Broken[] = [
-  {
-    what: 'no server',
-    env: env => ({ ...env, PDM_DATABASE_URL: withUrl({ port: String(closedPort) }) }),
-    check: 'database',
-    fix: /start the server/,
-  },
-  {
-    what: 'a server that does not answer',
-    limits: { statementMs: 300, callMs: 8_000 },
-    env: env => ({ ...env, PDM_DATABASE_URL: withUrl({ port: String(hangingPort) }) }),
-    check: 'database',
-    fix: /start the server/,
-  },
-  {
-    what: 'a wrong password',
-    env: env => ({ ...env, PDM_DATABASE_URL: withUrl({ password: `${SECRET}-other` }) }),
-    check: 'database',
-    fix: /correct them in PDM_DATABASE_URL/,
-  },
-  {
-    what: 'a database that no entry of pg_hba.conf names',
-    env: async env => ({ ...env, PDM_DATABASE_URL: await createUnlistedDatabase() }),
-    check: 'database',
-    fix: /not admit the user to the database from this address.*name of the database in PDM_DATABASE_URL.*pg_hba\.conf/,
-  },
-  {
-    what: 'a database that does not exist',
-    env: env => ({ ...env, PDM_DATABASE_URL: withUrl({ pathname: '/none' }) }),
-    check: 'database',
-    fix: /create it/,
-  },
-  {
-    what: 'a server without TLS',
-    env: env => ({ ...env, PDM_DATABASE_URL: `${goodUrl}?sslmode=require` }),
-    check: 'database',
-    fix: /sslmode/,
-  },
-  {
-    what: 'an authority file that does not exist',
-    env: env => ({ ...env, PDM_DATABASE_URL: `${goodUrl}?sslmode=verify-full&sslrootcert=/no/such/file` }),
-    check: 'database',
-    fix: /sslrootcert/,
-  },
-  {
-    what: 'a superuser',
-    env: env => ({ ...env, PDM_DATABASE_URL: `${postgres.url}` }),
-    check: 'database role',
-    fix: /create role/,
-  },
-  {
-    what: 'a role that may not create tables',
-    env: async env => ({
-      ...env,
-      PDM_DATABASE_URL: await createDatabase('no_create', {
-        migrates: false,
-        sql: 'alter database no_create owner to postgres; revoke create on schema public from public',
+/** By the check of the one bad line. */
+const broken: Readonly<Record<string, readonly Broken[]>> = {
+  configuration: [
+    ['an invalid value', () => ({ PORT: 'http' }), /PORT/, { code: 2 }],
+    ['no database URL', () => ({ PDM_DATABASE_URL: '' }), /PDM_DATABASE_URL/, { code: 2 }],
+    [
+      'a database URL that is not a URL',
+      () => ({ PDM_DATABASE_URL: `postgres://u:${SECRET}%zz@h/d` }),
+      /percent-encoded/,
+      { code: 2 },
+    ],
+    [
+      'a secret file that does not exist',
+      () => ({ PDM_DATABASE_URL: '', PDM_DATABASE_URL_FILE: '/no/such/file' }),
+      /PDM_DATABASE_URL_FILE.*correct the path/,
+      { code: 2 },
+    ],
+    [
+      'a secret in the environment and in a file',
+      () => ({ PDM_DATABASE_URL_FILE: toPath('plain') }),
+      /unset one of them/,
+      { code: 2 },
+    ],
+    [
+      'the built-in DNS server for public names',
+      () => ({ DNSPROVIDER_MANAGED_DOMAINS: 'pool.cloud' }),
+      /choose the provider/,
+      { code: 2 },
+    ],
+    [
+      'a provider without its key',
+      () => ({ DNSPROVIDER_KIND: 'cloudflare' }),
+      /DNSPROVIDER_CLOUDFLARE_API_TOKEN/,
+      { code: 2 },
+    ],
+    [
+      'a trusted proxy that is not a network',
+      () => ({ PDM_TRUSTED_PROXIES: 'proxy.internal' }),
+      /10\.0\.0\.0\/8/,
+      { code: 2 },
+    ],
+    ['a misspelt variable', () => ({ DNSPROVIDER_MANGED_DOMAINS: SECRET }), /DNSPROVIDER_MANAGED_DOMAINS\?/],
+    ['a misspelt prefix', () => ({ PMD_DRAIN_DELAY: '5s' }), /PDM_DRAIN_DELAY\?/],
+    [
+      'proxies that are everywhere',
+      () => ({ PDM_TRUSTED_PROXIES: '0.0.0.0/0' }),
+      /list the networks of your proxies only/,
+    ],
+    ['a short operator token', () => ({ PDM_OPERATOR_TOKENS: SECRET }), /openssl rand/],
+  ],
+  database: [
+    ['no server', () => withUrl({ port: String(closedPort) }), /start the server/],
+    [
+      'a server that does not answer',
+      () => withUrl({ port: String(hangingPort) }),
+      /start the server/,
+      { limits: { statementMs: 300, callMs: 8_000 } },
+    ],
+    ['a wrong password', () => withUrl({ password: `${SECRET}-other` }), /correct them in PDM_DATABASE_URL/],
+    [
+      'a database that no entry of pg_hba.conf names',
+      async () => ({ PDM_DATABASE_URL: await createUnlistedDatabase() }),
+      /not admit the user to the database from this address.*name of the database in PDM_DATABASE_URL.*pg_hba\.conf/,
+    ],
+    ['a database that does not exist', () => withUrl({ pathname: '/none' }), /create it/],
+    ['a server without TLS', () => ({ PDM_DATABASE_URL: `${goodUrl}?sslmode=require` }), /sslmode/],
+    [
+      'an authority file that does not exist',
+      () => ({ PDM_DATABASE_URL: `${goodUrl}?sslmode=verify-full&sslrootcert=/no/such/file` }),
+      /sslrootcert/,
+    ],
+  ],
+  'database role': [['a superuser', () => ({ PDM_DATABASE_URL: `${postgres.url}` }), /create role/]],
+  'database schema': [
+    [
+      'a role that may not create tables',
+      async () => ({
+        PDM_DATABASE_URL: await createDatabase('no_create', {
+          migrates: false,
+          sql: 'alter database no_create owner to postgres; revoke create on schema public from public',
+        }),
       }),
-    }),
-    check: 'database schema',
-    fix: /grant usage, create/,
-  },
-  {
-    what: 'a role without rights on the tables',
-    env: async env => {
-      await createDatabase('owner_of_tables')
-      await createDatabase('no_rights', { migrates: false })
-      return { ...env, PDM_DATABASE_URL: withUrl({ username: 'no_rights', pathname: '/owner_of_tables' }) }
-    },
-    check: 'database privileges',
-    fix: /grant select, insert, update, delete/,
-  },
-  {
-    what: 'a role that may only read',
-    env: async env => {
-      await createDatabase('reader', { migrates: false })
-      await createDatabase('for_reader', { sql: 'grant select on all tables in schema public to reader' })
-      return { ...env, PDM_DATABASE_URL: withUrl({ username: 'reader', pathname: '/for_reader' }) }
-    },
-    check: 'database privileges',
-    fix: /grant select, insert, update, delete/,
-  },
-  // It has no other bad line, so the doctor needs no write.
-  {
-    what: 'a read-only database',
-    env: async env => ({
-      ...env,
-      PDM_DATABASE_URL: await createDatabase('read_only', {
-        sql: 'alter database read_only set default_transaction_read_only = on',
+      /grant usage, create/,
+    ],
+    [
+      'a schema of a newer build',
+      async () => ({
+        PDM_DATABASE_URL: await createDatabase('newer', {
+          sql: `insert into allocation_api_migrations (version, name, oldest_build) values (999, 'later', 999)`,
+        }),
       }),
-    }),
-    check: 'database writes',
-    fix: /default_transaction_read_only = off/,
-  },
-  {
-    what: 'a schema of a newer build',
-    env: async env => ({
-      ...env,
-      PDM_DATABASE_URL: await createDatabase('newer', {
-        sql: `insert into allocation_api_migrations (version, name, oldest_build) values (999, 'later', 999)`,
+      /run a newer build/,
+    ],
+  ],
+  'database privileges': [
+    [
+      'a role without rights on the tables',
+      async () => {
+        await createDatabase('owner_of_tables')
+        await createDatabase('no_rights', { migrates: false })
+        return withUrl({ username: 'no_rights', pathname: '/owner_of_tables' })
+      },
+      /grant select, insert, update, delete/,
+    ],
+    [
+      'a role that may only read',
+      async () => {
+        await createDatabase('reader', { migrates: false })
+        await createDatabase('for_reader', { sql: 'grant select on all tables in schema public to reader' })
+        return withUrl({ username: 'reader', pathname: '/for_reader' })
+      },
+      /grant select, insert, update, delete/,
+    ],
+  ],
+  'database writes': [
+    // It has no other bad line, so the doctor needs no write.
+    [
+      'a read-only database',
+      async () => ({
+        PDM_DATABASE_URL: await createDatabase('read_only', {
+          sql: 'alter database read_only set default_transaction_read_only = on',
+        }),
       }),
-    }),
-    check: 'database schema',
-    fix: /run a newer build/,
-  },
-  {
-    what: 'commits that do not reach the disk',
-    env: async env => ({
-      ...env,
-      PDM_DATABASE_URL: await createDatabase('volatile', { sql: 'alter role volatile set synchronous_commit = off' }),
-    }),
-    check: 'database replication',
-    fix: /synchronous_commit to on/,
-  },
-  {
-    what: 'a role with few connections',
-    env: async env => ({
-      ...env,
-      PDM_DATABASE_URL: await createDatabase('few', { sql: 'alter role few connection limit 20' }),
-    }),
-    check: 'database connections',
-    fix: /limit of the role/,
-  },
-]
-
-const dns: Broken[] = [
-  {
-    what: 'a wrong key of PowerDNS',
-    env: async env => ({ ...env, ...(await startPowerdns({ [`GET ${ZONE}`]: [401, 'Unauthorized'] })) }),
-    check: `zone ${POOL}`,
-    fix: /DNSPROVIDER_POWERDNS_API_KEY/,
-  },
-  {
-    what: 'no zone at PowerDNS',
-    env: async env => ({ ...env, ...(await startPowerdns({ [`GET ${API}`]: [200, { id: 'localhost' }] })) }),
-    check: `zone ${POOL}`,
-    fix: /pdnsutil create-zone pool\.test/,
-  },
-  {
-    what: 'a URL of PowerDNS with /api/v1',
-    env: async env => {
-      const powerdns = await startPowerdns({ [`GET ${API}`]: [200, {}], [`GET ${ZONE}`]: [200, native] })
-      return { ...env, ...powerdns, DNSPROVIDER_POWERDNS_URL: `${powerdns.DNSPROVIDER_POWERDNS_URL}/api/v1` }
-    },
-    check: `zone ${POOL}`,
-    fix: /without \/api\/v1/,
-  },
-  {
-    what: 'a wrong server id of PowerDNS',
-    env: async env => ({
-      ...env,
-      ...(await startPowerdns({ [`GET ${API}`]: [200, {}], [`GET ${ZONE}`]: [200, native] })),
-      DNSPROVIDER_POWERDNS_SERVER_ID: 'other',
-    }),
-    check: `zone ${POOL}`,
-    fix: /DNSPROVIDER_POWERDNS_SERVER_ID/,
-  },
-  {
-    what: 'a secondary zone at PowerDNS',
-    env: async env => ({ ...env, ...(await startPowerdns({ [`GET ${ZONE}`]: [200, { ...native, kind: 'Slave' }] })) }),
-    check: `zone ${POOL}`,
-    fix: /pdnsutil set-kind/,
-  },
-  {
-    what: 'a web page in place of PowerDNS',
-    env: async env => ({ ...env, ...(await startPowerdns({ [`GET ${ZONE}`]: [200, '<html>'] })) }),
-    check: `zone ${POOL}`,
-    fix: /DNSPROVIDER_POWERDNS_URL/,
-  },
-  {
-    what: 'a backend of PowerDNS that cannot be written',
-    env: async env => ({
-      ...env,
-      ...(await startPowerdns({
-        [`GET ${ZONE}`]: [200, native],
-        [`PATCH ${ZONE}`]: [500, { error: `attempt to write a readonly database ${SECRET}` }],
-      })),
-    }),
-    check: `zone ${POOL}`,
-    fix: /backend of the zone can be written/,
-  },
-  {
-    what: 'no PowerDNS',
-    env: env => ({
-      ...env,
-      DNSPROVIDER_KIND: 'powerdns',
-      DNSPROVIDER_POWERDNS_URL: `http://127.0.0.1:${closedPort}`,
-      DNSPROVIDER_POWERDNS_API_KEY: SECRET,
-    }),
-    check: `zone ${POOL}`,
-    fix: /DNSPROVIDER_POWERDNS_URL/,
-  },
-  {
-    what: 'a PowerDNS that does not answer',
-    limits: { statementMs: 6_000, callMs: 300 },
-    env: env => ({
-      ...env,
-      DNSPROVIDER_KIND: 'powerdns',
-      DNSPROVIDER_POWERDNS_URL: `http://127.0.0.1:${hangingPort}`,
-      DNSPROVIDER_POWERDNS_API_KEY: SECRET,
-    }),
-    check: `zone ${POOL}`,
-    fix: /DNSPROVIDER_POWERDNS_URL/,
-  },
-  {
-    what: 'a wrong token of Cloudflare',
-    env: env => ({
-      ...env,
-      DNSPROVIDER_KIND: 'cloudflare',
-      PDM_TEST_SETTINGS: JSON.stringify({ providerUrl: cloudflare.url }),
-      DNSPROVIDER_CLOUDFLARE_API_TOKEN: `${SECRET}-other`,
-    }),
-    check: `zone ${POOL}`,
-    fix: /DNSPROVIDER_CLOUDFLARE_API_TOKEN/,
-  },
-  {
-    what: 'no zone at Cloudflare',
-    env: env => ({
-      ...env,
-      DNSPROVIDER_KIND: 'cloudflare',
-      PDM_TEST_SETTINGS: JSON.stringify({ providerUrl: cloudflare.url }),
-      DNSPROVIDER_CLOUDFLARE_API_TOKEN: SECRET,
-    }),
-    check: `zone ${POOL}`,
-    fix: /must be in the account/,
-  },
-  {
-    what: 'a token of Cloudflare that may only read',
-    env: env => {
-      cloudflare.addZone('readable.test')
-      cloudflare.schedule('batch', { kind: 'status', status: 403 })
-      return {
-        ...env,
-        DNSPROVIDER_KIND: 'cloudflare',
-        DNSPROVIDER_MANAGED_DOMAINS: 'readable.test',
-        PDM_TEST_SETTINGS: JSON.stringify({ providerUrl: cloudflare.url }),
-        DNSPROVIDER_CLOUDFLARE_API_TOKEN: SECRET,
-      }
-    },
-    check: 'zone readable.test',
-    fix: /DNS Write/,
-  },
-  {
-    what: 'a wrong key of Dynadot',
-    env: env => ({
-      ...env,
-      DNSPROVIDER_KIND: 'dynadot',
-      PDM_TEST_SETTINGS: JSON.stringify({ providerUrl: dynadot.url }),
-      DNSPROVIDER_DYNADOT_API_KEY: `${SECRET}-other`,
-    }),
-    check: `zone ${POOL}`,
-    fix: /DNSPROVIDER_DYNADOT_API_KEY/,
-  },
-  {
-    what: 'no DNS server for updates',
-    env: env => ({
-      ...env,
-      DNSPROVIDER_KIND: 'rfc2136',
-      DNSPROVIDER_RFC2136_HOST: '127.0.0.1',
-      DNSPROVIDER_RFC2136_PORT: String(closedPort),
-      DNSPROVIDER_RFC2136_TSIG_NAME: 'key.test',
-      DNSPROVIDER_RFC2136_TSIG_SECRET: 'bWFyaw==',
-    }),
-    check: `zone ${POOL}`,
-    fix: /DNSPROVIDER_RFC2136_HOST/,
-  },
-]
-
-const machine: Broken[] = [
-  {
-    what: 'an object storage whose name does not exist',
-    env: env => ({ ...env, OBJECT_STORAGE_DOMAIN: 's3.test' }),
-    storageFailure: 'dns',
-    check: 'object storage',
-    fix: /correct OBJECT_STORAGE_DOMAIN/,
-  },
-  {
-    what: 'an object storage with an unknown authority',
-    env: env => ({ ...env, OBJECT_STORAGE_DOMAIN: 's3.test' }),
-    storageFailure: 'tls',
-    check: 'object storage',
-    fix: /OBJECT_STORAGE_CA_FILE/,
-  },
-  {
-    what: 'an object storage that is down',
-    env: env => ({ ...env, OBJECT_STORAGE_DOMAIN: 's3.test' }),
-    storageFailure: 'refused',
-    check: 'object storage',
-    fix: /OBJECT_STORAGE_DOMAIN/,
-  },
-  {
-    what: 'a lease witness that is down',
-    env: env => ({ ...env, PDM_WITNESS_URL: `http://127.0.0.1:${closedPort}`, PDM_WITNESS_TOKEN: SECRET }),
-    check: 'lease witness',
-    fix: /PDM_WITNESS_URL/,
-  },
-  {
-    what: 'another server instead of a lease witness',
-    env: env => ({ ...env, PDM_WITNESS_URL: cloudflare.url, PDM_WITNESS_TOKEN: SECRET }),
-    check: 'lease witness',
-    fix: /PDM_WITNESS/,
-  },
-  {
-    what: 'no Terraform where deployments are configured',
-    env: env => ({ ...env, PDM_DEPLOYMENT_CONCURRENCY: '4' }),
-    check: 'terraform binary',
-    fix: /install Terraform/,
-  },
-  {
-    what: 'a Terraform that does not exist',
-    env: env => ({ ...env, PDM_TERRAFORM_BINARY: '/no/such/file' }),
-    check: 'terraform binary',
-    fix: /install Terraform/,
-  },
-  {
-    what: 'a Terraform that is not a program',
-    env: env => ({ ...env, PDM_TERRAFORM_BINARY: toPath('plain') }),
-    check: 'terraform binary',
-    fix: /install Terraform/,
-  },
-  {
-    what: 'another program in place of Terraform',
-    env: env => ({ ...env, PDM_TERRAFORM_BINARY: toScript('other', 'echo hello') }),
-    check: 'terraform binary',
-    fix: /PDM_TERRAFORM_BINARY/,
-  },
-  {
-    what: 'an old Terraform',
-    env: env => ({ ...env, PDM_TERRAFORM_BINARY: toScript('old', `echo '{"terraform_version":"1.5.7"}'`) }),
-    check: 'terraform binary',
-    fix: /1\.6\.0 or later/,
-  },
-  {
-    what: 'a module folder without a module',
-    env: env => ({ ...env, ...goodTerraform(), PDM_TERRAFORM_MODULE: toPath('no-module') }),
-    check: 'terraform module',
-    fix: /PDM_TERRAFORM_MODULE/,
-  },
-  {
-    what: 'a copy of a module without the modules that it calls',
-    env: env => {
-      cpSync(LOCAL_DEPLOYMENT, toPath('copied-module'), { recursive: true })
-      return { ...env, ...goodTerraform(), PDM_TERRAFORM_MODULE: toPath('copied-module') }
-    },
-    check: 'terraform module',
-    fix: /storage\.tf calls the module \.\.\/first-boot-secret, and \S+\/first-boot-secret is not a directory; copy/,
-  },
-  {
-    what: 'a deployments folder that is a file',
-    env: env => ({ ...env, ...goodTerraform(), PDM_DEPLOYMENTS_DIR: toPath('empty') }),
-    check: 'deployments folder',
-    fix: /PDM_DEPLOYMENTS_DIR/,
-  },
-  {
-    what: 'a deployments folder below a file',
-    env: env => ({ ...env, ...goodTerraform(), PDM_DEPLOYMENTS_DIR: join(toPath('empty'), 'a', 'b') }),
-    check: 'deployments folder',
-    fix: /PDM_DEPLOYMENTS_DIR/,
-  },
-  {
-    what: 'a credential of Terraform that is not set',
-    env: env => ({ ...env, ...goodTerraform(), PDM_TERRAFORM_PASS_ENV: 'HCLOUD_TOKEN' }),
-    check: 'terraform environment',
-    fix: /HCLOUD_TOKEN.*set each variable/,
-  },
-]
+      /default_transaction_read_only = off/,
+    ],
+  ],
+  'database replication': [
+    [
+      'commits that do not reach the disk',
+      async () => ({
+        PDM_DATABASE_URL: await createDatabase('volatile', { sql: 'alter role volatile set synchronous_commit = off' }),
+      }),
+      /synchronous_commit to on/,
+    ],
+  ],
+  'database connections': [
+    [
+      'a role with few connections',
+      async () => ({ PDM_DATABASE_URL: await createDatabase('few', { sql: 'alter role few connection limit 20' }) }),
+      /limit of the role/,
+    ],
+  ],
+  [`zone ${POOL}`]: [
+    [
+      'a wrong key of PowerDNS',
+      () => startPowerdns({ [`GET ${ZONE}`]: [401, 'Unauthorized'] }),
+      /DNSPROVIDER_POWERDNS_API_KEY/,
+    ],
+    [
+      'no zone at PowerDNS',
+      () => startPowerdns({ [`GET ${API}`]: [200, { id: 'localhost' }] }),
+      /pdnsutil create-zone pool\.test/,
+    ],
+    [
+      'a URL of PowerDNS with /api/v1',
+      async () => {
+        const powerdns = await startPowerdns({ [`GET ${API}`]: [200, {}], [`GET ${ZONE}`]: [200, native] })
+        return { ...powerdns, DNSPROVIDER_POWERDNS_URL: `${powerdns.DNSPROVIDER_POWERDNS_URL}/api/v1` }
+      },
+      /without \/api\/v1/,
+    ],
+    [
+      'a wrong server id of PowerDNS',
+      async () => ({
+        ...(await startPowerdns({ [`GET ${API}`]: [200, {}], [`GET ${ZONE}`]: [200, native] })),
+        DNSPROVIDER_POWERDNS_SERVER_ID: 'other',
+      }),
+      /DNSPROVIDER_POWERDNS_SERVER_ID/,
+    ],
+    [
+      'a secondary zone at PowerDNS',
+      () => startPowerdns({ [`GET ${ZONE}`]: [200, { ...native, kind: 'Slave' }] }),
+      /pdnsutil set-kind/,
+    ],
+    [
+      'a web page in place of PowerDNS',
+      () => startPowerdns({ [`GET ${ZONE}`]: [200, '<html>'] }),
+      /DNSPROVIDER_POWERDNS_URL/,
+    ],
+    [
+      'a backend of PowerDNS that cannot be written',
+      () =>
+        startPowerdns({
+          [`GET ${ZONE}`]: [200, native],
+          [`PATCH ${ZONE}`]: [500, { error: `attempt to write a readonly database ${SECRET}` }],
+        }),
+      /backend of the zone can be written/,
+    ],
+    ['no PowerDNS', () => toPowerdnsEnv(closedPort), /DNSPROVIDER_POWERDNS_URL/],
+    [
+      'a PowerDNS that does not answer',
+      () => toPowerdnsEnv(hangingPort),
+      /DNSPROVIDER_POWERDNS_URL/,
+      { limits: { statementMs: 6_000, callMs: 300 } },
+    ],
+    [
+      'a wrong token of Cloudflare',
+      () => cloudflareEnv({ DNSPROVIDER_CLOUDFLARE_API_TOKEN: `${SECRET}-other` }),
+      /DNSPROVIDER_CLOUDFLARE_API_TOKEN/,
+    ],
+    ['no zone at Cloudflare', () => cloudflareEnv(), /must be in the account/],
+    [
+      'a wrong key of Dynadot',
+      () => ({
+        DNSPROVIDER_KIND: 'dynadot',
+        PDM_TEST_SETTINGS: JSON.stringify({ providerUrl: dynadot.url }),
+        DNSPROVIDER_DYNADOT_API_KEY: `${SECRET}-other`,
+      }),
+      /DNSPROVIDER_DYNADOT_API_KEY/,
+    ],
+    [
+      'no DNS server for updates',
+      () => ({
+        DNSPROVIDER_KIND: 'rfc2136',
+        DNSPROVIDER_RFC2136_HOST: '127.0.0.1',
+        DNSPROVIDER_RFC2136_PORT: String(closedPort),
+        DNSPROVIDER_RFC2136_TSIG_NAME: 'key.test',
+        DNSPROVIDER_RFC2136_TSIG_SECRET: 'bWFyaw==',
+      }),
+      /DNSPROVIDER_RFC2136_HOST/,
+    ],
+  ],
+  'zone readable.test': [
+    [
+      'a token of Cloudflare that may only read',
+      () => {
+        cloudflare.addZone('readable.test')
+        cloudflare.schedule('batch', { kind: 'status', status: 403 })
+        return cloudflareEnv({ DNSPROVIDER_MANAGED_DOMAINS: 'readable.test' })
+      },
+      /DNS Write/,
+    ],
+  ],
+  'object storage': [
+    [
+      'an object storage whose name does not exist',
+      () => ({ OBJECT_STORAGE_DOMAIN: 's3.test' }),
+      /correct OBJECT_STORAGE_DOMAIN/,
+      { storageFailure: 'dns' },
+    ],
+    [
+      'an object storage with an unknown authority',
+      () => ({ OBJECT_STORAGE_DOMAIN: 's3.test' }),
+      /OBJECT_STORAGE_CA_FILE/,
+      { storageFailure: 'tls' },
+    ],
+    [
+      'an object storage that is down',
+      () => ({ OBJECT_STORAGE_DOMAIN: 's3.test' }),
+      /OBJECT_STORAGE_DOMAIN/,
+      { storageFailure: 'refused' },
+    ],
+  ],
+  'lease witness': [
+    [
+      'a lease witness that is down',
+      () => ({ PDM_WITNESS_URL: `http://127.0.0.1:${closedPort}`, PDM_WITNESS_TOKEN: SECRET }),
+      /PDM_WITNESS_URL/,
+    ],
+    [
+      'another server instead of a lease witness',
+      () => ({ PDM_WITNESS_URL: cloudflare.url, PDM_WITNESS_TOKEN: SECRET }),
+      /PDM_WITNESS/,
+    ],
+  ],
+  'terraform binary': [
+    ['no Terraform where deployments are configured', () => ({ PDM_DEPLOYMENT_CONCURRENCY: '4' }), /install Terraform/],
+    ['a Terraform that does not exist', () => ({ PDM_TERRAFORM_BINARY: '/no/such/file' }), /install Terraform/],
+    ['a Terraform that is not a program', () => ({ PDM_TERRAFORM_BINARY: toPath('plain') }), /install Terraform/],
+    [
+      'another program in place of Terraform',
+      () => ({ PDM_TERRAFORM_BINARY: toScript('other', 'echo hello') }),
+      /PDM_TERRAFORM_BINARY/,
+    ],
+    [
+      'an old Terraform',
+      () => ({ PDM_TERRAFORM_BINARY: toScript('old', `echo '{"terraform_version":"1.5.7"}'`) }),
+      /1\.6\.0 or later/,
+    ],
+  ],
+  'terraform module': [
+    [
+      'a module folder without a module',
+      () => ({ ...goodTerraform(), PDM_TERRAFORM_MODULE: toPath('no-module') }),
+      /PDM_TERRAFORM_MODULE/,
+    ],
+    [
+      'a copy of a module without the modules that it calls',
+      () => {
+        cpSync(LOCAL_DEPLOYMENT, toPath('copied-module'), { recursive: true })
+        return { ...goodTerraform(), PDM_TERRAFORM_MODULE: toPath('copied-module') }
+      },
+      /storage\.tf calls the module \.\.\/first-boot-secret, and \S+\/first-boot-secret is not a directory; copy/,
+    ],
+  ],
+  'deployments folder': [
+    [
+      'a deployments folder that is a file',
+      () => ({ ...goodTerraform(), PDM_DEPLOYMENTS_DIR: toPath('empty') }),
+      /PDM_DEPLOYMENTS_DIR/,
+    ],
+    [
+      'a deployments folder below a file',
+      () => ({ ...goodTerraform(), PDM_DEPLOYMENTS_DIR: join(toPath('empty'), 'a', 'b') }),
+      /PDM_DEPLOYMENTS_DIR/,
+    ],
+  ],
+  'terraform environment': [
+    [
+      'a credential of Terraform that is not set',
+      () => ({ ...goodTerraform(), PDM_TERRAFORM_PASS_ENV: 'HCLOUD_TOKEN' }),
+      /HCLOUD_TOKEN.*set each variable/,
+    ],
+  ],
+}
 const goodTerraform = (): Env => ({
   PDM_TERRAFORM_BINARY: toScript('terraform', `echo '{"terraform_version":"1.11.4"}'`),
   PDM_DEPLOYMENTS_DIR: toPath('deployments'),
 })
 
 describe('of each broken setup, one line says what is bad and names the fix', () => {
-  test.each([...configuration, ...database, ...dns, ...machine])(
-    '$what',
-    async ({ env, check, fix, code = 1, storageFailure, limits }) => {
-      expect(await expectOneProblem(await env(base()), check, fix, { storageFailure, limits })).toBe(code)
-    },
-  )
+  test.each(
+    Object.entries(broken).flatMap(([check, setups]) =>
+      setups.map(([what, env, fix, options = {}]) => [what, { check, env, fix, options }] as const),
+    ),
+  )('%s', async (_, { check, env, fix, options: { code = 1, ...options } }) => {
+    expect(await expectOneProblem({ ...base(), ...(await env()) }, check, fix, options)).toBe(code)
+  })
 
   test('there are at least 40', () => {
-    expect([...configuration, ...database, ...dns, ...machine].length).toBeGreaterThanOrEqual(40)
+    expect(Object.values(broken).flat().length).toBeGreaterThanOrEqual(40)
   })
 })
 
@@ -617,12 +503,7 @@ describe('no problem in a good setup', () => {
       'with Cloudflare',
       () => {
         cloudflare.addZone('good.test')
-        return {
-          DNSPROVIDER_KIND: 'cloudflare',
-          DNSPROVIDER_MANAGED_DOMAINS: 'good.test',
-          PDM_TEST_SETTINGS: JSON.stringify({ providerUrl: cloudflare.url }),
-          DNSPROVIDER_CLOUDFLARE_API_TOKEN: SECRET,
-        }
+        return cloudflareEnv({ DNSPROVIDER_MANAGED_DOMAINS: 'good.test' })
       },
     ],
     [
@@ -632,7 +513,7 @@ describe('no problem in a good setup', () => {
         await createDatabase('with_user', {
           sql: 'grant select, insert, update, delete on all tables in schema public to user_of_tables',
         })
-        return { PDM_DATABASE_URL: withUrl({ username: 'user_of_tables', pathname: '/with_user' }) }
+        return withUrl({ username: 'user_of_tables', pathname: '/with_user' })
       },
     ],
     ['before the first start', async () => ({ PDM_DATABASE_URL: await createDatabase('fresh', { migrates: false }) })],

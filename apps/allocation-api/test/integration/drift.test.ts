@@ -1,9 +1,8 @@
 import { until } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
 import { type RecordSet, recordKey } from '../../src/dns/domain/rrset.ts'
-import { poolDomain, useDnsFixture } from '../support/dns-fixture.ts'
+import { DRIFT_MS, poolDomain, useDnsFixture } from '../support/dns-fixture.ts'
 import { holdLock } from '../support/locks.ts'
-import { DRIFT_MS } from '../support/replica.ts'
 
 const down = { kind: 'unavailable', reason: 'The provider is down.' } as const
 const MINUTE_MS = 60_000

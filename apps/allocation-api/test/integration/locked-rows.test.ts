@@ -5,7 +5,7 @@ import { type Api, type ApiResponse, startApi } from '@pool/test-kit/services.ts
 import { startTcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { untilApplied } from '../support/consistency.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase, type TestDatabase, useTestDatabase } from '../support/database.ts'
 import {
   countLockWaiters,
   holdLock,
@@ -242,12 +242,8 @@ describe('a row that stays locked', () => {
   })
 })
 
-describe('sessions', () => {
-  let database: TestDatabase
-  beforeAll(async () => {
-    database = await createTestDatabase()
-  })
-  afterAll(() => database?.drop())
+describe('sessions', async () => {
+  const database = await useTestDatabase()
 
   test('end soon after their client is gone, although they wait for a lock', async () => {
     const proxy = await startTcpProxy(Number(new URL(database.url).port))

@@ -1,9 +1,9 @@
 import type { ListedName, NamesQuery } from '@pool/contract'
 import { proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { beforeAll, expect, test } from 'vitest'
 import { formatNamePosition } from '../../src/allocation/domain/name-filter.ts'
 import { createNameSearch } from '../../src/allocation/name-search.ts'
-import { createTestDatabase } from '../support/database.ts'
+import { useTestDatabase } from '../support/database.ts'
 
 const NAMES = proofSize(1_000_000, 20_000)
 /** Blocks of 8 KiB. A page reads at most 2,000 rows of an index for each pool, and finds each of them in two tables. */
@@ -11,8 +11,7 @@ const MAX_BLOCKS = 60_000
 const POOLS = ['a.test', 'b.test', 'c.test']
 
 // One, so that the statistics are those of the searches.
-const database = await createTestDatabase({ connections: 1 })
-afterAll(() => database.drop())
+const database = await useTestDatabase({ connections: 1 })
 const { sql } = database
 const search = createNameSearch(sql, { timeoutMs: 60_000, listPools: () => POOLS })
 

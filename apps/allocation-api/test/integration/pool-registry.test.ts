@@ -1,20 +1,16 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { createPoolRegistry } from '../../src/allocation/pool-registry.ts'
 import { createAllocationReader } from '../../src/allocation/reader.ts'
 import { hashToken } from '../../src/lib/token.ts'
 import type { Caller } from '../../src/naming/caller.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { useTestDatabase } from '../support/database.ts'
 import { holdLock, untilSessionsWait } from '../support/locks.ts'
 import { createTokenRepository } from '../support/token-repository.ts'
 
 const caller: Caller = { actor: 'operator', address: null, requestId: 'r' }
 const TTL_MS = 600_000
 const MINUTE_MS = 60_000
-let database: TestDatabase
-beforeAll(async () => {
-  database = await createTestDatabase({ connections: 6 })
-})
-afterAll(() => database.drop())
+const database = await useTestDatabase({ connections: 6 })
 beforeEach(async () => {
   const { sql } = database
   await sql`truncate pool_allocations, dns_names, dns_zones, pools`

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { createDatabaseClient } from '@pool/runtime/database/client'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { ReserveRequest } from '../../src/allocation/domain/types.ts'
 import { sweepExpired } from '../../src/allocation/expired-sweeper.ts'
 import { type AllocationReader, createAllocationReader } from '../../src/allocation/reader.ts'
@@ -8,7 +8,7 @@ import type { RecordSet } from '../../src/dns/domain/rrset.ts'
 import { createClaim } from '../../src/idempotency/idempotency.ts'
 import type { Caller } from '../../src/naming/caller.ts'
 import type { PoolName } from '../../src/naming/naming.ts'
-import { createTestDatabase, repositoryOptions, type TestDatabase } from '../support/database.ts'
+import { repositoryOptions, useTestDatabase } from '../support/database.ts'
 import { holdLock, lockRow, untilSessionsWait } from '../support/locks.ts'
 import { createTokenRepository, type TokenRepository, tokenDigest } from '../support/token-repository.ts'
 
@@ -18,17 +18,14 @@ const name = { poolDomain: 'pool.test', subdomain: 'acme' }
 const foreign = '00000000-0000-4000-8000-000000000000'
 const records = [{ name: 'acme.pool.test', type: 'A', ttl: 300, values: ['192.0.2.1'] }]
 
-describe('the repository', () => {
-  let database: TestDatabase
+describe('the repository', async () => {
+  const database = await useTestDatabase()
   let store: TokenRepository
   let reader: AllocationReader
-
   beforeAll(async () => {
-    database = await createTestDatabase()
     store = createTokenRepository(database.sql, repositoryOptions)
     reader = createAllocationReader(database.sql, repositoryOptions)
   })
-  afterAll(() => database.drop())
   beforeEach(async () => {
     await database.sql`delete from pool_allocations`
     await database.sql`delete from dns_names`
@@ -47,65 +44,6 @@ describe('the repository', () => {
       desired,
       caller,
     )
-  const history = async () =>
-    (await database.sql`select event from allocation_history order by id desc limit 3`).map(row => row.event)
-
-  test('reserve: a UUID v4 token and an exact TTL', async () => {
-    const { allocation, reservationToken } = await reserved()
-    expect(allocation).toMatchObject({ ...name, state: 'reserved', createdBy: 'wizard' })
-    expect(Date.parse(allocation.expiresAt) - Date.parse(allocation.reservedAt)).toBe(TTL)
-    expect(reservationToken).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
-    expect(await findState(name)).toBe('reserved')
-  })
-
-  test('an expired name is free without a sweep, and its next reservation has a new token', async () => {
-    const first = await reserved()
-    await database.advance(TTL - 5_000)
-    expect(await reserve()).toEqual({ kind: 'conflict' })
-    await database.advance(5_001)
-    expect(await findState(name)).toBeNull()
-    const second = await reserved()
-    expect(second.reservationToken).not.toBe(first.reservationToken)
-    expect(await history()).toEqual(['reserved', 'expired', 'reserved'])
-    expect(await commit(first.reservationToken)).toEqual({ kind: 'token-mismatch' })
-  })
-
-  test('commit: active, without an expiry, with its desired records', async () => {
-    const { reservationToken } = await reserved()
-    const decision = await commit(reservationToken)
-    expect(decision).toMatchObject({ kind: 'committed', allocation: { state: 'active', loadBalancerIP: '192.0.2.1' } })
-    expect(await reader.find(name)).toMatchObject({ state: 'active', dns: { status: 'pending' } })
-    const [row] = await database.sql`select desired, version from dns_names`
-    expect(row?.desired).toEqual(records)
-    expect(decision).toHaveProperty('version', row?.version)
-    await database.advance(100 * TTL)
-    expect(await findState(name)).toBe('active')
-  })
-
-  test.each([
-    ['another token', foreign],
-    ['no UUID', 'x'],
-    ['nothing', ''],
-    ['SQL', "' or true --"],
-  ])('commit with %s as token: a mismatch, and nothing changes', async (_, token) => {
-    const { reservationToken } = await reserved()
-    expect(await commit(token)).toEqual({ kind: 'token-mismatch' })
-    expect(await findState(name)).toBe('reserved')
-    expect(await database.sql`select from dns_names`).toHaveLength(0)
-    expect((await commit(reservationToken)).kind).toBe('committed')
-  })
-
-  test('release deletes the row, returns it, and sets no desired records', async () => {
-    const { reservationToken } = await reserved()
-    await commit(reservationToken)
-    expect(await store.release({ ...name, reservationToken: foreign }, caller)).toEqual({ kind: 'token-mismatch' })
-    const released = await store.release(name, caller)
-    expect(released).toMatchObject({ kind: 'released', allocation: { state: 'active', dns: { status: 'pending' } } })
-    expect(await database.sql`select from pool_allocations`).toHaveLength(0)
-    expect(await database.sql`select desired from dns_names`).toEqual([{ desired: [] }])
-    expect(await store.release(name, caller)).toEqual({ kind: 'not-found' })
-  })
-
   test('a name has at most its latest 120 previous record sets', async () => {
     const addresses: string[] = []
     const recordsOf = (loadBalancerIP: string) => {

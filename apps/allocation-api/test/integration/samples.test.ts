@@ -1,11 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeEach, expect, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
 import { createSamples, type ReplicaSample } from '../../src/operator/samples.ts'
 import { createOperatorSessions } from '../../src/operator/sessions.ts'
-import { createTestDatabase } from '../support/database.ts'
+import { useTestDatabase } from '../support/database.ts'
 
-const database = await createTestDatabase({ connections: 4 })
-afterAll(() => database.drop())
+const database = await useTestDatabase({ connections: 4 })
 const { sql } = database
 beforeEach(() => sql`truncate replicas, replica_samples, pool_samples, operator_sessions`)
 

@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { describe, expect, test } from 'vitest'
+import { useTestDatabase } from '../support/database.ts'
 
 const good = {
   pool_domain: 'pool.test',
@@ -88,12 +88,8 @@ const invalidRows: readonly (readonly [
   ['a network instead of an address', 'load_balancer_ip_check', { ...active, load_balancer_ip: '192.0.2.0/24' }],
 ]
 
-describe('schema', () => {
-  let database: TestDatabase
-  beforeAll(async () => {
-    database = await createTestDatabase()
-  })
-  afterAll(() => database.drop())
+describe('schema', async () => {
+  const database = await useTestDatabase()
 
   test.each([
     ['reserved', good],

@@ -6,11 +6,10 @@ import { join } from 'node:path'
 import { timed } from '@pool/test-kit/poll.ts'
 import { runUntilExit, sendRequest, startApi, toApiEntry } from '@pool/test-kit/services.ts'
 import { afterAll, describe, expect, test } from 'vitest'
-import { createTestDatabase } from '../support/database.ts'
+import { useTestDatabase } from '../support/database.ts'
 
 const entry = toApiEntry()
-const database = await createTestDatabase({ schema: false, connections: 2 })
-afterAll(() => database.drop())
+const database = await useTestDatabase({ schema: false, connections: 2 })
 
 /** Runs the process until it exits. */
 const run = async (env: Record<string, string>, command = 'main') => {

@@ -2,8 +2,27 @@ import { createDatabaseClient } from '@pool/runtime/database/client'
 import { startTcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { describe, expect, test } from 'vitest'
 import { createReconcilerRepository } from '../../src/reconciler/repository.ts'
-import { createStatementCounter } from '../support/count-statements.ts'
 import { poolDomain, useDnsFixture } from '../support/dns-fixture.ts'
+
+/** The type of a message that executes a statement (Postgres manual, message formats: Execute). */
+const EXECUTE = 'E'.charCodeAt(0)
+
+/** Calls `onStatement` for each statement in what a client of Postgres sends with the extended protocol, without TLS. */
+const createStatementCounter = (onStatement: () => void) => {
+  let rest: Buffer = Buffer.alloc(0)
+  /** Only the first message of a connection has no type. */
+  let typeBytes = 0
+  return (sent: Buffer): void => {
+    rest = Buffer.concat([rest, sent])
+    while (rest.length >= typeBytes + 4) {
+      const end = typeBytes + rest.readUInt32BE(typeBytes)
+      if (rest.length < end) break
+      if (typeBytes > 0 && rest[0] === EXECUTE) onStatement()
+      rest = rest.subarray(end)
+      typeBytes = 1
+    }
+  }
+}
 
 describe('what a sync of one name costs', () => {
   const fixture = useDnsFixture()

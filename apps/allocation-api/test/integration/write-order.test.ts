@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { createAllocationReader } from '../../src/allocation/reader.ts'
 import { createAllocationRepository } from '../../src/allocation/repository.ts'
-import { createTestDatabase, createTestWriter, repositoryOptions, type TestDatabase } from '../support/database.ts'
+import { createTestWriter, repositoryOptions, useTestDatabase } from '../support/database.ts'
 import { holdLock, untilSessionsWait } from '../support/locks.ts'
 
 // Numbers are drawn from sequences, whose order is not that of the commits.
@@ -10,11 +10,7 @@ const caller = { actor: 'in-cluster', address: null, requestId: 'write-order' } 
 const tokenHash = Buffer.alloc(32, 1)
 const toName = (subdomain: string) => ({ poolDomain: 'pool.test', subdomain })
 
-let database: TestDatabase
-beforeAll(async () => {
-  database = await createTestDatabase()
-})
-afterAll(() => database.drop())
+const database = await useTestDatabase()
 const repository = () => createAllocationRepository(createTestWriter(database.sql), repositoryOptions)
 const reserve = (subdomain: string) =>
   repository().reserve({ command: { ...toName(subdomain), createdBy: '' }, tokenHash, caller })

@@ -4,13 +4,9 @@ import { until } from '@pool/test-kit/poll.ts'
 import { startTcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { createZoneLocks, isTransactionOpen, type LockLane, ZoneLockLostError } from '../../src/reconciler/zone-lock.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { useTestDatabase } from '../support/database.ts'
 
-let database: TestDatabase
-beforeAll(async () => {
-  database = await createTestDatabase()
-})
-afterAll(() => database.drop())
+const database = await useTestDatabase()
 
 test('a zone lock outlasts the lifetime that the driver gives connections', async () => {
   // Otherwise 30 to 60 min. The driver reads it when a client is created.

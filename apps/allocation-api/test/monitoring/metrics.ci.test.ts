@@ -1,8 +1,28 @@
+import { fileURLToPath } from 'node:url'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { missingPrometheus, runPromtool } from '@pool/test-kit/prometheus.ts'
+import { reportProof } from '@pool/test-kit/proof-size.ts'
 import { expect, test } from 'vitest'
 import { parseMetricsTable } from '../support/monitoring.ts'
 import { createSteps, startTestService } from '../support/service.ts'
+
+const directory = fileURLToPath(new URL('../../../../infra/monitoring', import.meta.url))
+
+test.skipIf(shouldSkip(missingPrometheus))('promtool accepts the rules', async () => {
+  const { code, output } = await runPromtool(
+    ['check', 'rules', '../chart/files/alerts.yaml', '../chart/files/recording-rules.yaml'],
+    {
+      directory,
+    },
+  )
+  expect([code, output]).toEqual([0, expect.stringContaining('SUCCESS')])
+})
+
+test.skipIf(shouldSkip(missingPrometheus))('each alert fires when it should, and only then', async () => {
+  const { code, output } = await runPromtool(['test', 'rules', 'alerts.test.yaml'], { directory })
+  expect([code, output]).toEqual([0, expect.stringContaining('SUCCESS')])
+  reportProof('promtool: every alert has fired in its case, and in no other')
+})
 
 const { call } = await startTestService({ DNSPROVIDER_MANAGED_DOMAINS: 'pool.test' })
 const { reserveAndCommit } = createSteps(call)

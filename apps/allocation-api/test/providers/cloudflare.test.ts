@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest'
 import type { RecordChange, RecordSet } from '../../src/dns/domain/rrset.ts'
 import { createCloudflareProvider } from '../../src/dns/providers/cloudflare/index.ts'
-import { describeConformance } from './conformance.ts'
-import { atOrBelow } from './harness.ts'
+import { atOrBelow, describeConformance } from './conformance.ts'
 import { startCloudflareSubject, startSubject } from './support/cloudflare.ts'
 
 describeConformance('cloudflare', startSubject)

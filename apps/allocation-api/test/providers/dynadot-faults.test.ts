@@ -1,7 +1,7 @@
 import type { DynadotDouble, DynadotFault } from '@pool/test-kit/dns/dynadot-double.ts'
 import { until } from '@pool/test-kit/poll.ts'
 import { expect, test } from 'vitest'
-import { atOrBelow } from './harness.ts'
+import { atOrBelow } from './conformance.ts'
 import { signal, startDynadotSubject, upsert } from './support/dynadot.ts'
 
 const differ = { kind: 'unavailable', scope: 'zone', reason: expect.stringMatching(/two responses .* differ/) }

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { describeConformance } from './conformance.ts'
-import { atOrBelow } from './harness.ts'
+import { atOrBelow, describeConformance } from './conformance.ts'
 import { signal, startDynadotSubject, upsert } from './support/dynadot.ts'
 
 describeConformance('dynadot', startDynadotSubject)

@@ -9,9 +9,7 @@ import type { DnsProvider } from '../../src/dns/provider.ts'
 import { createPowerdnsProvider } from '../../src/dns/providers/powerdns/index.ts'
 import { createRfc2136Provider } from '../../src/dns/providers/rfc2136/index.ts'
 import { poolDomain, useDnsFixture } from '../support/dns-fixture.ts'
-import { bind } from './support/rfc2136/bind.ts'
-import { knot } from './support/rfc2136/knot.ts'
-import { startServer } from './support/rfc2136/server.ts'
+import { bind, knot, startServer } from './support/rfc2136.ts'
 
 /** More than one sync deletes. */
 const RECORD_SETS = 1_500

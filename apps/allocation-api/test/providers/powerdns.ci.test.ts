@@ -8,8 +8,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, type MockInstance, te
 import { isAtOrBelow, type RecordChange, type RecordSet, toOwnerName } from '../../src/dns/domain/rrset.ts'
 import type { DnsProvider } from '../../src/dns/provider.ts'
 import { createPowerdnsProvider } from '../../src/dns/providers/powerdns/index.ts'
-import { describeConformance } from './conformance.ts'
-import { atOrBelow, readAll } from './harness.ts'
+import { atOrBelow, describeConformance, readAll } from './conformance.ts'
 import { startPowerdnsSubject } from './support/powerdns.ts'
 
 type Subject = Awaited<ReturnType<typeof startPowerdnsSubject>>

@@ -4,7 +4,7 @@ import { startDnsDouble, toTcpMessage } from '@pool/test-kit/dns/dns-double.ts'
 import { describe, expect, test } from 'vitest'
 import type { RecordChange, RecordSet } from '../../src/dns/domain/rrset.ts'
 import { createRfc2136Provider, type Rfc2136Options } from '../../src/dns/providers/rfc2136/index.ts'
-import { atOrBelow } from './harness.ts'
+import { atOrBelow } from './conformance.ts'
 
 const signal = (): AbortSignal => AbortSignal.timeout(120_000)
 

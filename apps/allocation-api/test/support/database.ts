@@ -3,6 +3,7 @@ import { createDatabaseClient, type Sql } from '@pool/runtime/database/client'
 import { createServerClock } from '@pool/runtime/database/server-clock'
 import { createWriter, type Writer } from '@pool/runtime/database/writer'
 import postgres from 'postgres'
+import { afterAll } from 'vitest'
 import { migrateDatabase } from '../../src/database/schema.ts'
 
 /** The Postgres on which tests create their databases. */
@@ -84,4 +85,11 @@ export const createTestDatabase = async ({ schema = true, connections = 10 } = {
       await runOnServer(`drop database ${name} with (force)`)
     },
   }
+}
+
+/** A database for all tests of the calling file or block. */
+export const useTestDatabase = async (options?: Parameters<typeof createTestDatabase>[0]): Promise<TestDatabase> => {
+  const database = await createTestDatabase(options)
+  afterAll(() => database.drop())
+  return database
 }

@@ -1,10 +1,228 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createDatabaseClient } from '@pool/runtime/database/client'
+import { isZoneMarker } from '@pool/test-kit/dns/zone-marker.ts'
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest'
-import { createRecords } from '../../src/dns/domain/rrset.ts'
+import type {
+  ApplyResult,
+  ReadResult,
+  Unavailable,
+  WantedRecords,
+  ZoneCheck,
+  ZonePart,
+} from '../../src/dns/domain/result.ts'
+import {
+  createRecords,
+  type RecordChange,
+  type RecordSet,
+  type RecordTemplate,
+  recordKey,
+  toOwnerName,
+} from '../../src/dns/domain/rrset.ts'
+import type { DnsProvider } from '../../src/dns/provider.ts'
 import type { Caller } from '../../src/naming/caller.ts'
+import { createPools } from '../../src/naming/naming.ts'
+import type { DriftCheckResult } from '../../src/observability/domain/observer.ts'
+import { createReconciler, type Reconciler } from '../../src/reconciler/reconciler.ts'
+import { createZoneLocks } from '../../src/reconciler/zone-lock.ts'
 import { createTestDatabase, repositoryOptions, type TestDatabase, truncateAllocations } from './database.ts'
-import { FakeProvider } from './fake-provider.ts'
-import { type Replica, type ReplicaOptions, startReplica } from './replica.ts'
 import { createTokenRepository, type TokenRepository } from './token-repository.ts'
+
+/** The result of the next call. With `takesEffect`, an apply makes its changes first. */
+interface ProviderFault {
+  readonly result: Extract<ApplyResult, { kind: 'unavailable' }> | 'throw' | 'hang'
+  readonly takesEffect?: boolean
+}
+
+/** An in-memory provider that fulfils the contract of the port and fails as the test configures it. */
+class FakeProvider implements DnsProvider {
+  readonly records = new Map<string, RecordSet>()
+  /** The markers of the zones, which `records` does not contain. */
+  readonly markers = new Map<string, RecordSet>()
+  readonly calls: ('read' | 'apply')[] = []
+  /** Each call uses the first one. Null, or an empty queue: the call succeeds. */
+  readonly faults: (ProviderFault | null)[] = []
+  /** Owner names that the provider rejects. */
+  readonly rejectedNames = new Set<string>()
+  /** The number of changes that one apply makes. It skips the others. */
+  maxChanges = Number.POSITIVE_INFINITY
+  /** The next read returns these records instead of the current ones. */
+  staleRead: readonly RecordSet[] | null = null
+  concurrency?: 1
+  /** Whether the result of a read states that it has the whole zone. It always has. */
+  isFullZone?: true
+  /** Each apply waits for the promise that is current when it starts; each read waits for `readGate`. */
+  applyGate: Promise<void> = Promise.resolve()
+  readGate: Promise<void> = Promise.resolve()
+  /** Duration of an apply in milliseconds. */
+  applyMs = 0
+  readsInFlight = 0
+  appliesInFlight = 0
+  maxAppliesInFlight = 0
+
+  async read(_zone: string, _wanted: WantedRecords, signal: AbortSignal): Promise<ReadResult> {
+    this.calls.push('read')
+    this.readsInFlight += 1
+    await this.readGate.finally(() => {
+      this.readsInFlight -= 1
+    })
+    const failure = await this.#nextFault(signal)
+    const records = [...(this.staleRead ?? this.records.values()), ...this.markers.values()]
+    this.staleRead = null
+    return failure ?? { kind: 'read', records, ...(this.isFullZone ? { isFullZone: true } : {}) }
+  }
+
+  async *readZone(zone: string, signal: AbortSignal): AsyncGenerator<ZonePart | Unavailable, void> {
+    const result = await this.read(zone, { names: [], branches: [zone] }, signal)
+    yield result.kind === 'read' ? { ...result, kind: 'part' } : result
+  }
+
+  async checkZone(): Promise<ZoneCheck> {
+    return { kind: 'writable' }
+  }
+
+  async apply(_zone: string, changes: readonly RecordChange[], signal: AbortSignal): Promise<ApplyResult> {
+    this.calls.push('apply')
+    this.appliesInFlight += 1
+    this.maxAppliesInFlight = Math.max(this.maxAppliesInFlight, this.appliesInFlight)
+    try {
+      await this.applyGate
+      await sleep(this.applyMs)
+      const [next] = this.faults
+      if (next?.takesEffect) this.#change(changes)
+      const failure = await this.#nextFault(signal)
+      if (failure) return failure
+      const others = changes.filter(change => !isZoneMarker({ name: toOwnerName(change) }))
+      const skipped = others.slice(this.maxChanges).map(toOwnerName)
+      const done = changes.filter(change => !skipped.includes(toOwnerName(change)))
+      return { kind: 'applied', rejected: this.#change(done), skipped }
+    } finally {
+      this.appliesInFlight -= 1
+    }
+  }
+
+  async close(): Promise<void> {}
+
+  names(): string[] {
+    return [...new Set([...this.records.values()].map(set => set.name))].sort()
+  }
+
+  #change(changes: readonly RecordChange[]): { name: string; reason: string }[] {
+    const rejected: { name: string; reason: string }[] = []
+    for (const change of changes) {
+      const name = toOwnerName(change)
+      const records = isZoneMarker({ name }) ? this.markers : this.records
+      if (this.rejectedNames.has(name)) rejected.push({ name, reason: 'not allowed' })
+      else if (change.kind === 'upsert') records.set(recordKey(change.set), change.set)
+      else records.delete(recordKey(change))
+    }
+    return rejected
+  }
+
+  async #nextFault(signal: AbortSignal) {
+    const fault = this.faults.shift()
+    if (!fault) return null
+    if (fault.result === 'throw') throw new Error('key=secret-of-the-provider')
+    if (fault.result !== 'hang') return fault.result
+    await new Promise(resolve => signal.addEventListener('abort', resolve))
+    return null
+  }
+}
+
+export const DRIFT_MS = 600_000
+/** For a busy machine. */
+const STATEMENT_TIMEOUT_MS = 20_000
+const WAIT_MS = 30_000
+
+interface ReplicaOptions {
+  readonly url: string
+  readonly provider: DnsProvider
+  readonly providerKind?: string
+  readonly writesZones?: boolean
+  readonly waitMs?: number
+  readonly lockWaitMs?: number
+  readonly recordTemplate?: RecordTemplate
+  readonly callTimeoutMs?: number
+  readonly random?: () => number
+  /** Milliseconds by which the clock of the replica is ahead. */
+  readonly aheadMs?: () => number
+}
+
+/** The DNS reconciler of one replica, with its own connections and without the rest of the API. */
+interface Replica {
+  readonly dns: Reconciler
+  /** Errors of the reconciler and errors that the provider threw. */
+  readonly errors: readonly unknown[]
+  readonly driftChecks: readonly DriftCheckResult[]
+  /** The causes of the zones that this replica stopped. */
+  readonly stops: readonly string[]
+  readonly markerRejections: readonly string[]
+  /** The outcomes of the syncs. */
+  readonly syncs: readonly string[]
+  close(): Promise<void>
+}
+
+const startReplica = ({
+  url,
+  provider,
+  providerKind = 'fake',
+  writesZones = true,
+  waitMs = WAIT_MS,
+  lockWaitMs = WAIT_MS,
+  recordTemplate = { names: ['@', '*'], ttl: 60 },
+  callTimeoutMs = STATEMENT_TIMEOUT_MS,
+  random = () => 0.5,
+  aheadMs = () => 0,
+}: ReplicaOptions): Replica => {
+  const sql = createDatabaseClient(url, {
+    maxConnections: 4,
+    applicationName: 'replica',
+    maxStatementMs: STATEMENT_TIMEOUT_MS,
+  })
+  const lockLimits = { waitMs: lockWaitMs, idleTimeoutMs: 30_000, timeoutMs: STATEMENT_TIMEOUT_MS }
+  const zoneLocks = createZoneLocks(url, lockLimits, { silences: 0 })
+  const errors: unknown[] = []
+  const driftChecks: DriftCheckResult[] = []
+  const stops: string[] = []
+  const markerRejections: string[] = []
+  const syncs: string[] = []
+  const dns = createReconciler({
+    provider,
+    providerKind,
+    writesZones,
+    sql,
+    withLock: zoneLocks.withLock,
+    pools: () => createPools(['pool.test', 'other.test']),
+    recordTemplate,
+    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+    providerTimeoutMs: callTimeoutMs,
+    commitWaitMs: waitMs,
+    driftIntervalMs: DRIFT_MS,
+    now: () => performance.now() + aheadMs(),
+    random,
+    observer: {
+      onProviderCall() {},
+      onCircuitOpened() {},
+      onCircuitClosed() {},
+      onSync: (_, outcome) => void syncs.push(outcome),
+      onDriftCheck: (_, result) => void driftChecks.push(result),
+      onZoneStopped: (_, cause) => void stops.push(cause),
+      onMarkerRejected: (_, reason) => void markerRejections.push(reason),
+      onError: (_, error) => void errors.push(error),
+    },
+  })
+  return {
+    dns,
+    errors,
+    driftChecks,
+    stops,
+    markerRejections,
+    syncs,
+    async close() {
+      await dns.stop()
+      await Promise.all([zoneLocks.close(), sql.end({ timeout: 1 })])
+    },
+  }
+}
 
 export const poolDomain = 'pool.test'
 export const template = { names: ['@', '*'], ttl: 60 }

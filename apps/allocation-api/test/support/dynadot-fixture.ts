@@ -1,5 +1,4 @@
-import type { DoubleRecord } from '@pool/test-kit/dns/dynadot-domain.ts'
-import { type DynadotDouble, startDynadotDouble } from '@pool/test-kit/dns/dynadot-double.ts'
+import { type DoubleRecord, type DynadotDouble, startDynadotDouble } from '@pool/test-kit/dns/dynadot-double.ts'
 import { isZoneMarker } from '@pool/test-kit/dns/zone-marker.ts'
 import { until } from '@pool/test-kit/poll.ts'
 import { type Api, smallPoolEnv, startApi, startReplicas } from '@pool/test-kit/services.ts'

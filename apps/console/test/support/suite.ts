@@ -62,7 +62,7 @@ const startStack = async (
   const [folder, witness] = await Promise.all([buildTestConsole(cleanup), startWitness()])
   cleanup.use(witness)
   const variables = {
-    PDM_CONSOLE_DIR: folder,
+    PDM_TEST_SETTINGS: JSON.stringify({ publicPools: true, consoleFolder: folder }),
     PDM_WITNESS_URL: witness.url,
     PDM_WITNESS_TOKEN: witness.token,
     PDM_NAME_COOL_OFF: '1h',

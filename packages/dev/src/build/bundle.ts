@@ -1,8 +1,20 @@
 import { globSync, statSync } from 'node:fs'
-import { cp, mkdir, readFile, writeFile } from 'node:fs/promises'
+import { cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { basename, dirname, join, resolve } from 'node:path'
 import { build, type Metafile, type Plugin, stop } from 'esbuild'
+
+const readLicence = async ({ name, version, licence, folder }: BundledPackage): Promise<string> => {
+  const files = (await readdir(folder)).filter(file => /^(?:licen[cs]e|copying|notice)/i.test(file)).sort()
+  const texts = await Promise.all(files.map(file => readFile(join(folder, file), 'utf8')))
+  return [`${name} ${version} (${licence})`, ...texts.map(text => text.trim())].join('\n\n')
+}
+
+/** Writes LICENSES.txt: most licences require that their text goes along with the code. */
+export const writeLicences = async (folder: string, packages: readonly BundledPackage[]): Promise<void> => {
+  const licences = await Promise.all(packages.map(readLicence))
+  await writeFile(join(folder, 'LICENSES.txt'), `${licences.join(`\n\n${'-'.repeat(80)}\n\n`)}\n`)
+}
 
 export interface BundleOptions {
   /** The folder of the app. */

@@ -2,9 +2,8 @@ import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { programs } from './apps.ts'
-import { bundle } from './bundle.ts'
+import { bundle, writeLicences } from './bundle.ts'
 import { buildConsole } from './console.ts'
-import { writeLicences } from './licences.ts'
 
 // Usage: main.ts APP [--without-console] [--out FOLDER]. Writes the files that the app needs on a machine that has Node and
 // nothing else. An app that serves the console gets it, unless that is left out on request.

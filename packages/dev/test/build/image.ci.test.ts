@@ -13,8 +13,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { freePort } from '../../src/ports.ts'
 import { ensureDatabase, type Postgres, startPostgres } from '../../src/postgres.ts'
 import { type NodeProcess, startNode } from '../../src/process.ts'
-import { startBalancer } from './support/balancer.ts'
-import { type Container, startContainer } from './support/container.ts'
+import { type Container, startBalancer, startContainer } from './support/container.ts'
 import {
   type Image,
   ImageBuilder,

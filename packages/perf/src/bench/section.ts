@@ -1,4 +1,4 @@
-import { type Table, tableText } from '../shared/table.ts'
+import { type Table, tableText } from '../shared/figures.ts'
 import type { Checkout, Environment } from './environment/environment.ts'
 import { compare, comparisonTable, listErrors } from './load/compare.ts'
 import { createHttpTarget, expectStatus, type Target, type Task } from './load/target.ts'

@@ -2,8 +2,7 @@ import { open } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { availableParallelism, cpus, loadavg, release, totalmem, type } from 'node:os'
 import { join } from 'node:path'
-import { toSpread } from './stats.ts'
-import { toFigure } from './table.ts'
+import { toFigure, toSpread } from './figures.ts'
 
 /** The machine on which the figures were measured. */
 export interface Machine {

@@ -1,6 +1,5 @@
+import { left, right, type Table, tableText, toFigure, toSpread } from '../shared/figures.ts'
 import { type Machine, machineText } from '../shared/machine.ts'
-import { toSpread } from '../shared/stats.ts'
-import { left, right, type Table, tableText, toFigure } from '../shared/table.ts'
 import type { FaultName } from './faults/kinds.ts'
 import type { InvariantResult } from './invariants.ts'
 import type { SoakOptions } from './options.ts'

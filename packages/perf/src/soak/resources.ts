@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises'
 import { readMemory } from '@pool/test-kit/processes.ts'
-import { toSpread } from '../shared/stats.ts'
+import { toSpread } from '../shared/figures.ts'
 import { countConnections } from './environment/database.ts'
 import { POOL_SIZE, REPLICAS, type SoakEnvironment } from './environment/environment.ts'
 

@@ -15,7 +15,7 @@ import { getRequestListener } from '@hono/node-server'
  * A response that has the header `X-Request-Id` if `requestId` is set. With `setHeader`, Node would copy every other header of
  * the response too.
  */
-export class IdentifiedResponse<Received extends IncomingMessage = IncomingMessage> extends ServerResponse<Received> {
+class IdentifiedResponse<Received extends IncomingMessage = IncomingMessage> extends ServerResponse<Received> {
   requestId: string | null = null
 
   override writeHead(

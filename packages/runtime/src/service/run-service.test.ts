@@ -17,3 +17,42 @@ test('a parent with an IPC channel learns the address of a service that logs not
   child.disconnect()
   expect(await exited).toEqual([0, null])
 })
+
+/** Runs a process that calls `endProcess` with this body of `stop`, after `setUp`. It has an IPC channel. */
+const run = async (stop: string, timeoutMs: number, setUp = '') => {
+  const source = `import { endProcess } from '${module}'
+    ${setUp}
+    process.on('disconnect', () => {})
+    process.on('unhandledRejection', () => {})
+    void endProcess(process, ${timeoutMs}, async () => { ${stop} })`
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', source], {
+    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+  })
+  let errors = ''
+  child.stderr?.setEncoding('utf8').on('data', text => {
+    errors += text
+  })
+  const [code, signal] = await once(child, 'close')
+  return { code, signal, errors }
+}
+
+const HANDLE = 'setInterval(() => {}, 1_000)'
+const LONG_MS = 60_000
+
+test('the process ends when stop has closed what keeps its event loop alive', async () => {
+  const result = await run('clearInterval(handle)', LONG_MS, `const handle = ${HANDLE}`)
+  expect(result).toEqual({ code: 0, signal: null, errors: '' })
+})
+
+test('a failed stop is an exit code', async () => {
+  const result = await run('throw new Error()', LONG_MS)
+  expect(result).toEqual({ code: 1, signal: null, errors: '' })
+})
+
+test.each([
+  ['stop does not finish', `${HANDLE}; await new Promise(() => {})`],
+  ['something keeps the event loop alive after the stop', HANDLE],
+])('the process is killed after the timeout if %s', async (_, stop) => {
+  const result = await run(stop, 100)
+  expect(result).toEqual({ code: null, signal: 'SIGKILL', errors: 'stop: not finished within 0.1 s\n' })
+})

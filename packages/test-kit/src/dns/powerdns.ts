@@ -1,11 +1,65 @@
 import { randomBytes } from 'node:crypto'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { existsSync, readFileSync } from 'node:fs'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { freePort } from '@pool/dev/ports'
 import { findProgram, startServerAndWait } from '@pool/dev/server-process'
 import { until } from '../poll.ts'
-import { fillPdnsZone, pdnsSchema, writePdnsFiles } from './pdns-files.ts'
+
+/** The schema of PowerDNS's SQLite backend, as its package installs it. */
+export const pdnsSchema = [
+  '/usr/share/pdns-backend-sqlite3/schema',
+  '/usr/share/doc/pdns-backend-sqlite3',
+  '/usr/share/doc/pdns',
+]
+  .map(folder => join(folder, 'schema.sqlite3.sql'))
+  .find(existsSync)
+
+const toFile = (folder: string): string => join(folder, 'zones.sqlite3')
+
+/** Inserts A records into the database of a server that may be running. */
+const fillPdnsZone = (
+  folder: string,
+  zone: string,
+  records: Iterable<readonly [name: string, address: string]>,
+): void => {
+  const database = new DatabaseSync(toFile(folder))
+  database.exec('pragma busy_timeout = 5000; begin immediate')
+  const insert = database.prepare(
+    `insert into records (domain_id, name, type, content, ttl, prio, disabled, auth)
+     select id, ?, 'A', ?, 300, 0, 0, 1 from domains where name = ?`,
+  )
+  for (const [name, address] of records) insert.run(name, address, zone)
+  database.exec('commit')
+  database.close()
+}
+
+/** An empty database and a configuration without caches, so that what was written is what is answered. */
+export const writePdnsFiles = async (folder: string, settings: readonly string[]): Promise<void> => {
+  const file = toFile(folder)
+  const database = new DatabaseSync(file)
+  database.exec(readFileSync(pdnsSchema ?? '', 'utf8'))
+  database.close()
+  const lines = [
+    'launch=gsqlite3',
+    `gsqlite3-database=${file}`,
+    'gsqlite3-pragma-synchronous=0',
+    `socket-dir=${folder}`,
+    'zone-cache-refresh-interval=0',
+    'cache-ttl=0',
+    'query-cache-ttl=0',
+    'negquery-cache-ttl=0',
+    'zone-metadata-cache-ttl=0',
+    'security-poll-suffix=',
+    'loglevel=3',
+    'daemon=no',
+    'guardian=no',
+    ...settings,
+  ]
+  await writeFile(join(folder, 'pdns.conf'), `${lines.join('\n')}\n`, { mode: 0o600 })
+}
 
 const program = findProgram('pdns_server')
 
@@ -97,7 +151,26 @@ const startOnce = async (): Promise<PowerdnsServer> => {
       response => response.ok,
       () => false,
     )
-  const patch = (zone: string, rrset: unknown) => call('PATCH', `/zones/${zone}.`, { rrsets: [rrset] })
+
+  const edit = async (zone: string, { remove, put }: ZoneEdit): Promise<void> => {
+    const rrsets = [
+      ...remove.map(({ name, type }) => ({ name: `${name}.`, type, changetype: 'DELETE' })),
+      ...put.map(({ name, type, ttl, values }) => ({
+        name: `${name}.`,
+        type,
+        ttl,
+        changetype: 'REPLACE',
+        records: values.map(content => ({ content, disabled: false })),
+      })),
+    ]
+    // 500 during a write of another zone: SQLite has one writer.
+    await until('PowerDNS accepts the edit', () =>
+      call('PATCH', `/zones/${zone}.`, { rrsets }).then(
+        () => true as const,
+        (error: unknown) => !/ 500: /.test(String(error)) && Promise.reject(error),
+      ),
+    )
+  }
 
   const command = [program, `--config-dir=${folder}`]
   const start = () => startServerAndWait({ name: 'PowerDNS', command, folder, isUp })
@@ -129,32 +202,9 @@ const startOnce = async (): Promise<PowerdnsServer> => {
         .filter(({ name, type, values }) => values.length > 0 && !(name === zone && (type === 'SOA' || type === 'NS')))
         .sort((a, b) => (`${a.name} ${a.type}` < `${b.name} ${b.type}` ? -1 : 1))
     },
-    async edit(zone, { remove, put }) {
-      const rrsets = [
-        ...remove.map(({ name, type }) => ({ name: `${name}.`, type, changetype: 'DELETE' })),
-        ...put.map(({ name, type, ttl, values }) => ({
-          name: `${name}.`,
-          type,
-          ttl,
-          changetype: 'REPLACE',
-          records: values.map(content => ({ content, disabled: false })),
-        })),
-      ]
-      // 500 during a write of another zone: SQLite has one writer.
-      await until('PowerDNS accepts the edit', () =>
-        call('PATCH', `/zones/${zone}.`, { rrsets }).then(
-          () => true as const,
-          (error: unknown) => !/ 500: /.test(String(error)) && Promise.reject(error),
-        ),
-      )
-    },
-    async put(zone, { name, type, ttl, values }) {
-      const records = values.map(content => ({ content, disabled: false }))
-      await patch(zone, { name: `${name}.`, type, ttl, changetype: 'REPLACE', records })
-    },
-    async remove(zone, name, type) {
-      await patch(zone, { name: `${name}.`, type, changetype: 'DELETE' })
-    },
+    edit,
+    put: (zone, set) => edit(zone, { remove: [], put: [set] }),
+    remove: (zone, name, type) => edit(zone, { remove: [{ name, type }], put: [] }),
     fill: (zone, records) => fillPdnsZone(folder, zone, records),
     stop,
     async start() {

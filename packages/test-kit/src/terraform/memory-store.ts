@@ -1,4 +1,4 @@
-import { type BucketApi, type S3Connection, S3Error } from './bucket-resource.ts'
+import { type BucketApi, type S3Connection, S3Error } from './minio.ts'
 
 interface Bucket {
   readonly region: string

@@ -42,12 +42,11 @@ export function isEqual(left: Value | undefined, right: Value | undefined): bool
  * computed attribute; a change of the attribute replaces the resource, with `if-configured` only if the configuration sets it.
  */
 export interface Attribute {
-  readonly type: 'string' | 'bool' | 'number' | 'dynamic' | readonly ['list' | 'set', 'string'] | Nested
+  readonly type: 'string' | 'bool' | 'number' | readonly ['list' | 'set', 'string'] | Nested
   readonly required?: boolean
   readonly optional?: boolean
   readonly computed?: boolean
   readonly sensitive?: boolean
-  readonly deprecated?: boolean
   readonly keepsValue?: boolean
   readonly replaces?: boolean | 'if-configured'
   readonly default?: boolean | string
@@ -56,29 +55,28 @@ export interface Attribute {
 }
 
 export interface Nested {
-  readonly nesting: 'single' | 'list' | 'set'
+  readonly nesting: 'single' | 'list'
   readonly attributes: Schema
 }
 
 export type Schema = { readonly [name: string]: Attribute }
 
 /** The numbers of the plugin protocol. */
-const NESTING = { single: 1, list: 2, set: 3 } as const
+const NESTING = { single: 1, list: 2 } as const
 
 /** The schema with every attribute computed and nothing else, as the results of data sources have it. */
 export const allComputed = (schema: Schema): Schema =>
   Object.fromEntries(
-    Object.entries(schema).map(([name, { type, deprecated }]) => [
+    Object.entries(schema).map(([name, { type }]) => [
       name,
       {
         type: isNested(type) ? { nesting: type.nesting, attributes: allComputed(type.attributes) } : type,
         computed: true,
-        ...(deprecated && { deprecated }),
       },
     ]),
   )
 
-export const isNested = (type: Attribute['type']): type is Nested => typeof type === 'object' && 'nesting' in type
+const isNested = (type: Attribute['type']): type is Nested => typeof type === 'object' && 'nesting' in type
 
 /** The protocol requires every attribute of the schema, if necessary as null. */
 export const fillMissingAttributes = (schema: Schema, state: Attributes): Attributes =>
@@ -93,13 +91,12 @@ export const fillMissingAttributes = (schema: Schema, state: Attributes): Attrib
   )
 
 const attributesToWire = (schema: Schema): object[] =>
-  Object.entries(schema).map(([name, { type, required, optional, computed, sensitive, deprecated }]) => ({
+  Object.entries(schema).map(([name, { type, required, optional, computed, sensitive }]) => ({
     name,
     required,
     optional,
     computed,
     sensitive,
-    deprecated,
     ...(isNested(type)
       ? { nested_type: { nesting: NESTING[type.nesting], attributes: attributesToWire(type.attributes) } }
       : { type: Buffer.from(JSON.stringify(type)) }),

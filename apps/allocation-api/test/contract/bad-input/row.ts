@@ -73,6 +73,8 @@ export const remove = (body: unknown, headers: readonly string[] = []): HttpRequ
 
 export const deployments = '/api/v1/deployments'
 
+export const sshPublicKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f'
+
 /** A valid deployment request for a domain of the tenant (`byo`), which needs no name of a pool. */
 const validDeployment = {
   orgName: 'Acme',
@@ -81,7 +83,7 @@ const validDeployment = {
   sovereignFQDN: 'cloud.acme.example',
   providers: ['local'],
   region: 'fsn1',
-  sshPublicKey: 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f ops@acme',
+  sshPublicKey: `${sshPublicKey} ops@acme`,
 }
 
 export const create = (body: unknown, headers?: readonly string[]) => postTo(deployments, body, headers)

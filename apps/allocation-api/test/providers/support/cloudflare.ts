@@ -6,7 +6,7 @@ import {
 } from '@pool/test-kit/dns/cloudflare-double.ts'
 import type { RecordSet } from '../../../src/dns/domain/rrset.ts'
 import { createCloudflareProvider } from '../../../src/dns/providers/cloudflare/index.ts'
-import type { ProviderSubject, StartSubject } from '../harness.ts'
+import type { ProviderSubject, StartSubject } from '../conformance.ts'
 
 const withoutDot = (name: string): string => name.replace(/\.$/, '')
 

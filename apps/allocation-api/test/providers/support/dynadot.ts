@@ -1,14 +1,18 @@
-import type { DoubleRecord } from '@pool/test-kit/dns/dynadot-domain.ts'
-import { type DynadotDoubleOptions, startDynadotDouble } from '@pool/test-kit/dns/dynadot-double.ts'
+import {
+  type DoubleDomain,
+  type DoubleRecord,
+  type DynadotDoubleOptions,
+  startDynadotDouble,
+} from '@pool/test-kit/dns/dynadot-double.ts'
 import { type RecordChange, type RecordSet, recordKey } from '../../../src/dns/domain/rrset.ts'
 import { createDynadotProvider } from '../../../src/dns/providers/dynadot/index.ts'
-import type { ProviderSubject } from '../harness.ts'
+import type { ProviderSubject } from '../conformance.ts'
 
 const ONLY_TTL = 3_600
 const named = new Set(['CNAME', 'MX', 'SRV'])
 
 // Independent of the provider's conversion, so that an error there is not cancelled out here.
-const toStored = (host: string, type: string, value: string): DoubleRecord => {
+export const toDynadotRecord = (host: string, type: string, value: string): DoubleRecord => {
   const [distance = '', exchange = ''] = value.split(' ')
   if (type === 'MX') return { host, type, value: exchange.slice(0, -1), extra: distance }
   if (named.has(type)) return { host, type, value: value.slice(0, -1), extra: '' }
@@ -20,6 +24,17 @@ const toPresentation = ({ type, value, extra }: DoubleRecord): string => {
   const text = [extra, value].filter(part => part !== '').join(' ')
   if (named.has(type)) return `${text}.`
   return type === 'TXT' && !value.startsWith('"') ? `"${value}"` : text
+}
+
+/** The record sets of a domain in presentation format, sorted by name and type. */
+export const listDynadotRecordSets = ({ main, sub, ttl }: DoubleDomain, zone: string): RecordSet[] => {
+  const groups = Map.groupBy([...main, ...sub], ({ host, type }) =>
+    recordKey({ name: host === '' ? zone : `${host}.${zone}`, type }),
+  )
+  return Array.from(groups, ([key, group]): RecordSet => {
+    const [name = '', type = ''] = key.split(' ')
+    return { name, type, ttl: Number(ttl), values: group.map(toPresentation).sort() }
+  }).sort((a, b) => (recordKey(a) < recordKey(b) ? -1 : 1))
 }
 
 export const signal = () => AbortSignal.timeout(120_000)
@@ -50,20 +65,11 @@ export const startDynadotSubject = async (options: Omit<DynadotDoubleOptions, 'd
     onlyTtl: ONLY_TTL,
     secrets: [apiKey, wrongKey],
     double,
-    async records() {
-      const { main, sub, ttl } = double.domain(zone)
-      const groups = Map.groupBy([...main, ...sub], ({ host, type }) =>
-        recordKey({ name: host === '' ? zone : `${host}.${zone}`, type }),
-      )
-      return Array.from(groups, ([key, group]): RecordSet => {
-        const [name = '', type = ''] = key.split(' ')
-        return { name, type, ttl: Number(ttl), values: group.map(toPresentation).sort() }
-      }).sort((a, b) => (recordKey(a) < recordKey(b) ? -1 : 1))
-    },
+    records: async () => listDynadotRecordSets(double.domain(zone), zone),
     async put({ name, type, values }: RecordSet) {
       const place = name === zone ? 'main' : 'sub'
       const others = without(double.domain(zone)[place], name, type)
-      double.change(zone, { [place]: [...others, ...values.map(value => toStored(toHost(name), type, value))] })
+      double.change(zone, { [place]: [...others, ...values.map(value => toDynadotRecord(toHost(name), type, value))] })
     },
     async remove(name: string, type: string) {
       const { main, sub } = double.domain(zone)

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { type PowerdnsServer, startPowerdns } from '@pool/test-kit/dns/powerdns.ts'
 import { createPowerdnsProvider } from '../../../src/dns/providers/powerdns/index.ts'
-import type { ProviderSubject } from '../harness.ts'
+import type { ProviderSubject } from '../conformance.ts'
 
 /** A zone of a separate PowerDNS, for the conformance suite. */
 export const startPowerdnsSubject = async (): Promise<ProviderSubject & { readonly server: PowerdnsServer }> => {

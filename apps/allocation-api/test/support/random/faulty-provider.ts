@@ -4,12 +4,97 @@ import type { Prng } from '@pool/test-kit/prng.ts'
 import type { ApplyResult, ReadResult, Unavailable, WantedRecords, ZonePart } from '../../../src/dns/domain/result.ts'
 import { type RecordChange, type RecordSet, recordKey } from '../../../src/dns/domain/rrset.ts'
 import type { DnsProvider } from '../../../src/dns/provider.ts'
-import { readAll } from '../../providers/harness.ts'
-import { applyFaults, httpFaults, readFaults } from './faults.ts'
-import type { InFlight } from './in-flight.ts'
-import type { ZoneHost } from './zone-host.ts'
+import { readAll } from '../../providers/conformance.ts'
+import type { ZoneHost } from './hosts.ts'
 
-export interface FaultInjectorOptions {
+/** Counts running and paused operations, and waits until no operation can continue. */
+export const createInFlight = () => {
+  const waiters = new Set<() => void>()
+  const counts = { running: 0, paused: 0 }
+  const notify = () => {
+    for (const check of waiters) check()
+  }
+  const during = async <Result>(state: keyof typeof counts, work: () => Promise<Result>): Promise<Result> => {
+    counts[state] += 1
+    notify()
+    return work().finally(() => {
+      counts[state] -= 1
+      notify()
+    })
+  }
+  const until = async (condition: () => boolean): Promise<void> => {
+    // The next sync can start a few promises after the previous one ends, so the condition must hold twice.
+    for (let times = 0; times < 2; times += 1) {
+      await new Promise(setImmediate)
+      if (condition()) continue
+      times = -1
+      await new Promise<void>(resolve => {
+        const check = () => {
+          if (!condition()) return
+          waiters.delete(check)
+          resolve()
+        }
+        waiters.add(check)
+      })
+    }
+  }
+  return {
+    during,
+    /** Resolves when no operation is in flight. */
+    untilIdle: () => until(() => counts.running === 0),
+    /** Resolves when no operation is in flight, or one is paused and blocks the others. */
+    untilIdleOrPaused: () => until(() => counts.running === 0 || counts.paused > 0),
+  }
+}
+
+type InFlight = ReturnType<typeof createInFlight>
+
+/** Weighted faults of a call of the provider port, the same for every provider. */
+const readFaults = [
+  [70, 'none'],
+  [4, 'no effect'],
+  [4, 'response lost'],
+  [2, 'too many requests'],
+  [2, 'zone'],
+  [15, 'stale'],
+] as const
+
+const applyFaults = [
+  [45, 'none'],
+  [6, 'no effect'],
+  [10, 'response lost'],
+  [12, 'late'],
+  [3, 'too many requests'],
+  [2, 'zone'],
+  [8, 'partial'],
+  [6, 'rejected'],
+] as const
+
+/** Weighted faults of an HTTP request, for a provider with an HTTP API. */
+const httpFaults = {
+  get_dns: [
+    [80, undefined],
+    [12, 'stale'],
+    [2, 'no response, no effect'],
+    [1, 'truncated body'],
+    [1, 'missing settings'],
+    [1, 'busy'],
+    [1, { status: 500 }],
+  ],
+  set_dns2: [
+    [60, undefined],
+    [4, 'no response, no effect'],
+    [10, 'no response, with effect'],
+    [10, 'late'],
+    [3, 'truncated body'],
+    [2, 'busy'],
+    [2, { status: 500 }],
+    [1, { status: 429, retryAfter: '3' }],
+    [3, { error: 'too many cooks' }],
+  ],
+} as const satisfies Record<DynadotCommand, readonly (readonly [number, DynadotFault | 'late' | undefined])[]>
+
+interface FaultInjectorOptions {
   readonly zone: string
   readonly host: ZoneHost
   readonly prng: Prng
@@ -22,7 +107,7 @@ export interface FaultInjectorOptions {
 }
 
 /** A write whose call timed out and that has not taken effect yet. */
-export interface LateWrite {
+interface LateWrite {
   /** Undefined: the write replaces the whole zone. */
   readonly changes?: readonly RecordChange[]
   readonly complete: () => Promise<void>

@@ -1,10 +1,15 @@
 import type { Sql } from '@pool/runtime/database/client'
 import { startCloudflareDouble } from '@pool/test-kit/dns/cloudflare-double.ts'
-import type { DoubleRecord } from '@pool/test-kit/dns/dynadot-domain.ts'
-import { startDynadotDouble } from '@pool/test-kit/dns/dynadot-double.ts'
+import {
+  type DoubleRecord,
+  type DynadotCommand,
+  type DynadotFault,
+  startDynadotDouble,
+} from '@pool/test-kit/dns/dynadot-double.ts'
 import type { PowerdnsServer } from '@pool/test-kit/dns/powerdns.ts'
 import { withoutZoneMarker } from '@pool/test-kit/dns/zone-marker.ts'
 import { type RecordChange, type RecordSet, recordKey } from '../../../src/dns/domain/rrset.ts'
+import type { DnsProvider } from '../../../src/dns/provider.ts'
 import { createCloudflareProvider } from '../../../src/dns/providers/cloudflare/index.ts'
 import { createDynadotProvider } from '../../../src/dns/providers/dynadot/index.ts'
 import { createLocalProvider } from '../../../src/dns/providers/local/provider.ts'
@@ -12,8 +17,37 @@ import { createZoneTable } from '../../../src/dns/providers/local/zone-table.ts'
 import { createPowerdnsProvider } from '../../../src/dns/providers/powerdns/index.ts'
 import { createRfc2136Provider } from '../../../src/dns/providers/rfc2136/index.ts'
 import { listRecordSets, putRecordSet } from '../../providers/support/cloudflare.ts'
-import type { Server } from '../../providers/support/rfc2136/server.ts'
-import type { ZoneHost } from './zone-host.ts'
+import { listDynadotRecordSets, toDynadotRecord } from '../../providers/support/dynadot.ts'
+import type { Server } from '../../providers/support/rfc2136.ts'
+
+/** An atomic edit of a zone that bypasses the API. */
+export interface Edit {
+  readonly remove: readonly { readonly name: string; readonly type: string }[]
+  readonly put: readonly RecordSet[]
+}
+
+/** The provider that hosts the zones of one worker. Its `edit` bypasses the API. */
+export interface ZoneHost extends AsyncDisposable {
+  addZone(zone: string): Promise<void>
+  /** The records of the zone, without SOA and NS of the apex. */
+  records(zone: string): Promise<RecordSet[]>
+  edit(zone: string, edit: Edit): Promise<void>
+  createProvider(): DnsProvider
+  /** Environment with which an API process uses this host. */
+  readonly env: Readonly<Record<string, string>>
+  /** Creates a provider that ignores later changes, as a late write does. Absent: this host has no late writes. */
+  createUnconditionalProvider?(): DnsProvider
+  /** The TTL of all records, in seconds. Absent: each record set has its own. */
+  readonly fixedTtl?: number
+  /** Types, beyond the usual ones, of which the zone can have records below a name. */
+  readonly typesBelow?: readonly string[]
+  /** A write replaces the whole zone, so concurrent external edits are lost. */
+  readonly replacesZone: boolean
+  /** Only for a host with an HTTP API: the fault of the next request. */
+  nextHttpFault?: (command: DynadotCommand) => DynadotFault | undefined
+  /** The number of writes that have taken effect. */
+  countEffects?(): number
+}
 
 export type StartZoneHost = (sql: Sql) => Promise<ZoneHost>
 
@@ -100,20 +134,6 @@ export const startCloudflareHost: StartZoneHost = async () => {
   }
 }
 
-/** Does not reuse the provider's conversion, so that a bug in it does not cancel out. */
-const toStoredRecord = (host: string, type: string, value: string): DoubleRecord => {
-  const [distance = '', exchange = ''] = value.split(' ')
-  if (type === 'MX') return { host, type, value: exchange.slice(0, -1), extra: distance }
-  if (type === 'CNAME' || type === 'SRV') return { host, type, value: value.slice(0, -1), extra: '' }
-  return { host, type, value: type === 'TXT' ? value.slice(1, -1) : value, extra: '' }
-}
-
-const toRecordValue = ({ type, value, extra }: DoubleRecord): string => {
-  if (type === 'MX') return `${extra} ${value}.`
-  if (type === 'CNAME' || type === 'SRV') return `${value}.`
-  return type === 'TXT' ? `"${value}"` : value
-}
-
 /** Each worker has its own account, because an account handles one call at a time. */
 export const startDynadotHost: StartZoneHost = async () => {
   const apiKey = 'key-of-the-worker'
@@ -123,17 +143,7 @@ export const startDynadotHost: StartZoneHost = async () => {
     nextHttpFault: () => undefined,
     countEffects: () => double.calls.effects,
     addZone: async zone => double.change(zone, {}),
-    async records(zone) {
-      const { main, sub, ttl } = double.domain(zone)
-      const groups = Map.groupBy([...main, ...sub], ({ host: label, type }) =>
-        recordKey({ name: label === '' ? zone : `${label}.${zone}`, type }),
-      )
-      const sets = Array.from(groups, ([key, group]): RecordSet => {
-        const [name = '', type = ''] = key.split(' ')
-        return { name, type, ttl: Number(ttl), values: group.map(toRecordValue).sort() }
-      })
-      return withoutZoneMarker(sets)
-    },
+    records: async zone => withoutZoneMarker(listDynadotRecordSets(double.domain(zone), zone)),
     async edit(zone, { remove, put }) {
       const removed = new Set([...remove, ...put].map(recordKey))
       const toHost = (name: string) => (name === zone ? '' : name.slice(0, -zone.length - 1))
@@ -141,7 +151,7 @@ export const startDynadotHost: StartZoneHost = async () => {
       const withoutRemoved = (records: readonly DoubleRecord[]) =>
         records.filter(({ host: label, type }) => !removed.has(`${label === '' ? zone : `${label}.${zone}`} ${type}`))
       const added = put.flatMap(({ name, type, values }) =>
-        values.map(value => toStoredRecord(toHost(name), type, value)),
+        values.map(value => toDynadotRecord(toHost(name), type, value)),
       )
       double.change(zone, {
         main: [...withoutRemoved(main), ...added.filter(record => record.host === '')],

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { HttpConnection, type HttpResponse } from '@pool/test-kit/http1.ts'
-import { findWorkerd, readCpuMs } from '@pool/test-kit/processes.ts'
+import { findWorkerd, readCpuUs } from '@pool/test-kit/processes.ts'
 import { progress } from '../../shared/cli.ts'
-import { left, right, toFigure } from '../../shared/table.ts'
+import { left, right, toFigure } from '../../shared/figures.ts'
 import { type Environment, LEASE_TOKEN, type Service } from '../environment/environment.ts'
 import { sendOne } from '../load/target.ts'
 import { DEFAULT_SECONDS } from '../options.ts'
@@ -45,7 +45,7 @@ interface BilledResource {
 }
 
 /** When the prices below were read from the documentation. */
-export const PRICES_READ = '2026-11-23'
+const PRICES_READ = '2026-11-23'
 const WORKERS = 'Workers: Pricing'
 const OBJECTS = 'Durable Objects: Pricing'
 const KV = 'Workers KV: Pricing'
@@ -144,7 +144,7 @@ const readCounts = async ({ port, pid }: Service, resetTo?: number): Promise<Cou
     method: resetTo === undefined ? 'GET' : 'DELETE',
     path: `/bench/counts${resetTo === undefined ? '' : `?speed=${resetTo}`}`,
   })
-  return { ...JSON.parse(text), cpuMs: readCpuMs(findWorkerd(pid) ?? 0) }
+  return { ...JSON.parse(text), cpuMs: (readCpuUs(findWorkerd(pid) ?? 0) ?? 0) / 1_000 }
 }
 
 /** A holder that renews each slot every 10 s and a standby that waits for each, on one witness. */

@@ -1,7 +1,6 @@
 import { readMemory, resetPeak } from '@pool/test-kit/processes.ts'
 import { progress } from '../../shared/cli.ts'
-import { toSpread } from '../../shared/stats.ts'
-import { left, right, spreadText, toFigure, toMegabytes } from '../../shared/table.ts'
+import { left, right, spreadText, toFigure, toMegabytes, toSpread } from '../../shared/figures.ts'
 import type { Database } from '../environment/environment.ts'
 import { POOL, toLabelSql } from '../environment/names.ts'
 import type { Section } from '../section.ts'
@@ -41,7 +40,7 @@ interface ListRead {
 }
 
 /** Reads a list to its end without keeping it. Throws if it is truncated. */
-export const readList = async (url: string): Promise<ListRead> => {
+const readList = async (url: string): Promise<ListRead> => {
   const started = performance.now()
   const response = await fetch(url)
   if (response.status !== 200 || !response.body) throw new Error(`status ${response.status}`)

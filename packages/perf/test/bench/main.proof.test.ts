@@ -1,0 +1,2 @@
+// The same tests, with every section.
+import './main.ci.test.ts'

@@ -1,0 +1,58 @@
+import { describe, expect, test } from 'vitest'
+import { parseDuration } from './env.ts'
+
+describe('durations in the syntax of Go', () => {
+  test.each([
+    ['90s', 90_000],
+    ['10m', 600_000],
+    ['1h30m', 5_400_000],
+    ['24h', 86_400_000],
+    ['1h2m3s4ms', 3_723_004],
+    ['0s', 0],
+    ['250ms', 250],
+    ['1.5h', 5_400_000],
+    ['.5s', 500],
+    ['1.s', 1_000],
+    ['1500us', 1.5],
+    ['1500\u00b5s', 1.5],
+    ['1500\u03bcs', 1.5],
+    ['1000000ns', 1],
+    ['30m1h', 5_400_000],
+    ['1m1m', 120_000],
+    ['007s', 7_000],
+    // Zero alone needs no unit, and a leading plus is allowed.
+    ['0', 0],
+    ['+90s', 90_000],
+  ])('%s is %d ms', (text, ms) => {
+    expect(parseDuration(text) ?? Number.NaN).toBeCloseTo(ms, 6)
+  })
+
+  test.each([
+    [''],
+    ['10'],
+    ['s'],
+    ['.s'],
+    ['10 s'],
+    [' 10s'],
+    ['10s '],
+    ['10S'],
+    ['10M'],
+    ['1d'],
+    ['1w'],
+    ['10sec'],
+    ['10minutes'],
+    ['1h30'],
+    ['1h-30m'],
+    ['1,5h'],
+    ['1e3s'],
+    ['0x10s'],
+    ['1..5s'],
+    ['P1D'],
+    ['10s\n'],
+    ['\u0661s'],
+    ['Infinitys'],
+    ['NaN'],
+  ])('%j is not a duration', text => {
+    expect(parseDuration(text)).toBeNull()
+  })
+})

@@ -1,0 +1,2 @@
+// The same tests, with every language.
+import './clients.ci.test.ts'
