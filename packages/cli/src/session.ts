@@ -73,9 +73,9 @@ export const createSession = ({ host, globals, output, progress, timeoutMs }: Se
   const toOptions = async (endpoint: Endpoint, what: string): Promise<ClientOptions> => {
     checkTransport(endpoint, what)
     const token = endpoint.token === undefined ? undefined : await readToken(endpoint.token, host.interrupted)
-    const hooks = globals.verbose
+    const hooks: NonNullable<ClientOptions['hooks']> = globals.verbose
       ? {
-          onAttemptEnd: ({ method, route, status, durationMs, requestId, retryInMs }: AttemptLine) => {
+          onAttemptEnd: ({ method, route, status, durationMs, requestId, retryInMs }) => {
             const retry = retryInMs === null ? '' : `, next attempt in ${Math.round(retryInMs)} ms`
             const result = `${status ?? 'no response'} after ${Math.round(durationMs)} ms`
             host.stderr.write(`${method} ${route}: ${result} (request ${requestId}${retry})\n`)
@@ -127,13 +127,4 @@ export const createSession = ({ host, globals, output, progress, timeoutMs }: Se
     },
     askSecret: (label, otherwise) => promptSecret(prompt, label, otherwise),
   }
-}
-
-interface AttemptLine {
-  readonly method: string
-  readonly route: string
-  readonly status?: number
-  readonly durationMs: number
-  readonly requestId: string
-  readonly retryInMs: number | null
 }

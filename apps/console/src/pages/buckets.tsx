@@ -12,10 +12,9 @@ import { Time } from '../ui/time.tsx'
 const PAGE_SIZE = 50
 
 const createColumns = (onLift: (claim: BucketClaim) => void): readonly Column<BucketClaim>[] => [
-  { id: 'bucket', header: 'Bucket', class: 'name', cell: ({ bucket }) => <code>{bucket}</code> },
-  { id: 'fqdn', header: 'FQDN', cell: ({ sovereignFQDN }) => sovereignFQDN },
+  { header: 'Bucket', class: 'name', cell: ({ bucket }) => <code>{bucket}</code> },
+  { header: 'FQDN', cell: ({ sovereignFQDN }) => sovereignFQDN },
   {
-    id: 'deployment',
     header: 'Deployment',
     cell: ({ deploymentId }) =>
       deploymentId ? (
@@ -25,13 +24,11 @@ const createColumns = (onLift: (claim: BucketClaim) => void): readonly Column<Bu
       ),
   },
   {
-    id: 'permanence',
     header: 'Bucket exists',
     cell: ({ isPermanent }) => (isPermanent ? 'possibly' : 'not yet'),
   },
-  { id: 'claimed', header: 'Claimed', cell: ({ claimedAt }) => <Time at={claimedAt} /> },
+  { header: 'Claimed', cell: ({ claimedAt }) => <Time at={claimedAt} /> },
   {
-    id: 'actions',
     header: '',
     class: 'actions-cell',
     cell: claim => (

@@ -14,13 +14,11 @@ const PAGE_SIZE = 50
 
 const columns: readonly Column<Deployment>[] = [
   {
-    id: 'fqdn',
     header: 'FQDN',
     class: 'name',
     cell: ({ id, sovereignFQDN }) => <Link to={{ page: 'deployment', id }}>{sovereignFQDN}</Link>,
   },
   {
-    id: 'status',
     header: 'Status',
     class: 'text',
     cell: ({ status, error }) => (
@@ -30,12 +28,11 @@ const columns: readonly Column<Deployment>[] = [
       </>
     ),
   },
-  { id: 'organisation', header: 'Organisation', class: 'label', cell: ({ orgName }) => toVisibleText(orgName) },
-  { id: 'providers', header: 'Providers', class: 'label', cell: ({ providers }) => providers.join(', ') },
-  { id: 'region', header: 'Region', class: 'label', cell: ({ region }) => region },
-  { id: 'started', header: 'Started', cell: ({ startedAt }) => <Time at={startedAt} /> },
+  { header: 'Organisation', class: 'label', cell: ({ orgName }) => toVisibleText(orgName) },
+  { header: 'Providers', class: 'label', cell: ({ providers }) => providers.join(', ') },
+  { header: 'Region', class: 'label', cell: ({ region }) => region },
+  { header: 'Started', cell: ({ startedAt }) => <Time at={startedAt} /> },
   {
-    id: 'finished',
     header: 'Finished',
     cell: ({ finishedAt }) => <Time at={finishedAt} />,
   },

@@ -23,41 +23,35 @@ const LEASE_REFRESH_MS = 2_000
 
 const columns: readonly Column<LeaseRow>[] = [
   {
-    id: 'slot',
     header: 'Slot',
     cell: ({ slot }) => <Link to={{ page: 'lease', slot }}>{toVisibleText(slot)}</Link>,
     sortValue: ({ slot }) => slot,
   },
   {
-    id: 'state',
     header: 'State',
     cell: row => <Status {...toLeaseTone(row)} />,
     sortValue: row => toLeaseTone(row).text,
   },
   {
-    id: 'holder',
     header: 'Holder',
     cell: ({ holder }) => (holder === '' ? <span class="muted">none</span> : <code>{toVisibleText(holder)}</code>),
     sortValue: ({ holder }) => holder,
   },
   {
-    id: 'left',
     header: 'Time left',
     class: 'number',
     cell: ({ endsAt }) =>
       endsAt === undefined ? <span class="muted">–</span> : <Countdown endsAt={endsAt} expiredText="expired" />,
     sortValue: ({ endsAt }) => endsAt ?? 0,
   },
-  { id: 'acquired', header: 'Held since', cell: ({ acquiredAt }) => <Time at={acquiredAt} /> },
+  { header: 'Held since', cell: ({ acquiredAt }) => <Time at={acquiredAt} /> },
   {
-    id: 'generation',
     header: 'Generation',
     class: 'number',
     cell: ({ generation }) => generation.toLocaleString('en'),
     sortValue: ({ generation }) => generation,
   },
   {
-    id: 'waiters',
     header: 'Waiters',
     class: 'number',
     cell: ({ waiters }) => waiters,

@@ -18,7 +18,6 @@ const toNameRoute = ({ poolDomain, subdomain }: ListedName): Route => ({ page: '
 
 const columns: readonly Column<ListedName>[] = [
   {
-    id: 'name',
     header: 'Name',
     class: 'name',
     cell: name => (
@@ -28,9 +27,8 @@ const columns: readonly Column<ListedName>[] = [
       </Link>
     ),
   },
-  { id: 'state', header: 'State', cell: name => <NameStatus state={name.state} /> },
+  { header: 'State', cell: name => <NameStatus state={name.state} /> },
   {
-    id: 'dns',
     header: 'DNS',
     class: 'text',
     cell: ({ state, dns }) => (
@@ -41,24 +39,20 @@ const columns: readonly Column<ListedName>[] = [
     ),
   },
   {
-    id: 'address',
     header: 'Address',
     class: 'nowrap',
     cell: ({ loadBalancerIP }) => (loadBalancerIP ? <code>{loadBalancerIP}</code> : <span class="muted">–</span>),
   },
   {
-    id: 'creator',
     header: 'Created by',
     class: 'creator',
     cell: ({ createdBy }) => (createdBy ? toVisibleText(createdBy) : <span class="muted">–</span>),
   },
   {
-    id: 'since',
     header: 'Reserved',
     cell: ({ reservedAt }) => <Time at={reservedAt} />,
   },
   {
-    id: 'until',
     header: 'Ends',
     cell: ({ expiresAt, availableAt }) => <RelativeTime at={expiresAt ?? availableAt} />,
   },

@@ -28,15 +28,14 @@ import { SuspensionNotice } from './zones.tsx'
 type FormerRecord = FormerRecordsResponse['records'][number]
 
 const formerColumns: readonly Column<FormerRecord>[] = [
-  { id: 'name', header: 'Name', class: 'label', cell: ({ name }) => <code>{toVisibleText(name)}</code> },
-  { id: 'type', header: 'Type', cell: ({ type }) => type },
+  { header: 'Name', class: 'label', cell: ({ name }) => <code>{toVisibleText(name)}</code> },
+  { header: 'Type', cell: ({ type }) => type },
   {
-    id: 'data',
     header: 'Last written',
     cell: ({ data }) =>
       data === undefined ? <span class="muted">unknown</span> : <code>{toVisibleText(data.join(', '))}</code>,
   },
-  { id: 'provider', header: 'Provider', cell: ({ provider }) => provider },
+  { header: 'Provider', cell: ({ provider }) => provider },
 ]
 
 /** The records that an earlier DNS provider still has; nothing if there are none. */
@@ -108,12 +107,11 @@ interface Obstacle {
 
 const obstacleColumns: readonly Column<Obstacle>[] = [
   {
-    id: 'name',
     header: 'Name',
     class: 'label',
     cell: ({ pool, subdomain }) => <Link to={{ page: 'name', pool, subdomain }}>{subdomain}</Link>,
   },
-  { id: 'reason', header: 'Reason', cell: ({ detail }) => toVisibleText(detail) },
+  { header: 'Reason', cell: ({ detail }) => toVisibleText(detail) },
 ]
 
 const ObstacleTable = ({ label, rows }: { readonly label: string; readonly rows: readonly Obstacle[] }) => (
@@ -148,10 +146,9 @@ const FailingPanel = ({ pool }: { readonly pool: string }) => {
 }
 
 const orphanColumns: readonly Column<Orphan>[] = [
-  { id: 'name', header: 'Name', class: 'label', cell: ({ subdomain }) => subdomain },
-  { id: 'address', header: 'Address', cell: ({ loadBalancerIP }) => <code>{loadBalancerIP}</code> },
+  { header: 'Name', class: 'label', cell: ({ subdomain }) => subdomain },
+  { header: 'Address', cell: ({ loadBalancerIP }) => <code>{loadBalancerIP}</code> },
   {
-    id: 'records',
     header: 'Records',
     cell: ({ records, otherRecordCount }) =>
       `${records.length} of the template${otherRecordCount === 0 ? '' : `, ${formatCount(otherRecordCount, 'other')}`}`,

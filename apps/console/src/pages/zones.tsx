@@ -11,38 +11,33 @@ import { RelativeTime } from '../ui/time.tsx'
 
 const columns: readonly Column<ZoneStatus>[] = [
   {
-    id: 'zone',
     header: 'Zone',
     cell: ({ zone }) => <Link to={{ page: 'zone', pool: zone }}>{zone}</Link>,
     sortValue: ({ zone }) => zone,
   },
   {
-    id: 'health',
     header: 'Health',
     cell: zone => <Status {...describeZone(zone)} />,
     sortValue: zone => describeZone(zone).text,
   },
   {
-    id: 'pending',
     header: 'Pending',
     class: 'number',
     cell: ({ pendingNames }) => pendingNames.toLocaleString('en'),
     sortValue: ({ pendingNames }) => pendingNames,
   },
   {
-    id: 'failing',
     header: 'Failing',
     class: 'text',
     cell: describeFailing,
     sortValue: countFailing,
   },
-  { id: 'synced', header: 'Last in sync', cell: ({ syncedAt }) => <RelativeTime at={syncedAt} absent="never" /> },
+  { header: 'Last in sync', cell: ({ syncedAt }) => <RelativeTime at={syncedAt} absent="never" /> },
   {
-    id: 'drift',
     header: 'Last drift check',
     cell: ({ driftCheckedAt }) => <RelativeTime at={driftCheckedAt} absent="never" />,
   },
-  { id: 'status', header: 'Configuration', cell: ({ status }) => status, sortValue: ({ status }) => status },
+  { header: 'Configuration', cell: ({ status }) => status, sortValue: ({ status }) => status },
 ]
 
 /** Why nothing is written to any zone. */
