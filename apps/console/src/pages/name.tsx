@@ -141,13 +141,8 @@ const FailureNotice = ({ name }: { readonly name: NameDetails }) =>
     </Notice>
   ) : null
 
-interface NamePageProps {
-  readonly pool: string
-  readonly subdomain: string
-}
-
 /** A name: its state, its records in the database and in the zone, its history, its deployment. */
-export const NamePage = ({ pool, subdomain }: NamePageProps) => {
+export const NamePage = ({ pool, subdomain }: { readonly pool: string; readonly subdomain: string }) => {
   const toast = useToast()
   const path = { domain: pool, subdomain }
   const details: Resource<NameDetails> = useResource(signal => client.describeName(path, { signal }), {

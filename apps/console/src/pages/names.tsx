@@ -72,12 +72,13 @@ const dnsOptions = [
   ['failing', 'failing'],
 ] as const
 
-interface FiltersProps {
+const Filters = ({
+  filter,
+  onChange,
+}: {
   readonly filter: NameFilter
   readonly onChange: (filter: NameFilter) => void
-}
-
-const Filters = ({ filter, onChange }: FiltersProps) => {
+}) => {
   const { managedDomains, drainingDomains } = useSettings()
   const search = useSearchText(filter.text, text => onChange({ ...filter, text }))
   const change = (part: Partial<NameFilter>) => onChange({ ...filter, ...part, text: search.take() })

@@ -100,13 +100,8 @@ export const DataTable = <Row,>({ label, columns, rows, rowKey }: DataTableProps
   )
 }
 
-interface PlanTableProps {
-  readonly label: string
-  readonly rows: readonly PlanRow[]
-}
-
 /** Changes as a diff: the sign says what is written or deleted, without its colour. */
-export const PlanTable = ({ label, rows }: PlanTableProps) => (
+export const PlanTable = ({ label, rows }: { readonly label: string; readonly rows: readonly PlanRow[] }) => (
   <div class="table-frame">
     <table class="diff" aria-label={label}>
       <thead>

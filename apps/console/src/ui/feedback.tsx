@@ -77,12 +77,7 @@ export const ErrorNotice = ({ error, onRetry }: { readonly error: unknown; reado
   )
 }
 
-interface EmptyStateProps {
-  readonly title: string
-  readonly children?: ComponentChildren
-}
-
-export const EmptyState = ({ title, children }: EmptyStateProps) => (
+export const EmptyState = ({ title, children }: { readonly title: string; readonly children?: ComponentChildren }) => (
   <div class="empty-state">
     <strong>{title}</strong>
     {children}

@@ -290,16 +290,14 @@ const get = oneCall({
   show: showAllocation,
 })
 
-const listColumns: readonly Column<Allocation>[] = [
-  { header: 'NAME', value: ({ subdomain }) => subdomain, isFirm: true },
+type Shown = Pick<ListedName, 'state' | 'loadBalancerIP' | 'dns' | 'committedAt' | 'reservedAt' | 'createdBy'>
+
+/** Of a list of names, after the name. */
+const nameColumns: readonly Column<Shown>[] = [
   { header: 'STATE', value: ({ state }) => state, colour: ({ state }) => toStateColour(state) },
-  { header: 'ADDRESS', value: item => (item.state === 'active' ? item.loadBalancerIP : undefined) },
-  {
-    header: 'DNS',
-    value: item => (item.state === 'active' ? item.dns.status : undefined),
-    colour: item => (item.state === 'active' ? toStateColour(item.dns.status) : undefined),
-  },
-  { header: 'SINCE', value: item => (item.state === 'active' ? item.committedAt : item.reservedAt) },
+  { header: 'ADDRESS', value: ({ loadBalancerIP }) => loadBalancerIP },
+  { header: 'DNS', value: ({ dns }) => dns?.status, colour: ({ dns }) => dns && toStateColour(dns.status) },
+  { header: 'SINCE', value: ({ committedAt, reservedAt }) => committedAt ?? reservedAt },
   { header: 'CREATED BY', value: ({ createdBy }) => createdBy },
 ]
 
@@ -317,24 +315,11 @@ const list = listCall({
   items: (api, query, options) => api.allocations(query, options),
   view: ({ domain }) => ({
     key: 'allocations',
-    columns: listColumns,
+    columns: [{ header: 'NAME', value: ({ subdomain }) => subdomain, isFirm: true }, ...nameColumns],
     toName: ({ subdomain, poolDomain }) => `${subdomain}.${poolDomain}`,
     empty: `No names in ${domain}.`,
   }),
 })
-
-const searchColumns: readonly Column<ListedName>[] = [
-  { header: 'NAME', value: ({ subdomain, poolDomain }) => `${subdomain}.${poolDomain}`, isFirm: true },
-  { header: 'STATE', value: ({ state }) => state, colour: ({ state }) => toStateColour(state) },
-  { header: 'ADDRESS', value: ({ loadBalancerIP }) => loadBalancerIP },
-  {
-    header: 'DNS',
-    value: ({ dns }) => dns?.status,
-    colour: ({ dns }) => (dns === undefined ? undefined : toStateColour(dns.status)),
-  },
-  { header: 'SINCE', value: ({ committedAt, reservedAt }) => committedAt ?? reservedAt },
-  { header: 'CREATED BY', value: ({ createdBy }) => createdBy },
-]
 
 const search = listCall({
   name: 'search',
@@ -365,7 +350,10 @@ const search = listCall({
   items: (api, query, options) => api.names(query, options),
   view: () => ({
     key: 'names',
-    columns: searchColumns,
+    columns: [
+      { header: 'NAME', value: ({ subdomain, poolDomain }) => `${subdomain}.${poolDomain}`, isFirm: true },
+      ...nameColumns,
+    ],
     toName: ({ subdomain, poolDomain }) => `${subdomain}.${poolDomain}`,
     empty: 'No name matches.',
   }),
