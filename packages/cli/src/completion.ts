@@ -2,7 +2,7 @@ import type { Argument, Command, Option } from 'commander'
 import { type CommandSpec, getSuggestion, type Suggestion } from './command.ts'
 import { UsageError } from './exit-codes.ts'
 
-export const shells = ['bash', 'zsh', 'fish'] as const
+const shells = ['bash', 'zsh', 'fish'] as const
 export type Shell = (typeof shells)[number]
 
 /** The hidden command that the scripts call with the words of the line, the last one incomplete. */
@@ -62,9 +62,9 @@ complete -c poolctl -f -a '(__poolctl_complete)'
 
 const SCRIPTS: Readonly<Record<Shell, string>> = { bash: BASH, zsh: ZSH, fish: FISH }
 
-export const toCompletionScript = (shell: Shell): string => SCRIPTS[shell]
+const toCompletionScript = (shell: Shell): string => SCRIPTS[shell]
 
-export interface Candidate {
+interface Candidate {
   readonly value: string
   readonly description: string
 }

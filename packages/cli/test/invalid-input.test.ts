@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createCliFolder, runPoolctl } from './support/cli.ts'
 
 /** Writes the files that the command lines name. */
-export const writeInputFiles = (folder: string): void => {
+const writeInputFiles = (folder: string): void => {
   const write = (name: string, content: string, mode = 0o600) => writeFileSync(join(folder, name), content, { mode })
   write('text', 'text')
   write('list.json', '[1]')
@@ -19,7 +19,7 @@ export const writeInputFiles = (folder: string): void => {
 const ID = '4f1c2a9e-0b7d-4c58-9a51-2f7d5f3b9c10'
 
 /** A command line, where `@name` is a file below, and what the first line of the error says. */
-export const invalidInput: readonly (readonly [line: string, error: string])[] = [
+const invalidInput: readonly (readonly [line: string, error: string])[] = [
   // The command line.
   ['nonsense', "unknown command 'nonsense'"],
   ['names', 'Usage: poolctl names'],

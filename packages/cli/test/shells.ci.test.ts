@@ -9,7 +9,7 @@ import { describe, test } from 'vitest'
 import { createCliFolder, ENTRY, runPoolctl } from './support/cli.ts'
 
 const isMissing = spawnSync('tmux', ['-V']).error !== undefined
-export const missingTmux = isMissing ? 'poolctl in a shell: apt-get install tmux' : undefined
+const missingTmux = isMissing ? 'poolctl in a shell: apt-get install tmux' : undefined
 
 const PROMPT = '$ '
 
@@ -25,9 +25,9 @@ const SHELLS = {
     setup: `set -g fish_greeting; function fish_prompt; echo $status >> codes; echo -n '${PROMPT}'; end`,
   },
 } as const
-export type ShellName = keyof typeof SHELLS
+type ShellName = keyof typeof SHELLS
 
-export interface ShellOptions {
+interface ShellOptions {
   readonly shell: ShellName
   /** The working directory, with the program `poolctl` in the folder `bin`. */
   readonly folder: string
@@ -45,7 +45,7 @@ export interface Shell extends AsyncDisposable {
 }
 
 /** Opens an interactive shell in a terminal of tmux, with a server of its own. */
-export const openShell = async ({ shell, folder, env }: ShellOptions): Promise<Shell> => {
+const openShell = async ({ shell, folder, env }: ShellOptions): Promise<Shell> => {
   const { command, setup } = SHELLS[shell]
   const bin = join(folder, 'bin')
   mkdirSync(bin, { recursive: true })

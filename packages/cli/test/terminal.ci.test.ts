@@ -9,11 +9,11 @@ import { createCliFolder, ENTRY, runPoolctl } from './support/cli.ts'
 
 /** `script` of util-linux runs a command in a pseudo-terminal. That of BSD and macOS has other arguments. */
 const isMissing = !spawnSync('script', ['--version'], { encoding: 'utf8' }).stdout?.includes('util-linux')
-export const missingTerminal = isMissing ? 'poolctl in a terminal: apt-get install util-linux (script)' : undefined
+const missingTerminal = isMissing ? 'poolctl in a terminal: apt-get install util-linux (script)' : undefined
 
 const quote = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`
 
-export interface TerminalSession {
+interface TerminalSession {
   /** Everything on the screen so far, with its escape sequences. */
   readonly output: () => string
   /** Resolves when the text is on the screen. Rejects with the screen if poolctl ends before. */
@@ -24,7 +24,7 @@ export interface TerminalSession {
 }
 
 /** Runs poolctl in a terminal. `before` are shell commands that run in it first. */
-export const openTerminal = (args: readonly string[], env: NodeJS.ProcessEnv, columns = 80): TerminalSession => {
+const openTerminal = (args: readonly string[], env: NodeJS.ProcessEnv, columns = 80): TerminalSession => {
   // Without the echo of `script` itself: its own standard input is a pipe.
   const command = `stty cols ${columns} rows 40; exec ${[process.execPath, ENTRY, ...args].map(quote).join(' ')}`
   const child = spawn('script', ['--quiet', '--return', '--command', command, '/dev/null'], {

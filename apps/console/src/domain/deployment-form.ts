@@ -73,7 +73,7 @@ export const toBucketName = (form: DeploymentForm, { bucketPrefix }: ServiceSett
   `${bucketPrefix}-${toFqdn(form).replaceAll('.', '-')}`
 
 /** Fields of the wizard and what is wrong with them. `form` is an error of no single field. */
-export type FormField = keyof DeploymentForm | 'objectStorageAccessKey' | 'objectStorageSecretKey' | 'form'
+type FormField = keyof DeploymentForm | 'objectStorageAccessKey' | 'objectStorageSecretKey' | 'form'
 export type FieldErrors = Readonly<Partial<Record<FormField, string>>>
 
 const findError = (schema: z.ZodType, value: unknown): string | undefined => {
@@ -212,7 +212,7 @@ const draft = z.object({
   }),
 })
 
-export interface Draft {
+interface Draft {
   readonly step: Step
   readonly form: DeploymentForm
 }
@@ -238,7 +238,7 @@ export const parseDraft = (text: string | null, settings: ServiceSettings): Draf
   }
 }
 
-export interface ProofStatus {
+interface ProofStatus {
   readonly tone: 'ok' | 'busy' | 'bad' | 'idle'
   readonly text: string
 }

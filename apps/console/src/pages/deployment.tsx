@@ -24,7 +24,7 @@ interface DeploymentActionDialogProps {
 }
 
 /** States what an action does to a deployment, with Terraform's plan on request, and performs it. */
-export const DeploymentActionDialog = ({ action, deployment, onClose, onDone }: DeploymentActionDialogProps) => {
+const DeploymentActionDialog = ({ action, deployment, onClose, onDone }: DeploymentActionDialogProps) => {
   const { id, sovereignFQDN: fqdn } = deployment
   const { title, confirmLabel, isDangerous, consequences, needsKeys } = describeDeploymentAction(action, deployment)
   const accessKey = useRef<HTMLInputElement>(null)

@@ -62,7 +62,7 @@ const toTimelineEntry = (entry: HistoryEntry): TimelineEntry => ({
 })
 
 /** The whole history of a name, newest first. */
-export const NameTimeline = ({ pool, subdomain }: { readonly pool: string; readonly subdomain: string }) => {
+const NameTimeline = ({ pool, subdomain }: { readonly pool: string; readonly subdomain: string }) => {
   const [limit, setLimit] = useState(PAGE_SIZE)
   const history = useResource(signal => client.readHistory({ domain: pool, sub: subdomain, limit }, { signal }), {
     key: String(limit),

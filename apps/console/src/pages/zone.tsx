@@ -39,7 +39,7 @@ const formerColumns: readonly Column<FormerRecord>[] = [
 ]
 
 /** The records that an earlier DNS provider still has; nothing if there are none. */
-export const FormerRecordsPanel = ({ pool }: { readonly pool: string }) => {
+const FormerRecordsPanel = ({ pool }: { readonly pool: string }) => {
   const pages = usePages(pool)
   const { cursor } = pages
   const records = useResource(signal => client.listFormerRecords({ domain: pool, cursor }, { signal }), {

@@ -29,7 +29,7 @@ export const Sentences = ({ sentences }: { readonly sentences: readonly string[]
   </ul>
 )
 
-export type StatusTone = 'ok' | 'busy' | 'warn' | 'bad' | 'idle'
+type StatusTone = 'ok' | 'busy' | 'warn' | 'bad' | 'idle'
 
 /** A status as a symbol and a word, so that it needs no colour. */
 export const Status = ({ tone, text }: { readonly tone: StatusTone; readonly text: string }) => (

@@ -11,7 +11,7 @@ interface FieldProps {
 }
 
 /** What connects a control with its label and its texts. */
-export interface FieldAttributes {
+interface FieldAttributes {
   readonly id: string
   readonly 'aria-describedby'?: string
   readonly 'aria-invalid'?: 'true'
@@ -147,7 +147,7 @@ export const takeKeys = (
 /** Typing pauses this long before the service is asked. */
 const SEARCH_PAUSE_MS = 120
 
-export interface SearchText {
+interface SearchText {
   /** What the box shows. */
   readonly text: string
   readonly setText: (text: string) => void

@@ -7,7 +7,7 @@ import { Loaded } from './feedback.tsx'
 import { Panel } from './shell.tsx'
 
 /** The cursors of the pages up to the current one. A new key starts again at the first page. */
-export interface PageCursors {
+interface PageCursors {
   readonly cursor: string | undefined
   /** From 1. */
   readonly page: number
@@ -64,7 +64,7 @@ export const Pager = ({ pages: { page, next, previous }, count, unit, nextCursor
 }
 
 /** A list that the service returns page by page. */
-export interface PagedList<Page> extends Resource<Page> {
+interface PagedList<Page> extends Resource<Page> {
   readonly pages: PageCursors
 }
 

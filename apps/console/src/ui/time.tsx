@@ -6,7 +6,7 @@ const listeners = new Set<(now: number) => void>()
 let timer: ReturnType<typeof setInterval> | undefined
 
 /** The current time, every second. One timer serves the whole page. */
-export const useNow = (): number => {
+const useNow = (): number => {
   const [now, setNow] = useState(Date.now)
   useEffect(() => {
     listeners.add(setNow)

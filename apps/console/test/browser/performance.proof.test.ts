@@ -10,14 +10,14 @@ import { skipsBrowser, useConsoleSuite } from '../support/suite.ts'
 const BYTES_PER_MIB = 1_048_576
 
 /** What a page holds after a forced collection. */
-export interface PageMemory {
+interface PageMemory {
   /** JavaScript objects in use. */
   readonly heapMib: number
   /** Nodes of the document, and those that scripts still refer to. */
   readonly domNodes: number
 }
 
-export const readMemory = async (page: Page): Promise<PageMemory> => {
+const readMemory = async (page: Page): Promise<PageMemory> => {
   const session = await page.context().newCDPSession(page)
   try {
     await session.send('HeapProfiler.collectGarbage')
@@ -33,7 +33,7 @@ export const readMemory = async (page: Page): Promise<PageMemory> => {
  * Milliseconds from the start of the navigation until the element is there and the main thread is idle, so that the page
  * responds to input.
  */
-export const openUntilInteractive = async (page: Page, url: string, selector: string): Promise<number> => {
+const openUntilInteractive = async (page: Page, url: string, selector: string): Promise<number> => {
   await page.goto(url, { waitUntil: 'commit' })
   return await page.evaluate(
     wanted =>
@@ -49,7 +49,7 @@ export const openUntilInteractive = async (page: Page, url: string, selector: st
 }
 
 /** Bytes of script that the page has loaded, as they are on the wire. */
-export const readScriptBytes = (page: Page): Promise<number> =>
+const readScriptBytes = (page: Page): Promise<number> =>
   page.evaluate(() =>
     performance
       .getEntriesByType('resource')

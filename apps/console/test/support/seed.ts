@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import type { ConsoleStack } from './suite.ts'
 
 /** What the tests write to behind the console's back. */
-export type SeedTarget = Pick<ConsoleStack, 'client' | 'leases' | 'sql'>
+type SeedTarget = Pick<ConsoleStack, 'client' | 'leases' | 'sql'>
 
 const POOL = 'pool.test'
 
@@ -92,7 +92,7 @@ export const seedNames = async (stack: SeedTarget): Promise<void> => {
 export const SSH_PUBLIC_KEY =
   'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f operator'
 
-export interface DeploymentSeed {
+interface DeploymentSeed {
   readonly pool: string
   readonly subdomain: string
   readonly status: 'ready' | 'provisioning'
