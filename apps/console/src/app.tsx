@@ -1,15 +1,66 @@
 import { useCallback, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
-import { searchNames } from './api/names.ts'
+import { searchNames } from './api/client.ts'
 import { useSession } from './api/session.tsx'
 import { type Command, readShortcut, type Shortcut } from './domain/commands.ts'
-import { parseNameSearch } from './domain/name-query.ts'
-import { NO_FILTER, type Route } from './domain/route.ts'
-import { Pages } from './pages/pages.tsx'
+import { NO_FILTER, parseNameSearch, type Route } from './domain/route.ts'
+import { BucketsPage } from './pages/buckets.tsx'
+import { DeploymentPage } from './pages/deployment.tsx'
+import { DeploymentsPage } from './pages/deployments.tsx'
+import { LeasePage, LeasesPage } from './pages/leases.tsx'
+import { NamePage } from './pages/name.tsx'
+import { NamesPage } from './pages/names.tsx'
+import { OverviewPage } from './pages/overview.tsx'
 import { SignInPage } from './pages/sign-in.tsx'
-import { ErrorNotice } from './ui/feedback.tsx'
+import { WizardPage } from './pages/wizard.tsx'
+import { ZonePage } from './pages/zone.tsx'
+import { ZonesPage } from './pages/zones.tsx'
+import { EmptyState, ErrorNotice } from './ui/feedback.tsx'
 import { Palette } from './ui/palette.tsx'
-import { RouterProvider, useRouter } from './ui/router.tsx'
-import { HelpDialog, Shell } from './ui/shell.tsx'
+import { Link, RouterProvider, useRouter } from './ui/router.tsx'
+import { HelpDialog, Page, Shell } from './ui/shell.tsx'
+
+const NotFoundPage = () => (
+  <Page title="Page not found">
+    <EmptyState title="The console has no page with this address.">
+      <div class="actions">
+        <Link class="button" to={{ page: 'overview' }}>
+          Open the overview
+        </Link>
+      </div>
+    </EmptyState>
+  </Page>
+)
+
+/** The page of the current address. */
+export const Pages = () => {
+  const { route } = useRouter()
+  switch (route.page) {
+    case 'overview':
+      return <OverviewPage />
+    case 'names':
+      return <NamesPage filter={route.filter} />
+    case 'name':
+      return <NamePage key={`${route.subdomain}.${route.pool}`} pool={route.pool} subdomain={route.subdomain} />
+    case 'zones':
+      return <ZonesPage />
+    case 'zone':
+      return <ZonePage key={route.pool} pool={route.pool} />
+    case 'deployments':
+      return <DeploymentsPage status={route.status} />
+    case 'new-deployment':
+      return <WizardPage />
+    case 'deployment':
+      return <DeploymentPage key={route.id} id={route.id} />
+    case 'buckets':
+      return <BucketsPage />
+    case 'leases':
+      return <LeasesPage prefix={route.prefix} />
+    case 'lease':
+      return <LeasePage key={route.slot} slot={route.slot} />
+    case 'not-found':
+      return <NotFoundPage />
+  }
+}
 
 const PAGE_COMMANDS: readonly (readonly [id: string, label: string, hint: string, to: Route])[] = [
   ['overview', 'Overview', 'g o', { page: 'overview' }],

@@ -1,6 +1,5 @@
 import './validation.ts'
 import './styles/base.css'
-import './styles/layout.css'
 import './styles/controls.css'
 import './styles/content.css'
 import { render } from 'preact'

@@ -27,6 +27,12 @@ export interface FlagSpec {
 export type Arguments = readonly (string | readonly string[] | undefined)[]
 export type Flags = Readonly<Record<string, unknown>>
 
+/** What the user has given to a command. */
+export interface Input {
+  readonly args: Arguments
+  readonly flags: Flags
+}
+
 /** A command, from which commander, the completion and the tests of the interface are built. */
 export interface CommandSpec {
   readonly name: string
@@ -41,10 +47,9 @@ export interface CommandSpec {
   readonly operations?: readonly string[]
   /** Exit codes with a meaning of their own. */
   readonly exitCodes?: readonly string[]
-  readonly run: (
-    session: Session,
-    input: { readonly args: Arguments; readonly flags: Flags },
-  ) => Promise<number | undefined>
+  /** Resolves with the exit code if it is not 0. */
+  // biome-ignore lint/suspicious/noConfusingVoidType: most commands have nothing to resolve with
+  readonly run: (session: Session, input: Input) => Promise<number | void>
 }
 
 /** Commands with a common first word. */
@@ -88,10 +93,7 @@ const toOption = ({ flags, description, choices, isRequired, isRepeatable, sugge
   return option
 }
 
-export type Execute = (
-  spec: CommandSpec,
-  input: { readonly args: Arguments; readonly flags: Flags; readonly globals: GlobalFlags },
-) => Promise<void>
+export type Execute = (spec: CommandSpec, input: Input & { readonly globals: GlobalFlags }) => Promise<void>
 
 const toExamples = (examples: readonly string[], exitCodes: readonly string[] = []): string => {
   const list = (title: string, lines: readonly string[]) =>

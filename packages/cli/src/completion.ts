@@ -1,7 +1,8 @@
 import type { Argument, Command, Option } from 'commander'
-import { getSuggestion, type Suggestion } from './command.ts'
+import { type CommandSpec, getSuggestion, type Suggestion } from './command.ts'
+import { UsageError } from './exit-codes.ts'
 
-export const shells = ['bash', 'zsh', 'fish'] as const
+const shells = ['bash', 'zsh', 'fish'] as const
 export type Shell = (typeof shells)[number]
 
 /** The hidden command that the scripts call with the words of the line, the last one incomplete. */
@@ -61,9 +62,9 @@ complete -c poolctl -f -a '(__poolctl_complete)'
 
 const SCRIPTS: Readonly<Record<Shell, string>> = { bash: BASH, zsh: ZSH, fish: FISH }
 
-export const toCompletionScript = (shell: Shell): string => SCRIPTS[shell]
+const toCompletionScript = (shell: Shell): string => SCRIPTS[shell]
 
-export interface Candidate {
+interface Candidate {
   readonly value: string
   readonly description: string
 }
@@ -155,3 +156,18 @@ export const complete = async (
 
 export const toCompletionLines = (candidates: readonly Candidate[]): string =>
   candidates.map(({ value, description }) => `${value}${description === '' ? '' : `\t${description}`}\n`).join('')
+
+export const completionCommand: CommandSpec = {
+  name: 'completion',
+  summary: 'Print the completion script of a shell',
+  description:
+    'bash: add "source <(poolctl completion bash)" to ~/.bashrc. zsh: add "source <(poolctl completion zsh)" to ~/.zshrc, after compinit. fish: poolctl completion fish > ~/.config/fish/completions/poolctl.fish',
+  arguments: [{ name: 'SHELL', description: `one of ${shells.join(', ')}` }],
+  examples: ['completion bash', 'completion fish > ~/.config/fish/completions/poolctl.fish'],
+  run({ host }, { args }) {
+    const shell = shells.find((known): known is Shell => known === args[0])
+    if (!shell) throw new UsageError(`SHELL must be one of ${shells.join(', ')}.`)
+    host.stdout.write(toCompletionScript(shell))
+    return Promise.resolve()
+  },
+}

@@ -1,5 +1,5 @@
 import { CommanderError } from 'commander'
-import { type Arguments, type CommandSpec, createProgram, type Flags } from './command.ts'
+import { type CommandSpec, createProgram, type Input } from './command.ts'
 import { commands } from './commands/index.ts'
 import { COMPLETE_ARGUMENT, complete, type SuggestValues, toCompletionLines } from './completion.ts'
 import { readContexts, toContextsPath } from './contexts.ts'
@@ -26,9 +26,7 @@ const createSuggest =
     return Object.keys(contexts).sort()
   }
 
-interface Invocation {
-  readonly args: Arguments
-  readonly flags: Flags
+interface Invocation extends Input {
   readonly globals: GlobalFlags
 }
 

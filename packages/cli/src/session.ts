@@ -12,8 +12,7 @@ import type { Host } from './host.ts'
 import type { Output, OutputFormat } from './output.ts'
 import type { Progress } from './progress.ts'
 import { promptConfirmation, promptSecret } from './prompt.ts'
-import { readToken } from './token-source.ts'
-import { createTokenStore, type TokenStore, toStateFolder } from './token-store.ts'
+import { createTokenStore, readToken, type TokenStore, toStateFolder } from './token-store.ts'
 
 /** The flags that every command has. */
 export interface GlobalFlags {
@@ -74,9 +73,9 @@ export const createSession = ({ host, globals, output, progress, timeoutMs }: Se
   const toOptions = async (endpoint: Endpoint, what: string): Promise<ClientOptions> => {
     checkTransport(endpoint, what)
     const token = endpoint.token === undefined ? undefined : await readToken(endpoint.token, host.interrupted)
-    const hooks = globals.verbose
+    const hooks: NonNullable<ClientOptions['hooks']> = globals.verbose
       ? {
-          onAttemptEnd: ({ method, route, status, durationMs, requestId, retryInMs }: AttemptLine) => {
+          onAttemptEnd: ({ method, route, status, durationMs, requestId, retryInMs }) => {
             const retry = retryInMs === null ? '' : `, next attempt in ${Math.round(retryInMs)} ms`
             const result = `${status ?? 'no response'} after ${Math.round(durationMs)} ms`
             host.stderr.write(`${method} ${route}: ${result} (request ${requestId}${retry})\n`)
@@ -128,13 +127,4 @@ export const createSession = ({ host, globals, output, progress, timeoutMs }: Se
     },
     askSecret: (label, otherwise) => promptSecret(prompt, label, otherwise),
   }
-}
-
-interface AttemptLine {
-  readonly method: string
-  readonly route: string
-  readonly status?: number
-  readonly durationMs: number
-  readonly requestId: string
-  readonly retryInMs: number | null
 }

@@ -1,7 +1,7 @@
 import { chmodSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { readToken } from '../src/token-source.ts'
+import { readToken } from '../src/token-store.ts'
 import { createCliFolder, runPoolctl } from './support/cli.ts'
 
 const signal = new AbortController().signal

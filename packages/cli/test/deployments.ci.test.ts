@@ -1,10 +1,15 @@
+import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { startAllocationApi, type TestAllocationApi } from '@pool/testing'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type CliOptions, createCliFolder, runPoolctl } from './support/cli.ts'
-import { missingTerraform } from './support/terraform.ts'
+
+const isInstalled = ['terraform', 'tofu'].some(tool => spawnSync(tool, ['version']).error === undefined)
+export const missingTerraform = isInstalled
+  ? undefined
+  : 'poolctl deployments: missing terraform or tofu (https://developer.hashicorp.com/terraform/install)'
 
 // Deployments with Terraform, and Ctrl-C during operations that take long at the service.
 

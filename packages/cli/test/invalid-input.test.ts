@@ -1,7 +1,138 @@
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createCliFolder, runPoolctl } from './support/cli.ts'
-import { invalidInput, writeInputFiles } from './support/invalid-input.ts'
+
+/** Writes the files that the command lines name. */
+const writeInputFiles = (folder: string): void => {
+  const write = (name: string, content: string, mode = 0o600) => writeFileSync(join(folder, name), content, { mode })
+  write('text', 'text')
+  write('list.json', '[1]')
+  write('empty', '')
+  write('key.pub', 'ssh-ed25519 AAAA key')
+  write('shared-keys.json', '{"accessKey":"a","secretKey":"s"}', 0o644)
+  write('keys-without-secret.json', '{"accessKey":"a"}')
+  write('shared-input.json', '{"objectStorageAccessKey":"a"}', 0o644)
+  write('two-lines', 'token\ntoken')
+}
+
+const ID = '4f1c2a9e-0b7d-4c58-9a51-2f7d5f3b9c10'
+
+/** A command line, where `@name` is a file below, and what the first line of the error says. */
+const invalidInput: readonly (readonly [line: string, error: string])[] = [
+  // The command line.
+  ['nonsense', "unknown command 'nonsense'"],
+  ['names', 'Usage: poolctl names'],
+  ['names chek acme pool.test', "unknown command 'chek' (Did you mean check?)"],
+  ['names check', "missing required argument 'NAME'"],
+  ['names check acme pool.test extra', 'too many arguments'],
+  ['names check acme pool.test --nonsense', "unknown option '--nonsense'"],
+  ['names list pool.test --stat active', "unknown option '--stat'"],
+  ['names list pool.test --state free', 'Allowed choices are reserved, active'],
+  ['names search --dns done', 'Allowed choices are pending, published, failing'],
+  ['names search --state free', 'Allowed choices are reserved, active, cooling-off, held'],
+  ['names search --pool a/b', 'POOL "a/b" is not a domain name'],
+  ['names list pool.test --output yaml', 'Allowed choices are table, json, ndjson, name'],
+  ['names list pool.test --output', "option '-o, --output <format>' argument missing"],
+  ['names commit acme pool.test', "required option '--address <ip>' not specified"],
+  ['names check acme pool.test --timeout soon', '--timeout "soon" is not a duration'],
+  ['names check acme pool.test --timeout 0s', '--timeout must be from 100ms to 1h'],
+  ['names check acme pool.test --timeout 30', '--timeout "30" is not a duration'],
+  ['completion tcsh', 'SHELL must be one of bash, zsh, fish'],
+  // Contexts.
+  ['names check acme pool.test --context other', 'there is no context "other"; use one of test'],
+  ['contexts set -bad --api http://x', "unknown option '-bad'"],
+  ['contexts set a/b --api http://127.0.0.1:1', 'context "a/b" is not a valid name'],
+  ['contexts set new', 'a context needs --api URL, --witness URL, or both'],
+  ['contexts set new --api pool.example', '--api must be an http or https URL'],
+  ['contexts set new --api ftp://pool.example', '--api must be an http or https URL'],
+  ['contexts set new --api https://user:secret@pool.example', '--api must not have a user or a password'],
+  ['contexts set new --api https://pool.example?x=1', '--api must not have a query'],
+  [
+    'contexts set new --api http://pool.example --api-token-file /t',
+    '--api would send its token unencrypted to pool.example',
+  ],
+  ['contexts set new --api https://pool.example --api-token-file /t --api-token-command c', 'exclude each other'],
+  ['contexts set new --api-token-file /t', '--api is required with a token for it'],
+  ['contexts use other', 'there is no context "other"'],
+  ['contexts remove other', 'there is no context "other"'],
+  // Names.
+  ['names check acme', 'NAME "acme" has no pool'],
+  ['names check -- -acme pool.test', 'NAME "-acme": subdomain must be one label'],
+  ['names check ac_me pool.test', 'NAME "ac_me": subdomain must be one label'],
+  ['names check a.b pool.test', 'NAME "a.b": subdomain must be one label'],
+  ['names check xn--abc pool.test', 'must not have "--" in positions 3 and 4'],
+  ['names check acme pool_test', 'POOL "pool_test" is not a domain name'],
+  ['names list http://pool.test', 'POOL "http://pool.test" is not a domain name'],
+  ['names commit acme.pool.test --address 1.2.3', '--address "1.2.3" is not a unicast IPv4 address'],
+  ['names commit acme.pool.test --address 224.0.0.1', '--address "224.0.0.1" is not a unicast IPv4 address'],
+  ['names update acme.pool.test --address ::1', '--address "::1" is not a unicast IPv4 address'],
+  ['names commit acme.pool.test --address 203.0.113.10', 'the token of acme.pool.test is not stored on this machine'],
+  ['names commit acme.pool.test --address 203.0.113.10 --wait-timeout 1m', '--wait-timeout needs --wait'],
+  ['names renew acme.pool.test --token-file @missing', 'does not exist'],
+  ['names renew acme.pool.test --token-file @two-lines', 'does not contain one token'],
+  ['names list pool.test --limit 0', '--limit must be a whole number of at least 1'],
+  ['names list pool.test --limit ten', '--limit must be a whole number of at least 1'],
+  ['names release acme.pool.test', 'Confirm it with --yes'],
+  ['names wait acme.pool.test --wait-timeout 0s', '--wait-timeout must be from 1s'],
+  // Zones and buckets.
+  ['zones resume pool.test', "required option '--trust <side>' not specified"],
+  ['zones resume pool.test --trust me', 'Allowed choices are database, zone'],
+  ['zones resume pool.test --trust zone', 'Confirm it with --yes'],
+  ['zones orphans remove pool.test acme', 'Confirm it with --yes'],
+  ['zones orphans adopt pool.test a_b --yes', 'NAME "a_b": subdomain must be one label'],
+  ['zones cool-off lift acme pool.test', 'Confirm it with --yes'],
+  ['buckets lift Bucket', 'BUCKET "Bucket" is not a bucket name'],
+  // Deployments.
+  ['deployments get 1', 'DEPLOYMENT "1" is not an id'],
+  [
+    'deployments create',
+    'the deployment needs --org-name, --org-email, --provider, --region, --ssh-public-key, --pool, --subdomain',
+  ],
+  ['deployments create -f @missing.json', 'does not exist'],
+  ['deployments create -f @text', 'is not JSON'],
+  ['deployments create -f @list.json', 'must be a JSON object'],
+  ['deployments create -f @shared-input.json', 'is accessible to other users; run: chmod 600'],
+  ['deployments create --fqdn a.example --subdomain a', '--fqdn and --subdomain exclude each other'],
+  ['deployments create --ssh-public-key @missing', 'does not exist'],
+  [
+    'deployments create --org-name A --org-email a@b.example --pool pool.test --subdomain a --provider hetzner --region fsn1 --storage-region fsn1 --ssh-public-key @key.pub',
+    'there is no terminal to type the keys; name a file with --keys-file',
+  ],
+  ['deployments list --status done', 'Allowed choices are pending'],
+  ['deployments history --deployment 1', 'DEPLOYMENT "1" is not an id'],
+  ['deployments challenge ../x', '"../x" is not a domain name'],
+  [`deployments unlock ${ID}`, 'Confirm it with --yes'],
+  // Leases.
+  ['leases acquire slot', "required option '--holder <name>' not specified"],
+  ['leases acquire slot --holder é', '--holder must be 1 to 253 printable ASCII characters'],
+  ['leases acquire slot --holder a --ttl 500ms', '--ttl must be from 1s to 24h'],
+  ['leases acquire slot --holder a --generation -1', '--generation must be a whole number'],
+  ['leases renew a a --holder h', 'SLOT is repeated'],
+  ['leases renew a b --holder h --generation 1', '--generation is for one slot'],
+  ['leases list slot --prefix s', '--prefix and --limit are not for named slots'],
+  ['leases elect slot', "missing required argument 'COMMAND'"],
+  [
+    'leases elect slot --lease-duration 5s --grace 5s -- true',
+    '--lease-duration 5s leaves too little time before --grace',
+  ],
+  ['leases elect slot --grace soon -- true', '--grace "soon" is not a duration'],
+  // Credentials, export, import.
+  ['credentials validate --region moon1', 'Allowed choices are fsn1, nbg1, hel1'],
+  ['credentials validate --region fsn1', 'there is no terminal to type the keys'],
+  ['credentials validate --region fsn1 --keys-file @shared-keys.json', 'is accessible to other users; run: chmod 600'],
+  [
+    'credentials validate --region fsn1 --keys-file @keys-without-secret.json',
+    'must be a JSON object with the texts accessKey and secretKey',
+  ],
+  ['credentials validate --region fsn1 --secret-key x', "unknown option '--secret-key'"],
+  ['credentials validate-token --provider hetzner', 'there is no terminal to type the token'],
+  ['export @text', 'exists; name a new file'],
+  ['import @missing', 'does not exist'],
+  ['import @empty', 'is empty'],
+  ['import @text --from pool.test', '--from and --to belong to each other'],
+  ['import @text', 'Confirm it with --yes'],
+]
 
 const home = createCliFolder()
 const file = (name: string): string => join(home.folder, name)

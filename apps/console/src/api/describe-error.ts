@@ -1,5 +1,5 @@
 import { ClientError, DeadlineError, NoResponseError, ProblemError, UnexpectedResponseError } from '@pool/client'
-import { toFieldText } from '../domain/field-text.ts'
+import { toFieldText } from '../domain/text.ts'
 
 /** An error for people: what is wrong, and what to do. */
 export interface ErrorText {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import {
   type DeploymentForm,
+  describeProof,
   findFaultyStep,
   findStepErrors,
   findSteps,
@@ -99,4 +100,13 @@ describe('drafts', () => {
   test.each([[null], ['{'], ['{"step":"domain"}'], ['[]']])('%s is not a draft', text =>
     expect(parseDraft(text, settings)).toBe(null),
   )
+})
+
+test.each([
+  [{ proof: 'proven' }, 'ok', 'is proven'],
+  [{ proof: 'missing', proofDetail: 'Create it.' }, 'busy', 'not visible yet'],
+  [{ proof: 'unknown', proofDetail: 'It could not be looked up (ESERVFAIL).' }, 'bad', 'ESERVFAIL'],
+  [{ proof: 'not-required' }, 'idle', 'does not require'],
+] as const)('%j', (check, tone, text) => {
+  expect(describeProof(check)).toEqual({ tone, text: expect.stringContaining(text) })
 })

@@ -1,5 +1,6 @@
 import {
   canonicalName,
+  type DomainCheck,
   deploymentCommon,
   deploymentDomain,
   deploymentStorage,
@@ -9,7 +10,7 @@ import {
   toCanonicalFqdn,
 } from '@pool/contract'
 import * as z from 'zod'
-import { toFieldText } from './field-text.ts'
+import { toFieldText } from './text.ts'
 
 export const steps = ['domain', 'organisation', 'storage', 'ssh', 'summary'] as const
 export type Step = (typeof steps)[number]
@@ -72,7 +73,7 @@ export const toBucketName = (form: DeploymentForm, { bucketPrefix }: ServiceSett
   `${bucketPrefix}-${toFqdn(form).replaceAll('.', '-')}`
 
 /** Fields of the wizard and what is wrong with them. `form` is an error of no single field. */
-export type FormField = keyof DeploymentForm | 'objectStorageAccessKey' | 'objectStorageSecretKey' | 'form'
+type FormField = keyof DeploymentForm | 'objectStorageAccessKey' | 'objectStorageSecretKey' | 'form'
 export type FieldErrors = Readonly<Partial<Record<FormField, string>>>
 
 const findError = (schema: z.ZodType, value: unknown): string | undefined => {
@@ -211,7 +212,7 @@ const draft = z.object({
   }),
 })
 
-export interface Draft {
+interface Draft {
   readonly step: Step
   readonly form: DeploymentForm
 }
@@ -234,5 +235,27 @@ export const parseDraft = (text: string | null, settings: ServiceSettings): Draf
     return { form, step: isAfterStorage && hasStorage(form, settings) ? 'storage' : step }
   } catch {
     return null
+  }
+}
+
+interface ProofStatus {
+  readonly tone: 'ok' | 'busy' | 'bad' | 'idle'
+  readonly text: string
+}
+
+/** Whether the TXT record proves the domain, as a sentence. */
+export const describeProof = ({ proof, proofDetail }: Pick<DomainCheck, 'proof' | 'proofDetail'>): ProofStatus => {
+  switch (proof) {
+    case 'proven':
+      return { tone: 'ok', text: 'The record is visible: the domain is proven.' }
+    case 'missing':
+      return {
+        tone: 'busy',
+        text: 'The record is not visible yet. A resolver can remember its absence for as long as the SOA record of the zone says.',
+      }
+    case 'unknown':
+      return { tone: 'bad', text: proofDetail ?? 'The record could not be looked up.' }
+    case 'not-required':
+      return { tone: 'idle', text: 'This service does not require a proof of the domain.' }
   }
 }

@@ -1,6 +1,6 @@
 import type { DeploymentEvent } from '@pool/contract'
+import { toVisibleText } from './text.ts'
 import { formatUtc } from './time.ts'
-import { toVisibleText } from './visible-text.ts'
 
 /** The most lines that the page keeps. The service stores fewer for one run. */
 export const MAX_LINES = 20_000

@@ -1,7 +1,6 @@
 import type { Deployment, NamePlan } from '@pool/contract'
-import { formatCount, pickVerb } from './count.ts'
+import { formatCount, pickVerb, toVisibleText } from './text.ts'
 import { formatDuration } from './time.ts'
-import { toVisibleText } from './visible-text.ts'
 
 const stateSentence = ({ action, to, coolOffSeconds }: NamePlan, fqdn: string): string => {
   if (action === 'update') return `${fqdn} stays active and gets the new address.`
@@ -52,11 +51,14 @@ export const describeNamePlan = (plan: NamePlan): readonly string[] => {
 
 export type DeploymentAction = 'apply' | 'destroy' | 'cancel' | 'delete' | 'abandon' | 'unlock'
 
-export interface DeploymentPlanText {
+interface ActionText {
   readonly title: string
   readonly confirmLabel: string
-  readonly isDangerous: boolean
   readonly consequences: readonly string[]
+}
+
+export interface DeploymentPlanText extends ActionText {
+  readonly isDangerous: boolean
   /** Terraform runs, so that it needs the keys of the object storage. */
   readonly needsKeys: boolean
 }
@@ -83,12 +85,10 @@ export const describeDeploymentAction = (
 ): DeploymentPlanText => {
   const hasBucket = bucket !== ''
   const keptBucket = hasBucket ? [`The bucket ${bucket} and its content are kept.`] : []
-  const texts: Readonly<Record<DeploymentAction, DeploymentPlanText>> = {
+  const texts: Readonly<Record<DeploymentAction, ActionText>> = {
     apply: {
       title: `Apply ${fqdn}`,
       confirmLabel: 'Apply',
-      isDangerous: false,
-      needsKeys: hasBucket,
       consequences: [
         'Terraform applies the current module with the stored input: it resumes, updates or installs again.',
         'The name stays with this deployment, or is reserved again.',
@@ -98,8 +98,6 @@ export const describeDeploymentAction = (
     destroy: {
       title: `Destroy ${fqdn}`,
       confirmLabel: 'Destroy',
-      isDangerous: true,
-      needsKeys: hasBucket,
       consequences: [
         `Terraform destroys the infrastructure of ${fqdn}. What runs on it ends.`,
         ...keptBucket,
@@ -109,8 +107,6 @@ export const describeDeploymentAction = (
     cancel: {
       title: `Cancel the run of ${fqdn}`,
       confirmLabel: 'Cancel the run',
-      isDangerous: true,
-      needsKeys: false,
       consequences: [
         'Terraform is interrupted. The deployment ends as failed.',
         'What was made so far remains: apply again to resume, or destroy.',
@@ -119,8 +115,6 @@ export const describeDeploymentAction = (
     delete: {
       title: `Delete the deployment ${fqdn}`,
       confirmLabel: 'Delete',
-      isDangerous: true,
-      needsKeys: false,
       consequences: [
         'The deployment and its log are deleted; its history is kept.',
         'If its infrastructure may exist, the service rejects this: destroy it first.',
@@ -130,8 +124,6 @@ export const describeDeploymentAction = (
     abandon: {
       title: `Abandon the infrastructure of ${fqdn}`,
       confirmLabel: 'Abandon',
-      isDangerous: true,
-      needsKeys: false,
       consequences: [
         'The deployment is deleted although its infrastructure may exist. Nothing is destroyed.',
         'The service forgets the state: remove what is left yourself, or it continues to cost money.',
@@ -142,13 +134,12 @@ export const describeDeploymentAction = (
     unlock: {
       title: `Unlock the state of ${fqdn}`,
       confirmLabel: 'Unlock',
-      isDangerous: true,
-      needsKeys: false,
       consequences: [
         'The lock that a run of this deployment left on the Terraform state is lifted.',
         'Do this only if no Terraform of this deployment runs on any machine: two at a time damage the state.',
       ],
     },
   }
-  return texts[action]
+  const runsTerraform = action === 'apply' || action === 'destroy'
+  return { ...texts[action], isDangerous: action !== 'apply', needsKeys: hasBucket && runsTerraform }
 }

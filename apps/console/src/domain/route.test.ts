@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { NO_FILTER, parseRoute, type Route, toAddress, toTitle } from './route.ts'
+import { NO_FILTER, parseNameSearch, parseRoute, type Route, toAddress, toTitle } from './route.ts'
 
 const routes: readonly Route[] = [
   { page: 'overview' },
@@ -37,3 +37,22 @@ describe('parseRoute', () => {
 
 test('the title names the page first', () =>
   expect(toTitle({ page: 'name', pool: 'pool.test', subdomain: 'acme' })).toBe('acme.pool.test · Operator console'))
+
+test.each([
+  ['', {}],
+  ['  acm ', { q: 'acm' }],
+  ['acme.pool.te', { q: 'acme.pool.te' }],
+  ['203.0.113', { address: '203.0.113' }],
+  ['ip:203', { address: '203' }],
+  ['by:Ops Team ', { createdBy: 'Ops Team' }],
+  ['acme 203.0.113.10 by:ops', { q: 'acme', address: '203.0.113.10', createdBy: 'ops' }],
+  ['standby:x', { q: 'standby:x' }],
+])('the search %j', (text, search) => expect(parseNameSearch({ ...NO_FILTER, text })).toEqual(search))
+
+test('the filters', () =>
+  expect(parseNameSearch({ text: 'a', pool: 'pool.test', state: 'active', dns: 'failing' })).toEqual({
+    q: 'a',
+    pool: 'pool.test',
+    state: 'active',
+    dns: 'failing',
+  }))

@@ -22,11 +22,11 @@ test('equal values keep their order in both directions', () => {
 })
 
 test('a header sorts ascending, descending, and not at all', () => {
-  const ascending = toggleOrder({ id: 'other', direction: 'descending' }, 'slot')
+  const ascending = toggleOrder({ header: 'other', direction: 'descending' }, 'slot')
   const descending = toggleOrder(ascending, 'slot')
   expect([ascending, descending]).toEqual([
-    { id: 'slot', direction: 'ascending' },
-    { id: 'slot', direction: 'descending' },
+    { header: 'slot', direction: 'ascending' },
+    { header: 'slot', direction: 'descending' },
   ])
   expect(toggleOrder(descending, 'slot')).toBe(null)
 })

@@ -1,7 +1,8 @@
 export type SortDirection = 'ascending' | 'descending'
 
 export interface SortOrder {
-  readonly id: string
+  /** Of the column. */
+  readonly header: string
   readonly direction: SortDirection
 }
 
@@ -22,7 +23,7 @@ export const sortRows = <Row>(
 }
 
 /** The order after a click on the header of a column: ascending, descending, and then the given order. */
-export const toggleOrder = (order: SortOrder | null, id: string): SortOrder | null => {
-  if (order?.id !== id) return { id, direction: 'ascending' }
-  return order.direction === 'ascending' ? { id, direction: 'descending' } : null
+export const toggleOrder = (order: SortOrder | null, header: string): SortOrder | null => {
+  if (order?.header !== header) return { header, direction: 'ascending' }
+  return order.direction === 'ascending' ? { header, direction: 'descending' } : null
 }

@@ -1,4 +1,4 @@
-import { formatCount } from './count.ts'
+import { formatCount } from './text.ts'
 
 const SECOND_MS = 1_000
 const MINUTE_MS = 60 * SECOND_MS

@@ -1,5 +1,5 @@
 import type { ConvergeResponse, RepublishResponse, ZoneStatus } from '@pool/contract'
-import { formatCount, pickVerb } from './count.ts'
+import { formatCount, pickVerb } from './text.ts'
 
 export interface ZoneHealth {
   readonly tone: 'ok' | 'busy' | 'bad' | 'idle'

@@ -1,22 +1,20 @@
 import type { BucketClaim } from '@pool/contract'
 import { client } from '../api/client.ts'
 import type { Column } from '../ui/data-table.tsx'
-import { ConfirmDialog } from '../ui/dialog.tsx'
+import { ConfirmDialog, useDialog } from '../ui/dialog.tsx'
 import { Sentences } from '../ui/facts.tsx'
 import { EmptyState, useToast } from '../ui/feedback.tsx'
 import { ListPanel, usePagedList } from '../ui/list-panel.tsx'
 import { Link } from '../ui/router.tsx'
 import { Page } from '../ui/shell.tsx'
 import { Time } from '../ui/time.tsx'
-import { useDialog } from '../ui/use-dialog.tsx'
 
 const PAGE_SIZE = 50
 
 const createColumns = (onLift: (claim: BucketClaim) => void): readonly Column<BucketClaim>[] => [
-  { id: 'bucket', header: 'Bucket', class: 'name', cell: ({ bucket }) => <code>{bucket}</code> },
-  { id: 'fqdn', header: 'FQDN', cell: ({ sovereignFQDN }) => sovereignFQDN },
+  { header: 'Bucket', class: 'name', cell: ({ bucket }) => <code>{bucket}</code> },
+  { header: 'FQDN', cell: ({ sovereignFQDN }) => sovereignFQDN },
   {
-    id: 'deployment',
     header: 'Deployment',
     cell: ({ deploymentId }) =>
       deploymentId ? (
@@ -26,13 +24,11 @@ const createColumns = (onLift: (claim: BucketClaim) => void): readonly Column<Bu
       ),
   },
   {
-    id: 'permanence',
     header: 'Bucket exists',
     cell: ({ isPermanent }) => (isPermanent ? 'possibly' : 'not yet'),
   },
-  { id: 'claimed', header: 'Claimed', cell: ({ claimedAt }) => <Time at={claimedAt} /> },
+  { header: 'Claimed', cell: ({ claimedAt }) => <Time at={claimedAt} /> },
   {
-    id: 'actions',
     header: '',
     class: 'actions-cell',
     cell: claim => (

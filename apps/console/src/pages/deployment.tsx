@@ -1,21 +1,103 @@
 import type { Deployment } from '@pool/contract'
-import { useEffect } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { client } from '../api/client.ts'
-import { useResource } from '../api/resource.ts'
+import { useAction, useResource } from '../api/resource.ts'
 import { describeActor, describeDeploymentEvent, toEventTone } from '../domain/history.ts'
-import { type DeploymentAction, findDeploymentActions, isRunning } from '../domain/plans.ts'
+import { type DeploymentAction, describeDeploymentAction, findDeploymentActions, isRunning } from '../domain/plans.ts'
 import { formatTitle } from '../domain/route.ts'
-import { toVisibleText } from '../domain/visible-text.ts'
-import { Facts } from '../ui/facts.tsx'
-import { EmptyState, Loaded, LongText, Notice, useToast } from '../ui/feedback.tsx'
+import { toVisibleText } from '../domain/text.ts'
+import { ConfirmDialog, useDialog } from '../ui/dialog.tsx'
+import { DeploymentStatusText, Facts, Sentences } from '../ui/facts.tsx'
+import { EmptyState, ErrorNotice, Loaded, LongText, Notice, useToast } from '../ui/feedback.tsx'
+import { SecretFields, takeKeys } from '../ui/field.tsx'
 import { Link, useRouter } from '../ui/router.tsx'
 import { Page, Panel } from '../ui/shell.tsx'
-import { DeploymentStatusText } from '../ui/status.tsx'
-import { Time } from '../ui/time.tsx'
-import { Timeline } from '../ui/timeline.tsx'
-import { useDialog } from '../ui/use-dialog.tsx'
-import { DeploymentActionDialog } from './deployment-actions.tsx'
+import { Time, Timeline } from '../ui/time.tsx'
 import { DeploymentLog } from './deployment-log.tsx'
+
+interface DeploymentActionDialogProps {
+  readonly action: DeploymentAction
+  readonly deployment: Deployment
+  readonly onClose: () => void
+  /** `isGone`: the deployment exists no more. */
+  readonly onDone: (text: string, isGone: boolean) => void
+}
+
+/** States what an action does to a deployment, with Terraform's plan on request, and performs it. */
+const DeploymentActionDialog = ({ action, deployment, onClose, onDone }: DeploymentActionDialogProps) => {
+  const { id, sovereignFQDN: fqdn } = deployment
+  const { title, confirmLabel, isDangerous, consequences, needsKeys } = describeDeploymentAction(action, deployment)
+  const accessKey = useRef<HTMLInputElement>(null)
+  const secretKey = useRef<HTMLInputElement>(null)
+  const [planText, setPlanText] = useState<string | null>(null)
+  const operation = action === 'apply' || action === 'destroy' ? action : null
+  // The inputs keep the keys until the dialog closes, because the action follows the plan.
+  const readKeys = () =>
+    needsKeys
+      ? {
+          objectStorageAccessKey: accessKey.current?.value.trim() ?? '',
+          objectStorageSecretKey: secretKey.current?.value.trim() ?? '',
+        }
+      : {}
+  const plan = useAction(async () => {
+    if (operation === null) return
+    const { text } = await client.planDeployment({ id, operation, ...readKeys() })
+    setPlanText(text)
+  })
+  const perform: Readonly<Record<DeploymentAction, () => Promise<readonly [text: string, isGone: boolean]>>> = {
+    apply: async () => {
+      await client.applyDeployment({ id, ...(needsKeys ? takeKeys(accessKey, secretKey) : {}) })
+      return [`The apply of ${fqdn} has started.`, false]
+    },
+    destroy: async () => {
+      await client.destroyDeployment({ id, ...(needsKeys ? takeKeys(accessKey, secretKey) : {}) })
+      return [`The destroy of ${fqdn} has started.`, false]
+    },
+    cancel: async () => {
+      // A browser repeats a request whose connection breaks, perhaps after the end of the run: this never deletes.
+      await client.removeDeployment({ id, cancel: true })
+      return [`The run of ${fqdn} is being cancelled.`, false]
+    },
+    delete: async () => {
+      const remaining = await client.removeDeployment({ id })
+      return [`The deployment ${fqdn} is deleted.`, remaining === undefined]
+    },
+    abandon: async () => {
+      const remaining = await client.removeDeployment({ id, abandon: true })
+      return [`The infrastructure of ${fqdn} is abandoned.`, remaining === undefined]
+    },
+    unlock: async () => {
+      const { unlocked } = await client.unlockDeployment({ id })
+      return [unlocked ? `The state of ${fqdn} is unlocked.` : 'The lock no longer existed.', false]
+    },
+  }
+  return (
+    <ConfirmDialog
+      title={title}
+      confirmLabel={confirmLabel}
+      isDangerous={isDangerous}
+      onConfirm={async () => onDone(...(await perform[action]()))}
+      onClose={onClose}
+    >
+      <Sentences sentences={consequences} />
+      {needsKeys && <SecretFields accessKey={accessKey} secretKey={secretKey} />}
+      {operation !== null && (
+        <div>
+          <button type="button" disabled={plan.isRunning} onClick={plan.run}>
+            {plan.isRunning ? 'Terraform plans …' : 'Show the plan'}
+          </button>
+        </div>
+      )}
+      {plan.error !== undefined && <ErrorNotice error={plan.error} />}
+      {planText !== null && (
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard scrolls it.
+        <section class="code" tabIndex={0} aria-label="Plan">
+          {planText.split('\n').map(toVisibleText).join('\n')}
+        </section>
+      )}
+    </ConfirmDialog>
+  )
+}
 
 const HISTORY_ENTRIES = 50
 

@@ -1,26 +1,24 @@
 import { type Deployment, deploymentStatuses } from '@pool/contract'
 import { client } from '../api/client.ts'
-import { toVisibleText } from '../domain/visible-text.ts'
+import { toVisibleText } from '../domain/text.ts'
 import type { Column } from '../ui/data-table.tsx'
+import { DeploymentStatusText } from '../ui/facts.tsx'
 import { CellReason, EmptyState } from '../ui/feedback.tsx'
 import { SelectField } from '../ui/field.tsx'
 import { ListPanel, usePagedList } from '../ui/list-panel.tsx'
 import { Link, useRouter } from '../ui/router.tsx'
 import { Page } from '../ui/shell.tsx'
-import { DeploymentStatusText } from '../ui/status.tsx'
 import { Time } from '../ui/time.tsx'
 
 const PAGE_SIZE = 50
 
 const columns: readonly Column<Deployment>[] = [
   {
-    id: 'fqdn',
     header: 'FQDN',
     class: 'name',
     cell: ({ id, sovereignFQDN }) => <Link to={{ page: 'deployment', id }}>{sovereignFQDN}</Link>,
   },
   {
-    id: 'status',
     header: 'Status',
     class: 'text',
     cell: ({ status, error }) => (
@@ -30,12 +28,11 @@ const columns: readonly Column<Deployment>[] = [
       </>
     ),
   },
-  { id: 'organisation', header: 'Organisation', class: 'label', cell: ({ orgName }) => toVisibleText(orgName) },
-  { id: 'providers', header: 'Providers', class: 'label', cell: ({ providers }) => providers.join(', ') },
-  { id: 'region', header: 'Region', class: 'label', cell: ({ region }) => region },
-  { id: 'started', header: 'Started', cell: ({ startedAt }) => <Time at={startedAt} /> },
+  { header: 'Organisation', class: 'label', cell: ({ orgName }) => toVisibleText(orgName) },
+  { header: 'Providers', class: 'label', cell: ({ providers }) => providers.join(', ') },
+  { header: 'Region', class: 'label', cell: ({ region }) => region },
+  { header: 'Started', cell: ({ startedAt }) => <Time at={startedAt} /> },
   {
-    id: 'finished',
     header: 'Finished',
     cell: ({ finishedAt }) => <Time at={finishedAt} />,
   },

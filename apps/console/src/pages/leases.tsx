@@ -1,59 +1,57 @@
-import { client } from '../api/client.ts'
-import { readLeases } from '../api/leases.ts'
+import { ProblemError } from '@pool/client'
+import type { LeaseTransition } from '@pool/contract'
+import { useState } from 'preact/hooks'
+import { client, readLeases, readSlots } from '../api/client.ts'
+import { useResource } from '../api/resource.ts'
 import { useSettings } from '../api/session.tsx'
-import { type LeaseRow, toLeaseTone } from '../domain/lease.ts'
-import { toVisibleText } from '../domain/visible-text.ts'
+import { describeTransition } from '../domain/history.ts'
+import { type LeaseRow, RELEASE_WARNINGS, toLeaseTone } from '../domain/lease.ts'
+import { toVisibleText } from '../domain/text.ts'
 import type { Column } from '../ui/data-table.tsx'
-import { EmptyState } from '../ui/feedback.tsx'
-import { TextField } from '../ui/field.tsx'
+import { ConfirmDialog, useDialog } from '../ui/dialog.tsx'
+import { Facts, Sentences, Status } from '../ui/facts.tsx'
+import { EmptyState, Loaded, useToast } from '../ui/feedback.tsx'
+import { TextField, useSearchText } from '../ui/field.tsx'
 import { ListPanel, usePagedList } from '../ui/list-panel.tsx'
 import { Link, useRouter } from '../ui/router.tsx'
-import { Page } from '../ui/shell.tsx'
-import { Status } from '../ui/status.tsx'
-import { Countdown, Time } from '../ui/time.tsx'
-import { useInterval } from '../ui/use-interval.ts'
-import { useSearchText } from '../ui/use-search-text.ts'
+import { Page, Panel } from '../ui/shell.tsx'
+import { Countdown, Time, Timeline, useInterval } from '../ui/time.tsx'
 
 /** The witness has no events for this service. */
-const REFRESH_MS = 5_000
+const LIST_REFRESH_MS = 5_000
+const LEASE_REFRESH_MS = 2_000
 
 const columns: readonly Column<LeaseRow>[] = [
   {
-    id: 'slot',
     header: 'Slot',
     cell: ({ slot }) => <Link to={{ page: 'lease', slot }}>{toVisibleText(slot)}</Link>,
     sortValue: ({ slot }) => slot,
   },
   {
-    id: 'state',
     header: 'State',
     cell: row => <Status {...toLeaseTone(row)} />,
     sortValue: row => toLeaseTone(row).text,
   },
   {
-    id: 'holder',
     header: 'Holder',
     cell: ({ holder }) => (holder === '' ? <span class="muted">none</span> : <code>{toVisibleText(holder)}</code>),
     sortValue: ({ holder }) => holder,
   },
   {
-    id: 'left',
     header: 'Time left',
     class: 'number',
     cell: ({ endsAt }) =>
       endsAt === undefined ? <span class="muted">–</span> : <Countdown endsAt={endsAt} expiredText="expired" />,
     sortValue: ({ endsAt }) => endsAt ?? 0,
   },
-  { id: 'acquired', header: 'Held since', cell: ({ acquiredAt }) => <Time at={acquiredAt} /> },
+  { header: 'Held since', cell: ({ acquiredAt }) => <Time at={acquiredAt} /> },
   {
-    id: 'generation',
     header: 'Generation',
     class: 'number',
     cell: ({ generation }) => generation.toLocaleString('en'),
     sortValue: ({ generation }) => generation,
   },
   {
-    id: 'waiters',
     header: 'Waiters',
     class: 'number',
     cell: ({ waiters }) => waiters,
@@ -66,11 +64,11 @@ export const LeasesPage = ({ prefix }: { readonly prefix: string }) => {
   const { hasWitness } = useSettings()
   const { replace } = useRouter()
   const search = useSearchText(prefix, text => replace({ page: 'leases', prefix: text }))
-  const leases = usePagedList((cursor, signal) => readLeases(client, { prefix, cursor, signal }), {
+  const leases = usePagedList((cursor, signal) => readLeases({ prefix, cursor, signal }), {
     key: prefix,
     isEnabled: hasWitness,
   })
-  useInterval(leases.reload, REFRESH_MS)
+  useInterval(leases.reload, LIST_REFRESH_MS)
   if (!hasWitness) {
     return (
       <Page title="Leases">
@@ -106,6 +104,130 @@ export const LeasesPage = ({ prefix }: { readonly prefix: string }) => {
           </EmptyState>
         )}
       />
+    </Page>
+  )
+}
+
+/** The history of a slot; empty if no client ever wrote it. */
+const readTransitions = async (slot: string, signal: AbortSignal): Promise<readonly LeaseTransition[]> => {
+  try {
+    return (await client.readWitnessHistory({ slot }, { signal })).transitions
+  } catch (error) {
+    if (error instanceof ProblemError && error.status === 404) return []
+    throw error
+  }
+}
+
+const LeaseFacts = ({ lease }: { readonly lease: LeaseRow }) => (
+  <Facts
+    facts={{
+      State: <Status {...toLeaseTone(lease)} />,
+      Holder: lease.holder === '' ? 'none' : <code>{toVisibleText(lease.holder)}</code>,
+      'Time left': lease.endsAt === undefined ? '–' : <Countdown endsAt={lease.endsAt} expiredText="expired" />,
+      'Held since': <Time at={lease.acquiredAt} />,
+      Generation: lease.generation.toLocaleString('en'),
+      Waiters: String(lease.waiters),
+    }}
+  />
+)
+
+interface ReleaseDialogProps {
+  readonly lease: LeaseRow
+  readonly onClose: () => void
+  readonly onDone: (text: string) => void
+}
+
+const ReleaseDialog = ({ lease, onClose, onDone }: ReleaseDialogProps) => {
+  const { slot, holder, generation } = lease
+  const [isSure, setIsSure] = useState(false)
+  return (
+    <ConfirmDialog
+      title={`Release the lease ${toVisibleText(slot)} of ${toVisibleText(holder)}`}
+      confirmLabel="Release"
+      isDangerous
+      canConfirm={isSure}
+      onClose={onClose}
+      onConfirm={async () => {
+        await client.releaseWitnessLease({ slot, holder, generation })
+        onDone(`The lease ${toVisibleText(slot)} is free.`)
+      }}
+    >
+      <Sentences sentences={RELEASE_WARNINGS} />
+      <label class="choice">
+        <input type="checkbox" checked={isSure} onChange={event => setIsSure(event.currentTarget.checked)} />I have made
+        sure that {toVisibleText(holder)} has stopped.
+      </label>
+    </ConfirmDialog>
+  )
+}
+
+/** A slot: its lease, its history, and the release of a dead holder's lease. */
+export const LeasePage = ({ slot }: { readonly slot: string }) => {
+  const toast = useToast()
+  const lease = useResource(async signal => (await readSlots([slot], signal))[0], { key: slot })
+  const history = useResource(signal => readTransitions(slot, signal), {
+    key: `${slot} ${lease.data?.acquiredAt ?? ''} ${lease.data?.holder ?? ''}`,
+    keepsPrevious: true,
+  })
+  useInterval(lease.reload, LEASE_REFRESH_MS)
+  const row = lease.data
+  const { open, dialog } = useDialog<LeaseRow>((releasing, close) => (
+    <ReleaseDialog
+      lease={releasing}
+      onClose={close}
+      onDone={text => {
+        toast(text)
+        lease.reload()
+      }}
+    />
+  ))
+  return (
+    <Page
+      title={toVisibleText(slot)}
+      crumbs={<Link to={{ page: 'leases', prefix: '' }}>Leases</Link>}
+      actions={
+        row !== undefined &&
+        row.holder !== '' && (
+          <button type="button" class="danger" onClick={() => open(row)}>
+            Release
+          </button>
+        )
+      }
+    >
+      <div class="columns two">
+        <Panel title="Lease">
+          <Loaded resource={lease}>
+            {found =>
+              found === undefined ? <EmptyState title="The witness has no such slot." /> : <LeaseFacts lease={found} />
+            }
+          </Loaded>
+        </Panel>
+        <Panel title="History">
+          <Loaded resource={history}>
+            {transitions =>
+              transitions.length === 0 ? (
+                <EmptyState title="The slot has no history.">
+                  A controller acquires its lease with PUT /lease/&lt;slot&gt;, or with poolctl.
+                </EmptyState>
+              ) : (
+                <Timeline
+                  entries={transitions.map(transition => ({
+                    title: toVisibleText(describeTransition(transition)),
+                    at: transition.at,
+                    details: (
+                      <div class="detail">
+                        generation {transition.generation.toLocaleString('en')}
+                        {transition.token && `, token ${toVisibleText(transition.token)}`}
+                      </div>
+                    ),
+                  }))}
+                />
+              )
+            }
+          </Loaded>
+        </Panel>
+      </div>
+      {dialog}
     </Page>
   )
 }

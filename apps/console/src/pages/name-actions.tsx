@@ -1,18 +1,16 @@
-import type { NameAction, NamePlan } from '@pool/contract'
-import { createLoadBalancerIP } from '@pool/contract'
+import { createLoadBalancerIP, type NameAction, type NamePlan } from '@pool/contract'
 import { useMemo, useState } from 'preact/hooks'
-import { client } from '../api/client.ts'
-import { createIdempotencyKey } from '../api/idempotency-key.ts'
+import { client, createIdempotencyKey } from '../api/client.ts'
 import { type Resource, useResource } from '../api/resource.ts'
 import { useSettings } from '../api/session.tsx'
-import { toFieldText } from '../domain/field-text.ts'
 import { describeNamePlan, findOwnChanges } from '../domain/plans.ts'
 import { type RecordSet, toPlanRows } from '../domain/record-diff.ts'
+import { toFieldText } from '../domain/text.ts'
+import { PlanTable } from '../ui/data-table.tsx'
 import { ConfirmDialog } from '../ui/dialog.tsx'
 import { Sentences } from '../ui/facts.tsx'
 import { Loaded, Notice } from '../ui/feedback.tsx'
 import { TextField } from '../ui/field.tsx'
-import { PlanTable } from '../ui/plan-table.tsx'
 
 interface NameActionDialogProps {
   readonly kind: NameAction

@@ -1,18 +1,16 @@
 import type { ListedName } from '@pool/contract'
-import { searchNames } from '../api/names.ts'
+import { searchNames } from '../api/client.ts'
 import { useSettings } from '../api/session.tsx'
-import { parseNameSearch } from '../domain/name-query.ts'
-import { type NameFilter, NO_FILTER, type Route } from '../domain/route.ts'
-import { toVisibleText } from '../domain/visible-text.ts'
+import { type NameFilter, NO_FILTER, parseNameSearch, type Route } from '../domain/route.ts'
+import { toVisibleText } from '../domain/text.ts'
 import type { Column } from '../ui/data-table.tsx'
+import { DnsStatusText, NameStatus } from '../ui/facts.tsx'
 import { CellReason, EmptyState } from '../ui/feedback.tsx'
-import { SelectField, TextField } from '../ui/field.tsx'
+import { SelectField, TextField, useSearchText } from '../ui/field.tsx'
 import { ListPanel, usePagedList } from '../ui/list-panel.tsx'
 import { Link, useRouter } from '../ui/router.tsx'
 import { Page } from '../ui/shell.tsx'
-import { DnsStatusText, NameStatus } from '../ui/status.tsx'
 import { RelativeTime, Time } from '../ui/time.tsx'
-import { useSearchText } from '../ui/use-search-text.ts'
 
 const PAGE_SIZE = 50
 
@@ -20,7 +18,6 @@ const toNameRoute = ({ poolDomain, subdomain }: ListedName): Route => ({ page: '
 
 const columns: readonly Column<ListedName>[] = [
   {
-    id: 'name',
     header: 'Name',
     class: 'name',
     cell: name => (
@@ -30,9 +27,8 @@ const columns: readonly Column<ListedName>[] = [
       </Link>
     ),
   },
-  { id: 'state', header: 'State', cell: name => <NameStatus state={name.state} /> },
+  { header: 'State', cell: name => <NameStatus state={name.state} /> },
   {
-    id: 'dns',
     header: 'DNS',
     class: 'text',
     cell: ({ state, dns }) => (
@@ -43,24 +39,20 @@ const columns: readonly Column<ListedName>[] = [
     ),
   },
   {
-    id: 'address',
     header: 'Address',
     class: 'nowrap',
     cell: ({ loadBalancerIP }) => (loadBalancerIP ? <code>{loadBalancerIP}</code> : <span class="muted">–</span>),
   },
   {
-    id: 'creator',
     header: 'Created by',
     class: 'creator',
     cell: ({ createdBy }) => (createdBy ? toVisibleText(createdBy) : <span class="muted">–</span>),
   },
   {
-    id: 'since',
     header: 'Reserved',
     cell: ({ reservedAt }) => <Time at={reservedAt} />,
   },
   {
-    id: 'until',
     header: 'Ends',
     cell: ({ expiresAt, availableAt }) => <RelativeTime at={expiresAt ?? availableAt} />,
   },
@@ -80,12 +72,13 @@ const dnsOptions = [
   ['failing', 'failing'],
 ] as const
 
-interface FiltersProps {
+const Filters = ({
+  filter,
+  onChange,
+}: {
   readonly filter: NameFilter
   readonly onChange: (filter: NameFilter) => void
-}
-
-const Filters = ({ filter, onChange }: FiltersProps) => {
+}) => {
   const { managedDomains, drainingDomains } = useSettings()
   const search = useSearchText(filter.text, text => onChange({ ...filter, text }))
   const change = (part: Partial<NameFilter>) => onChange({ ...filter, ...part, text: search.take() })

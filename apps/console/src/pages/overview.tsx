@@ -3,15 +3,14 @@ import { useState } from 'preact/hooks'
 import { client } from '../api/client.ts'
 import { useResource } from '../api/resource.ts'
 import { useSettings } from '../api/session.tsx'
-import { describeReplica, hasEnded } from '../domain/replica.ts'
+import { describeReplica, findLatest, formatGrowth, formatLatest, hasEnded } from '../domain/overview.ts'
 import { NO_FILTER } from '../domain/route.ts'
-import { findLatest, formatGrowth, formatLatest } from '../domain/series.ts'
 import { type Column, DataTable } from '../ui/data-table.tsx'
+import { Status } from '../ui/facts.tsx'
 import { EmptyState, Loaded } from '../ui/feedback.tsx'
 import { Plot } from '../ui/plot.tsx'
 import { Link } from '../ui/router.tsx'
 import { Page, Panel } from '../ui/shell.tsx'
-import { Status } from '../ui/status.tsx'
 import { RelativeTime, Time } from '../ui/time.tsx'
 
 const RANGES = [
@@ -29,27 +28,23 @@ const formatNumber = (value: number | undefined, digits = 1): string =>
 
 const replicaColumns: readonly Column<Replica>[] = [
   {
-    id: 'replica',
     header: 'Replica',
     cell: ({ id }) => <code title={id}>{id.slice(0, 8)}</code>,
     sortValue: ({ id }) => id,
   },
   {
-    id: 'state',
     header: 'State',
     cell: replica => <Status {...describeReplica(replica, Date.now())} />,
   },
-  { id: 'version', header: 'Version', cell: ({ version }) => version, sortValue: ({ version }) => version },
-  { id: 'node', header: 'Node.js', cell: ({ node }) => node, sortValue: ({ node }) => node },
+  { header: 'Version', cell: ({ version }) => version, sortValue: ({ version }) => version },
+  { header: 'Node.js', cell: ({ node }) => node, sortValue: ({ node }) => node },
   {
-    id: 'requests',
     header: 'Requests/s',
     class: 'number',
     cell: replica => (hasEnded(replica, Date.now()) ? '–' : formatNumber(findLatest(replica.requestsPerSecond))),
     sortValue: ({ requestsPerSecond }) => findLatest(requestsPerSecond) ?? -1,
   },
   {
-    id: 'loop',
     header: 'Event loop busy',
     class: 'number',
     cell: replica => {
@@ -58,8 +53,8 @@ const replicaColumns: readonly Column<Replica>[] = [
     },
     sortValue: ({ eventLoopUtilization }) => findLatest(eventLoopUtilization) ?? -1,
   },
-  { id: 'started', header: 'Started', cell: ({ startedAt }) => <Time at={startedAt} />, sortValue: r => r.startedAt },
-  { id: 'seen', header: 'Last sample', cell: ({ lastSeenAt }) => <RelativeTime at={lastSeenAt} /> },
+  { header: 'Started', cell: ({ startedAt }) => <Time at={startedAt} />, sortValue: r => r.startedAt },
+  { header: 'Last sample', cell: ({ lastSeenAt }) => <RelativeTime at={lastSeenAt} /> },
 ]
 
 interface PoolPlotsProps extends Pick<Overview, 'times' | 'pools'> {

@@ -1,11 +1,10 @@
 import { ProblemError } from '@pool/client'
 import { useEffect, useLayoutEffect, useReducer, useRef, useState } from 'preact/hooks'
-import { client } from '../api/client.ts'
-import { createIdempotencyKey } from '../api/idempotency-key.ts'
+import { client, createIdempotencyKey } from '../api/client.ts'
 import { useSettings } from '../api/session.tsx'
 import { findSteps, formatDraft, hasStorage, type Step, toRequestBody } from '../domain/deployment-form.ts'
 import { createWizard, type WizardEvent, type WizardState, wizardReducer } from '../domain/wizard-reducer.ts'
-import type { SecretKeys } from '../ui/secret-fields.tsx'
+import type { SecretKeys } from '../ui/field.tsx'
 
 const DRAFT_KEY = 'new-deployment'
 

@@ -1,10 +1,15 @@
-import { useEffect, useId, useState } from 'preact/hooks'
+import { accessKeyError, isObjectStorageRegion, secretKeyError } from '@pool/contract'
+import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import { client } from '../api/client.ts'
 import { describeError } from '../api/describe-error.ts'
+import { useAction } from '../api/resource.ts'
 import { useSettings } from '../api/session.tsx'
-import { findStepErrors, toFqdn } from '../domain/deployment-form.ts'
-import { toFieldText } from '../domain/field-text.ts'
-import { SelectField, TextField } from '../ui/field.tsx'
+import { renderCurl } from '../domain/curl.ts'
+import { findStepErrors, hasStorage, toBucketName, toFqdn, toRequestBody } from '../domain/deployment-form.ts'
+import { toFieldText } from '../domain/text.ts'
+import { CopyButton, Facts } from '../ui/facts.tsx'
+import { ErrorNotice } from '../ui/feedback.tsx'
+import { Field, SecretFields, SelectField, TextField, takeKeys } from '../ui/field.tsx'
 import { TenantDomain } from './tenant-domain.tsx'
 import type { StepProps } from './wizard-state.ts'
 
@@ -154,6 +159,161 @@ export const OrganisationStep = ({ wizard }: StepProps) => {
       />
       <Providers wizard={wizard} />
       <TextField label="Region" hint="Of the provider, such as fsn1." {...text('region')} />
+    </>
+  )
+}
+
+/** Checks the keys at the provider before it opens the next step. */
+export const StorageStep = ({ wizard }: StepProps) => {
+  const { form, errors, steps, dispatch, keepKeys } = wizard
+  const { objectStorage } = useSettings()
+  const accessKey = useRef<HTMLInputElement>(null)
+  const secretKey = useRef<HTMLInputElement>(null)
+  const previous = steps[steps.indexOf('storage') - 1] ?? 'domain'
+  const check = useAction(async () => {
+    const access = accessKey.current?.value.trim() ?? ''
+    const secret = secretKey.current?.value.trim() ?? ''
+    const accessError = accessKeyError(access)
+    const secretError = secretKeyError(secret)
+    const found = {
+      ...findStepErrors('storage', form),
+      ...(accessError === null ? {} : { objectStorageAccessKey: accessError }),
+      ...(secretError === null ? {} : { objectStorageSecretKey: secretError }),
+    }
+    dispatch({ kind: 'checked', errors: found })
+    const region = form.objectStorageRegion
+    if (Object.keys(found).length > 0 || !isObjectStorageRegion(region)) return
+    const { valid, message } = await client.validateObjectStorageKeys({ region, accessKey: access, secretKey: secret })
+    if (!valid) {
+      dispatch({ kind: 'checked', errors: { objectStorageSecretKey: message } })
+      return
+    }
+    keepKeys(takeKeys(accessKey, secretKey))
+    dispatch({ kind: 'continued' })
+  })
+  return (
+    <>
+      <p>
+        Backups of the tenant go to a bucket at {objectStorage.provider} ({objectStorage.domain}). The keys are checked
+        there now, used for this deployment, and stored neither by this page nor by the service.
+      </p>
+      <SelectField
+        label="Region of the object storage"
+        value={form.objectStorageRegion}
+        error={errors.objectStorageRegion}
+        options={objectStorage.regions.map(region => [region, region] as const)}
+        onChange={objectStorageRegion => dispatch({ kind: 'changed', fields: { objectStorageRegion } })}
+      />
+      <SecretFields
+        accessKey={accessKey}
+        secretKey={secretKey}
+        accessKeyError={errors.objectStorageAccessKey}
+        secretKeyError={errors.objectStorageSecretKey}
+      />
+      {check.error !== undefined && <ErrorNotice error={check.error} />}
+      <div class="actions">
+        <button type="button" onClick={() => dispatch({ kind: 'opened', step: previous })}>
+          Back
+        </button>
+        <button type="submit" class="primary" disabled={check.isRunning} onClick={check.run}>
+          {check.isRunning ? 'Checking the keys …' : 'Check the keys and continue'}
+        </button>
+      </div>
+    </>
+  )
+}
+
+/** Larger files are not SSH keys. */
+const MAX_KEY_FILE_BYTES = 64 * 1_024
+
+export const SshStep = ({ wizard: { form, errors, dispatch } }: StepProps) => {
+  const [fileError, setFileError] = useState('')
+  const fileId = useId()
+  const error = form.sshPublicKey === '' ? undefined : findStepErrors('ssh', form).sshPublicKey
+  const readFile = async (file: File | undefined) => {
+    if (file === undefined) return
+    const isSmall = file.size <= MAX_KEY_FILE_BYTES
+    setFileError(isSmall ? '' : 'The file is too large for an SSH key: choose a file such as id_ed25519.pub.')
+    if (isSmall) dispatch({ kind: 'changed', fields: { sshPublicKey: (await file.text()).trim() } })
+  }
+  return (
+    <>
+      <Field
+        label="SSH public key"
+        hint="One line as in ~/.ssh/id_ed25519.pub. It opens the machines of the tenant."
+        error={errors.sshPublicKey ?? error}
+        good={form.sshPublicKey !== '' && error === undefined ? 'The key is valid.' : undefined}
+      >
+        {attributes => (
+          <textarea
+            {...attributes}
+            rows={4}
+            spellcheck={false}
+            autocomplete="off"
+            value={form.sshPublicKey}
+            onInput={event => dispatch({ kind: 'changed', fields: { sshPublicKey: event.currentTarget.value } })}
+          />
+        )}
+      </Field>
+      <div class="field">
+        <label for={fileId}>Or read it from a file</label>
+        <input
+          id={fileId}
+          type="file"
+          accept=".pub,text/plain"
+          onChange={event => void readFile(event.currentTarget.files?.[0])}
+        />
+        {fileError && (
+          <div class="error" role="alert">
+            {fileError}
+          </div>
+        )}
+      </div>
+    </>
+  )
+}
+
+export const SummaryStep = ({ wizard: { form, errors, idempotencyKey } }: StepProps) => {
+  const settings = useSettings()
+  const isStored = hasStorage(form, settings)
+  const body = toRequestBody(form, settings)
+  const command = renderCurl({ origin: location.origin, body, hasKeys: isStored, idempotencyKey })
+  return (
+    <>
+      <Facts
+        facts={{
+          Domain: <code>{toFqdn(form)}</code>,
+          Organisation: `${form.orgName}, ${form.orgEmail}`,
+          Providers: form.providers.join(', '),
+          Region: form.region,
+          Bucket: isStored && (
+            <>
+              <code>{toBucketName(form, settings)}</code> in {form.objectStorageRegion}
+            </>
+          ),
+          'SSH key': <code>{form.sshPublicKey}</code>,
+        }}
+      />
+      <p>
+        The service reserves the name, checks the {isStored ? 'keys and the ' : ''}domain again, and starts Terraform.
+        When it has ended, the name points to the new load balancer.
+      </p>
+      {errors.form && (
+        <div class="field">
+          <div class="error" role="alert">
+            {errors.form}
+          </div>
+        </div>
+      )}
+      <details>
+        <summary>The same request with curl</summary>
+        <p class="muted">
+          In bash{isStored ? ', with jq' : ''}. It reads its secrets from files of the working directory: operator-token
+          {isStored ? ', access-key and secret-key' : ''}.
+        </p>
+        <pre class="code">{command}</pre>
+        <CopyButton text={command} what="the command" />
+      </details>
     </>
   )
 }

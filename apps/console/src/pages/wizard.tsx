@@ -2,14 +2,12 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { useAction } from '../api/resource.ts'
 import { stepTitles } from '../domain/deployment-form.ts'
 import { hasDraft } from '../domain/wizard-reducer.ts'
-import { ConfirmDialog } from '../ui/dialog.tsx'
+import { ConfirmDialog, useDialog } from '../ui/dialog.tsx'
 import { ErrorNotice, useToast } from '../ui/feedback.tsx'
 import { Link, useRouter } from '../ui/router.tsx'
 import { Page, Panel } from '../ui/shell.tsx'
-import { useDialog } from '../ui/use-dialog.tsx'
 import { discardDraft, useWizard } from './wizard-state.ts'
-import { DomainStep, OrganisationStep } from './wizard-steps.tsx'
-import { SshStep, StorageStep, SummaryStep } from './wizard-steps-later.tsx'
+import { DomainStep, OrganisationStep, SshStep, StorageStep, SummaryStep } from './wizard-steps.tsx'
 
 const Wizard = ({ onDiscard }: { readonly onDiscard: () => void }) => {
   const wizard = useWizard()

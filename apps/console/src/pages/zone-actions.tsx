@@ -2,13 +2,13 @@ import type { ComponentChildren } from 'preact'
 import { useId, useState } from 'preact/hooks'
 import { client } from '../api/client.ts'
 import { type Resource, useResource } from '../api/resource.ts'
-import { formatCount } from '../domain/count.ts'
 import { type PlanRow, toDifferenceRows, toPlanRows } from '../domain/record-diff.ts'
+import { formatCount } from '../domain/text.ts'
 import { describeConverge, describeDifferences, describeRepublish, describeTrust, type Trust } from '../domain/zone.ts'
+import { PlanTable } from '../ui/data-table.tsx'
 import { ConfirmDialog } from '../ui/dialog.tsx'
 import { Sentences } from '../ui/facts.tsx'
 import { Loaded } from '../ui/feedback.tsx'
-import { PlanTable } from '../ui/plan-table.tsx'
 
 export interface ZoneDialogProps {
   readonly pool: string

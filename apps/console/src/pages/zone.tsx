@@ -1,23 +1,20 @@
-import type { ConvergeResponse, Orphan, ZoneStatus } from '@pool/contract'
+import type { ConvergeResponse, FormerRecordsResponse, Orphan, ZoneStatus } from '@pool/contract'
 import type { ComponentChildren, ComponentType } from 'preact'
 import { useState } from 'preact/hooks'
-import { client } from '../api/client.ts'
-import { searchNames } from '../api/names.ts'
+import { client, searchNames } from '../api/client.ts'
 import { useResource } from '../api/resource.ts'
-import { formatCount } from '../domain/count.ts'
 import { toPlanRows } from '../domain/record-diff.ts'
 import { NO_FILTER } from '../domain/route.ts'
-import { toVisibleText } from '../domain/visible-text.ts'
+import { formatCount, toVisibleText } from '../domain/text.ts'
 import { countFailing, describeFailing, describeStop, describeZone } from '../domain/zone.ts'
-import { type Column, DataTable } from '../ui/data-table.tsx'
-import { Facts } from '../ui/facts.tsx'
+import { type Column, DataTable, PlanTable } from '../ui/data-table.tsx'
+import { useDialog } from '../ui/dialog.tsx'
+import { Facts, Status } from '../ui/facts.tsx'
 import { EmptyState, Loaded, Notice, useToast } from '../ui/feedback.tsx'
-import { PlanTable } from '../ui/plan-table.tsx'
+import { Pager, usePages } from '../ui/list-panel.tsx'
 import { Link } from '../ui/router.tsx'
 import { Page, Panel } from '../ui/shell.tsx'
-import { Status } from '../ui/status.tsx'
 import { RelativeTime } from '../ui/time.tsx'
-import { useDialog } from '../ui/use-dialog.tsx'
 import {
   AdoptDialog,
   ConvergeDialog,
@@ -26,8 +23,56 @@ import {
   ResumeDialog,
   type ZoneDialogProps,
 } from './zone-actions.tsx'
-import { FormerRecordsPanel } from './zone-former-records.tsx'
 import { SuspensionNotice } from './zones.tsx'
+
+type FormerRecord = FormerRecordsResponse['records'][number]
+
+const formerColumns: readonly Column<FormerRecord>[] = [
+  { header: 'Name', class: 'label', cell: ({ name }) => <code>{toVisibleText(name)}</code> },
+  { header: 'Type', cell: ({ type }) => type },
+  {
+    header: 'Last written',
+    cell: ({ data }) =>
+      data === undefined ? <span class="muted">unknown</span> : <code>{toVisibleText(data.join(', '))}</code>,
+  },
+  { header: 'Provider', cell: ({ provider }) => provider },
+]
+
+/** The records that an earlier DNS provider still has; nothing if there are none. */
+const FormerRecordsPanel = ({ pool }: { readonly pool: string }) => {
+  const pages = usePages(pool)
+  const { cursor } = pages
+  const records = useResource(signal => client.listFormerRecords({ domain: pool, cursor }, { signal }), {
+    key: `${pool} ${cursor ?? ''}`,
+    topics: ['zones'],
+    keepsPrevious: true,
+  })
+  // Few zones have such records: no space is kept for them.
+  if (records.data === undefined && records.error === undefined) return null
+  return (
+    <Loaded resource={records}>
+      {data =>
+        data.records.length === 0 && pages.page === 1 ? null : (
+          <Panel title="Records at an earlier provider" hasPadding={false}>
+            <div class="body">
+              <p>
+                The zone was moved to another DNS provider. The earlier one keeps these records until you delete them
+                there. Delete them when no resolver asks it any more.
+              </p>
+            </div>
+            <DataTable
+              label="Records at an earlier provider"
+              columns={formerColumns}
+              rows={data.records}
+              rowKey={({ provider, name, type }) => `${provider} ${name} ${type}`}
+            />
+            <Pager pages={pages} count={data.records.length} unit="record set" nextCursor={data.nextCursor} />
+          </Panel>
+        )
+      }
+    </Loaded>
+  )
+}
 
 const FAILING_NAMES = 20
 
@@ -62,12 +107,11 @@ interface Obstacle {
 
 const obstacleColumns: readonly Column<Obstacle>[] = [
   {
-    id: 'name',
     header: 'Name',
     class: 'label',
     cell: ({ pool, subdomain }) => <Link to={{ page: 'name', pool, subdomain }}>{subdomain}</Link>,
   },
-  { id: 'reason', header: 'Reason', cell: ({ detail }) => toVisibleText(detail) },
+  { header: 'Reason', cell: ({ detail }) => toVisibleText(detail) },
 ]
 
 const ObstacleTable = ({ label, rows }: { readonly label: string; readonly rows: readonly Obstacle[] }) => (
@@ -102,10 +146,9 @@ const FailingPanel = ({ pool }: { readonly pool: string }) => {
 }
 
 const orphanColumns: readonly Column<Orphan>[] = [
-  { id: 'name', header: 'Name', class: 'label', cell: ({ subdomain }) => subdomain },
-  { id: 'address', header: 'Address', cell: ({ loadBalancerIP }) => <code>{loadBalancerIP}</code> },
+  { header: 'Name', class: 'label', cell: ({ subdomain }) => subdomain },
+  { header: 'Address', cell: ({ loadBalancerIP }) => <code>{loadBalancerIP}</code> },
   {
-    id: 'records',
     header: 'Records',
     cell: ({ records, otherRecordCount }) =>
       `${records.length} of the template${otherRecordCount === 0 ? '' : `, ${formatCount(otherRecordCount, 'other')}`}`,

@@ -3,46 +3,41 @@ import { client } from '../api/client.ts'
 import { useResource } from '../api/resource.ts'
 import { countFailing, describeFailing, describeZone } from '../domain/zone.ts'
 import { type Column, DataTable } from '../ui/data-table.tsx'
+import { Status } from '../ui/facts.tsx'
 import { EmptyState, Loaded, Notice } from '../ui/feedback.tsx'
 import { Link } from '../ui/router.tsx'
 import { Page, Panel } from '../ui/shell.tsx'
-import { Status } from '../ui/status.tsx'
 import { RelativeTime } from '../ui/time.tsx'
 
 const columns: readonly Column<ZoneStatus>[] = [
   {
-    id: 'zone',
     header: 'Zone',
     cell: ({ zone }) => <Link to={{ page: 'zone', pool: zone }}>{zone}</Link>,
     sortValue: ({ zone }) => zone,
   },
   {
-    id: 'health',
     header: 'Health',
     cell: zone => <Status {...describeZone(zone)} />,
     sortValue: zone => describeZone(zone).text,
   },
   {
-    id: 'pending',
     header: 'Pending',
     class: 'number',
     cell: ({ pendingNames }) => pendingNames.toLocaleString('en'),
     sortValue: ({ pendingNames }) => pendingNames,
   },
   {
-    id: 'failing',
     header: 'Failing',
     class: 'text',
     cell: describeFailing,
     sortValue: countFailing,
   },
-  { id: 'synced', header: 'Last in sync', cell: ({ syncedAt }) => <RelativeTime at={syncedAt} absent="never" /> },
+  { header: 'Last in sync', cell: ({ syncedAt }) => <RelativeTime at={syncedAt} absent="never" /> },
   {
-    id: 'drift',
     header: 'Last drift check',
     cell: ({ driftCheckedAt }) => <RelativeTime at={driftCheckedAt} absent="never" />,
   },
-  { id: 'status', header: 'Configuration', cell: ({ status }) => status, sortValue: ({ status }) => status },
+  { header: 'Configuration', cell: ({ status }) => status, sortValue: ({ status }) => status },
 ]
 
 /** Why nothing is written to any zone. */

@@ -1,10 +1,11 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
+import type { PlanRow } from '../domain/record-diff.ts'
 import { type SortOrder, sortRows, toggleOrder } from '../domain/sort.ts'
+import { toVisibleText } from '../domain/text.ts'
 
 export interface Column<Row> {
-  readonly id: string
-  /** Empty: the column has the actions of the row. */
+  /** Unique in the table. Empty: the column has the actions of the row. */
   readonly header: string
   readonly cell: (row: Row) => ComponentChildren
   /** Makes the column sortable, if the whole table is on the page. */
@@ -34,15 +35,17 @@ interface SortSelectProps<Row> {
 
 /** A list of labelled values has no headers to sort by. */
 const SortSelect = <Row,>({ columns, order, onChange }: SortSelectProps<Row>) => {
-  const orders = columns.flatMap(({ id, header }) => directions.map(direction => ({ id, header, direction })))
-  const selected = orders.findIndex(({ id, direction }) => id === order?.id && direction === order.direction)
+  const orders = columns.flatMap(({ header }) => directions.map(direction => ({ header, direction })))
+  const selected = orders.findIndex(
+    ({ header, direction }) => header === order?.header && direction === order.direction,
+  )
   return (
     <label class="narrow-sort">
       Sort by
       <select value={selected} onChange={event => onChange(orders[Number(event.currentTarget.value)] ?? null)}>
         <option value={-1}>the given order</option>
-        {orders.map(({ id, header, direction }, index) => (
-          <option key={`${id} ${direction}`} value={index}>
+        {orders.map(({ header, direction }, index) => (
+          <option key={`${header} ${direction}`} value={index}>
             {header}, {direction}
           </option>
         ))}
@@ -55,7 +58,7 @@ const SortSelect = <Row,>({ columns, order, onChange }: SortSelectProps<Row>) =>
 export const DataTable = <Row,>({ label, columns, rows, rowKey }: DataTableProps<Row>) => {
   const [order, setOrder] = useState<SortOrder | null>(null)
   const sortable = columns.filter(({ sortValue }) => sortValue !== undefined)
-  const sortValue = columns.find(({ id }) => id === order?.id)?.sortValue
+  const sortValue = columns.find(({ header }) => header === order?.header)?.sortValue
   const isCollapsing = columns.length > MAX_NARROW_COLUMNS
   return (
     <div class="table-frame">
@@ -64,12 +67,12 @@ export const DataTable = <Row,>({ label, columns, rows, rowKey }: DataTableProps
         <thead>
           <tr>
             {columns.map(column => {
-              const { id, header } = column
-              const sorted = order?.id === id ? order.direction : undefined
+              const { header } = column
+              const sorted = order?.header === header ? order.direction : undefined
               return (
-                <th key={id} scope="col" class={column.class} aria-sort={sorted}>
+                <th key={header} scope="col" class={column.class} aria-sort={sorted}>
                   {column.sortValue ? (
-                    <button type="button" onClick={() => setOrder(toggleOrder(order, id))}>
+                    <button type="button" onClick={() => setOrder(toggleOrder(order, header))}>
                       {header}
                       <span aria-hidden="true">{sorted && arrows[sorted]}</span>
                     </button>
@@ -84,8 +87,8 @@ export const DataTable = <Row,>({ label, columns, rows, rowKey }: DataTableProps
         <tbody>
           {(order && sortValue ? sortRows(rows, sortValue, order.direction) : rows).map(row => (
             <tr key={rowKey(row)}>
-              {columns.map(({ id, header, cell, class: className }) => (
-                <td key={id} class={className} data-label={header}>
+              {columns.map(({ header, cell, class: className }) => (
+                <td key={header} class={className} data-label={header}>
                   <div>{cell(row)}</div>
                 </td>
               ))}
@@ -96,3 +99,46 @@ export const DataTable = <Row,>({ label, columns, rows, rowKey }: DataTableProps
     </div>
   )
 }
+
+/** Changes as a diff: the sign says what is written or deleted, without its colour. */
+export const PlanTable = ({ label, rows }: { readonly label: string; readonly rows: readonly PlanRow[] }) => (
+  <div class="table-frame">
+    <table class="diff" aria-label={label}>
+      <thead>
+        <tr>
+          <th scope="col" class="sign">
+            <span class="visually-hidden">Change</span>
+          </th>
+          <th scope="col">Name</th>
+          <th scope="col">Type</th>
+          <th scope="col">Value</th>
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map(({ sign, kind, name, type, text, before }) => (
+          <tr key={`${sign} ${name} ${type}`} class={kind}>
+            <td class="sign">
+              <span class="visually-hidden">{kind}</span>
+              <span aria-hidden="true">{sign}</span>
+            </td>
+            <td class="owner">
+              <code>{toVisibleText(name)}</code>
+            </td>
+            <td class="type">{type}</td>
+            <td>
+              {before !== undefined && (
+                <>
+                  <del>
+                    <code>{toVisibleText(before)}</code>
+                  </del>{' '}
+                  →{' '}
+                </>
+              )}
+              {text === '' ? <span class="muted">deleted</span> : <code>{toVisibleText(text)}</code>}
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  </div>
+)

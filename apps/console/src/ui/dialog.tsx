@@ -1,5 +1,5 @@
 import type { ComponentChildren, RefObject } from 'preact'
-import { useEffect, useId, useLayoutEffect, useRef } from 'preact/hooks'
+import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { isOutdated } from '../api/describe-error.ts'
 import { useAction } from '../api/resource.ts'
 import { ErrorNotice } from './feedback.tsx'
@@ -139,4 +139,13 @@ export const ConfirmDialog = ({
       </div>
     </Dialog>
   )
+}
+
+/** A page has at most one dialog: it shows the subject that was opened last, until it is closed. */
+export const useDialog = <Subject,>(render: (subject: Subject, close: () => void) => ComponentChildren) => {
+  const [opened, setOpened] = useState<{ readonly subject: Subject } | null>(null)
+  return {
+    open: (subject: Subject) => setOpened({ subject }),
+    dialog: opened && render(opened.subject, () => setOpened(null)),
+  }
 }

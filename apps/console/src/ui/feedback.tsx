@@ -1,9 +1,8 @@
-import type { ComponentChildren } from 'preact'
-import { createContext } from 'preact'
+import { type ComponentChildren, createContext } from 'preact'
 import { useCallback, useContext, useMemo, useState } from 'preact/hooks'
 import { describeError } from '../api/describe-error.ts'
 import type { Resource } from '../api/resource.ts'
-import { toVisibleText } from '../domain/visible-text.ts'
+import { toVisibleText } from '../domain/text.ts'
 
 export type Tone = 'info' | 'ok' | 'warn' | 'bad'
 
@@ -78,12 +77,7 @@ export const ErrorNotice = ({ error, onRetry }: { readonly error: unknown; reado
   )
 }
 
-interface EmptyStateProps {
-  readonly title: string
-  readonly children?: ComponentChildren
-}
-
-export const EmptyState = ({ title, children }: EmptyStateProps) => (
+export const EmptyState = ({ title, children }: { readonly title: string; readonly children?: ComponentChildren }) => (
   <div class="empty-state">
     <strong>{title}</strong>
     {children}

@@ -1,5 +1,5 @@
-import type { ComponentChildren } from 'preact'
-import { useId } from 'preact/hooks'
+import type { ComponentChildren, RefObject } from 'preact'
+import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
 
 interface FieldProps {
   readonly label: string
@@ -11,7 +11,7 @@ interface FieldProps {
 }
 
 /** What connects a control with its label and its texts. */
-export interface FieldAttributes {
+interface FieldAttributes {
   readonly id: string
   readonly 'aria-describedby'?: string
   readonly 'aria-invalid'?: 'true'
@@ -103,3 +103,83 @@ export const TextField = ({ label, value, onInput, onBlur, placeholder, type = '
     )}
   </Field>
 )
+
+export interface SecretKeys {
+  readonly objectStorageAccessKey: string
+  readonly objectStorageSecretKey: string
+}
+
+interface SecretFieldsProps {
+  readonly accessKey: RefObject<HTMLInputElement>
+  readonly secretKey: RefObject<HTMLInputElement>
+  readonly accessKeyError?: string | undefined
+  readonly secretKeyError?: string | undefined
+}
+
+/**
+ * The inputs of the object storage keys. Their text is only in the inputs, never in the state of a component: it goes with
+ * the inputs.
+ */
+export const SecretFields = ({ accessKey, secretKey, accessKeyError, secretKeyError }: SecretFieldsProps) => (
+  <>
+    <Field label="Access key" error={accessKeyError}>
+      {attributes => <input {...attributes} ref={accessKey} type="password" autocomplete="off" spellcheck={false} />}
+    </Field>
+    <Field label="Secret key" error={secretKeyError} hint="Sent to the service, and stored nowhere.">
+      {attributes => <input {...attributes} ref={secretKey} type="password" autocomplete="off" spellcheck={false} />}
+    </Field>
+  </>
+)
+
+/** Reads the inputs and empties them. */
+export const takeKeys = (
+  accessKey: RefObject<HTMLInputElement>,
+  secretKey: RefObject<HTMLInputElement>,
+): SecretKeys => {
+  const take = ({ current }: RefObject<HTMLInputElement>): string => {
+    const text = current?.value.trim() ?? ''
+    if (current) current.value = ''
+    return text
+  }
+  return { objectStorageAccessKey: take(accessKey), objectStorageSecretKey: take(secretKey) }
+}
+
+/** Typing pauses this long before the service is asked. */
+const SEARCH_PAUSE_MS = 120
+
+interface SearchText {
+  /** What the box shows. */
+  readonly text: string
+  readonly setText: (text: string) => void
+  /** What has been typed so far. The caller writes it to the address, with something else that has changed. */
+  readonly take: () => string
+}
+
+/**
+ * The text of a search box whose address keeps it. `onPause` writes the text to the address when the typing pauses. The
+ * address repeats that text a moment later, when more may have been typed: only a text from elsewhere replaces what is typed.
+ */
+export const useSearchText = (addressText: string, onPause: (text: string) => void): SearchText => {
+  const [text, setText] = useState(addressText)
+  const latest = useRef({ addressText, onPause })
+  latest.current = { addressText, onPause }
+  const sentText = useRef(addressText)
+  const take = () => {
+    sentText.current = text
+    return text
+  }
+  // Only typing starts the pause.
+  useEffect(() => {
+    const timer = setTimeout(() => {
+      if (text !== latest.current.addressText) latest.current.onPause(take())
+    }, SEARCH_PAUSE_MS)
+    return () => clearTimeout(timer)
+  }, [text])
+  // The address changes without typing: back, a link, "clear". Before the pause of an earlier letter can end.
+  useLayoutEffect(() => {
+    if (addressText === sentText.current) return
+    sentText.current = addressText
+    setText(addressText)
+  }, [addressText])
+  return { text, setText, take }
+}

@@ -1,13 +1,70 @@
 import type { ComponentChildren } from 'preact'
+import { useState } from 'preact/hooks'
 import { type Resource, type ResourceOptions, useResource } from '../api/resource.ts'
+import { formatCount } from '../domain/text.ts'
 import { type Column, DataTable } from './data-table.tsx'
 import { Loaded } from './feedback.tsx'
-import { Pager } from './pager.tsx'
 import { Panel } from './shell.tsx'
-import { type PageCursors, usePages } from './use-pages.ts'
+
+/** The cursors of the pages up to the current one. A new key starts again at the first page. */
+interface PageCursors {
+  readonly cursor: string | undefined
+  /** From 1. */
+  readonly page: number
+  readonly next: (cursor: string | undefined) => void
+  readonly previous: () => void
+}
+
+export const usePages = (key: string): PageCursors => {
+  const [state, setState] = useState<{ key: string; cursors: readonly string[] }>({ key, cursors: [] })
+  const cursors = state.key === key ? state.cursors : []
+  return {
+    cursor: cursors.at(-1),
+    page: cursors.length + 1,
+    next: cursor => {
+      if (cursor !== undefined) setState({ key, cursors: [...cursors, cursor] })
+    },
+    previous: () => setState({ key, cursors: cursors.slice(0, -1) }),
+  }
+}
+
+interface PagerProps {
+  readonly pages: PageCursors
+  /** What the page has. */
+  readonly count: number
+  /** In the singular. */
+  readonly unit: string
+  /** Undefined on the last page. */
+  readonly nextCursor: string | undefined
+}
+
+/** Moves through pages whose number is unknown. A single page has no buttons. */
+export const Pager = ({ pages: { page, next, previous }, count, unit, nextCursor }: PagerProps) => {
+  const hasNext = nextCursor !== undefined
+  const hasPages = page > 1 || hasNext
+  return (
+    <div class="pager">
+      <span aria-live="polite">
+        {hasPages ? `Page ${page}: ` : ''}
+        {formatCount(count, unit)}
+        {hasNext ? ', more follow' : ''}
+      </span>
+      {hasPages && (
+        <div class="actions">
+          <button type="button" disabled={page === 1} onClick={previous}>
+            Previous
+          </button>
+          <button type="button" disabled={!hasNext} onClick={() => next(nextCursor)}>
+            Next
+          </button>
+        </div>
+      )}
+    </div>
+  )
+}
 
 /** A list that the service returns page by page. */
-export interface PagedList<Page> extends Resource<Page> {
+interface PagedList<Page> extends Resource<Page> {
   readonly pages: PageCursors
 }
 

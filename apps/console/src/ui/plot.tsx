@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type uPlot from 'uplot'
-import { formatLatest, type PlotSeries } from '../domain/series.ts'
+import { formatLatest, type PlotSeries } from '../domain/overview.ts'
 import { formatAxisTime } from '../domain/time.ts'
 
 interface PlotProps {

@@ -5,9 +5,9 @@ import { useSession, useSettings } from '../api/session.tsx'
 import { SHORTCUTS } from '../domain/commands.ts'
 import { NO_FILTER, type Route } from '../domain/route.ts'
 import { Dialog } from './dialog.tsx'
+import { Status } from './facts.tsx'
 import { Notice } from './feedback.tsx'
 import { Link, useRouter } from './router.tsx'
-import { Status } from './status.tsx'
 
 interface NavigationItem {
   readonly label: string

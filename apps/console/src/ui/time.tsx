@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { formatDuration, formatLocal, formatRelative, formatUtc } from '../domain/time.ts'
 
@@ -5,7 +6,7 @@ const listeners = new Set<(now: number) => void>()
 let timer: ReturnType<typeof setInterval> | undefined
 
 /** The current time, every second. One timer serves the whole page. */
-export const useNow = (): number => {
+const useNow = (): number => {
   const [now, setNow] = useState(Date.now)
   useEffect(() => {
     listeners.add(setNow)
@@ -57,3 +58,39 @@ export const Countdown = ({ endsAt, expiredText }: { readonly endsAt: number; re
   const rest = endsAt - useNow()
   return <span class="countdown">{rest <= 0 ? expiredText : formatDuration(rest + 999)}</span>
 }
+
+/** Calls `run` repeatedly while the page is visible. */
+export const useInterval = (run: () => void, ms: number): void => {
+  useEffect(() => {
+    const timer = setInterval(() => {
+      if (document.visibilityState === 'visible') run()
+    }, ms)
+    return () => clearInterval(timer)
+  }, [run, ms])
+}
+
+export interface TimelineEntry {
+  readonly title: string
+  /** RFC 3339. */
+  readonly at: string
+  readonly tone?: 'ok' | 'bad' | ''
+  readonly details: ComponentChildren
+}
+
+/** What has happened, newest first. */
+export const Timeline = ({ entries }: { readonly entries: readonly TimelineEntry[] }) => (
+  <ol class="timeline">
+    {entries.map(({ title, at, tone, details }, index) => (
+      // A new entry comes first, and the others keep their keys.
+      <li key={`${at} ${title} ${entries.length - index}`} class={tone}>
+        <div class="head">
+          <strong>{title}</strong>
+          <span class="muted">
+            <Time at={at} />
+          </span>
+        </div>
+        {details}
+      </li>
+    ))}
+  </ol>
+)

@@ -5,7 +5,7 @@ import postgres from 'postgres'
 import { describe, expect, test } from 'vitest'
 import { createReady, type FaultTask, faultTasks, pools, untilStatus } from '../support/fault-tasks.ts'
 import { findKept } from '../support/secrets.ts'
-import { appendLogLines, seedDeployment } from '../support/seed-deployment.ts'
+import { appendLogLines, seedDeployment } from '../support/seed.ts'
 import { missingTerraform, skipsBrowser, storageKeys, useConsoleSuite } from '../support/suite.ts'
 
 // What an operator changes and reads, while something fails. Afterwards a change has taken effect once and completely, or not at

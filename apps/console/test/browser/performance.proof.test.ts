@@ -1,12 +1,62 @@
 import { proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
+import type { Page } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
 import { MAX_FIRST_PAGE_BYTES } from '../../scripts/build.ts'
 import { MAX_LINES } from '../../src/domain/log-buffer.ts'
 import { openPage, signIn } from '../support/browser.ts'
-import { openUntilInteractive, type PageMemory, readMemory, readScriptBytes } from '../support/measure.ts'
-import { seedNames } from '../support/seed.ts'
-import { seedDeployment } from '../support/seed-deployment.ts'
+import { seedDeployment, seedNames } from '../support/seed.ts'
 import { skipsBrowser, useConsoleSuite } from '../support/suite.ts'
+
+const BYTES_PER_MIB = 1_048_576
+
+/** What a page holds after a forced collection. */
+interface PageMemory {
+  /** JavaScript objects in use. */
+  readonly heapMib: number
+  /** Nodes of the document, and those that scripts still refer to. */
+  readonly domNodes: number
+}
+
+const readMemory = async (page: Page): Promise<PageMemory> => {
+  const session = await page.context().newCDPSession(page)
+  try {
+    await session.send('HeapProfiler.collectGarbage')
+    const { usedSize } = await session.send('Runtime.getHeapUsage')
+    const { nodes } = await session.send('Memory.getDOMCounters')
+    return { heapMib: usedSize / BYTES_PER_MIB, domNodes: nodes }
+  } finally {
+    await session.detach()
+  }
+}
+
+/**
+ * Milliseconds from the start of the navigation until the element is there and the main thread is idle, so that the page
+ * responds to input.
+ */
+const openUntilInteractive = async (page: Page, url: string, selector: string): Promise<number> => {
+  await page.goto(url, { waitUntil: 'commit' })
+  return await page.evaluate(
+    wanted =>
+      new Promise<number>(resolve => {
+        const check = () => {
+          if (document.querySelector(wanted)) requestIdleCallback(() => resolve(performance.now()))
+          else requestAnimationFrame(check)
+        }
+        check()
+      }),
+    selector,
+  )
+}
+
+/** Bytes of script that the page has loaded, as they are on the wire. */
+const readScriptBytes = (page: Page): Promise<number> =>
+  page.evaluate(() =>
+    performance
+      .getEntriesByType('resource')
+      .filter((entry): entry is PerformanceResourceTiming => entry instanceof PerformanceResourceTiming)
+      .filter(({ name }) => name.endsWith('.js'))
+      .reduce((sum, { encodedBodySize }) => sum + encodedBodySize, 0),
+  )
 
 // What the console costs a browser: script, time to interactive, memory after an hour of live log.
 

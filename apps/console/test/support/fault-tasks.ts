@@ -1,8 +1,6 @@
 import { until } from '@pool/test-kit/poll.ts'
 import { expect } from 'vitest'
-import { lookUp } from './dns.ts'
-import { deleteRecord, outdateDatabase, writeOrphan } from './seed.ts'
-import { SSH_PUBLIC_KEY, seedDeployment } from './seed-deployment.ts'
+import { deleteRecord, lookUp, outdateDatabase, SSH_PUBLIC_KEY, seedDeployment, writeOrphan } from './seed.ts'
 import { type ConsoleStack, type ConsoleSuite, missingTerraform } from './suite.ts'
 
 // A change of each kind: with an Idempotency-Key, with an effect that cannot happen twice, of a run, of the witness. Each task on

@@ -1,7 +1,11 @@
+import { randomUUID } from 'node:crypto'
+import { createSocket } from 'node:dgram'
+import { Resolver } from 'node:dns/promises'
+import type { AddressInfo } from 'node:net'
 import type { ConsoleStack } from './suite.ts'
 
 /** What the tests write to behind the console's back. */
-export type SeedTarget = Pick<ConsoleStack, 'client' | 'leases' | 'sql'>
+type SeedTarget = Pick<ConsoleStack, 'client' | 'leases' | 'sql'>
 
 const POOL = 'pool.test'
 
@@ -83,4 +87,121 @@ export const seedNames = async (stack: SeedTarget): Promise<void> => {
   })
   await leases.acquire('region-pair/primary', { holder: 'region-a/controller-0', generation: 0, ttlMs: 3_600_000 })
   await leases.acquire('region-pair/backup', { holder: 'region-b/controller-0', generation: 0, ttlMs: 3_600_000 })
+}
+
+export const SSH_PUBLIC_KEY =
+  'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f operator'
+
+interface DeploymentSeed {
+  readonly pool: string
+  readonly subdomain: string
+  readonly status: 'ready' | 'provisioning'
+  readonly bucket?: string
+}
+
+const ADDRESS = '203.0.113.220'
+
+/**
+ * A deployment without a run of Terraform. A `ready` one has an active name with records. A `provisioning` one has a run of
+ * another replica, which writes nothing and is not taken over during a test. Resolves with its id.
+ */
+export const seedDeployment = async (
+  { client, sql }: SeedTarget,
+  { pool, subdomain, status, bucket }: DeploymentSeed,
+): Promise<string> => {
+  const [id, lineageId] = [randomUUID(), randomUUID()]
+  const fqdn = `${subdomain}.${pool}`
+  const isReady = status === 'ready'
+  const request = {
+    orgName: 'Globex',
+    orgEmail: 'ops@globex.example',
+    sovereignFQDN: fqdn,
+    name: { poolDomain: pool, subdomain },
+    providers: bucket === undefined ? ['local'] : ['hetzner'],
+    region: 'local',
+    sshPublicKey: SSH_PUBLIC_KEY,
+    storage: bucket === undefined ? null : { region: 'fsn1', bucket },
+    objectStorageAccessKey: bucket === undefined ? '' : '<redacted>',
+    objectStorageSecretKey: bucket === undefined ? '' : '<redacted>',
+  }
+  if (isReady) await client.reserveAndCommit({ domain: pool, subdomain, loadBalancerIP: ADDRESS })
+  await sql.begin(async tx => {
+    await tx`
+      insert into lineages
+        (id, sovereign_fqdn, pool_domain, subdomain, has_infrastructure, infrastructure_changed_at, created_at)
+      values (${lineageId}, ${fqdn}, ${pool}, ${subdomain}, ${isReady}, now(), now())`
+    await tx`
+      insert into deployments (id, lineage_id, status, request, sovereign_fqdn, reservation_token_hash, token_hash, result,
+        started_at, finished_at, run_expires_at)
+      values (${id}, ${lineageId}, ${status}, ${tx.json(request)}, ${fqdn},
+        (select token_hash from pool_allocations where pool_domain = ${pool} and subdomain = ${subdomain}), ${Buffer.alloc(32)},
+        ${isReady ? tx.json({ sovereignFQDN: fqdn, loadBalancerIP: ADDRESS, details: {} }) : null},
+        now(), ${isReady ? tx`now()` : null}, ${isReady ? null : tx`now() + interval '1 day'`})`
+    await tx`
+      update pool_allocations set lineage_id = ${lineageId} where pool_domain = ${pool} and subdomain = ${subdomain}`
+    await tx`
+      insert into deployment_history (event, deployment_id, lineage_id, sovereign_fqdn, org_name, actor)
+      values ('created', ${id}, ${lineageId}, ${fqdn}, 'Globex', 'operator')`
+    if (bucket !== undefined) {
+      await tx`
+        insert into bucket_claims (bucket, lineage_id, sovereign_fqdn, is_permanent, claimed_at)
+        values (${bucket}, ${lineageId}, ${fqdn}, true, now())`
+    }
+  })
+  return id
+}
+
+/** Writes the next lines of the log, as the run of another replica does. */
+export const appendLogLines = async ({ sql }: SeedTarget, id: string, messages: readonly string[]): Promise<void> => {
+  await sql.begin(async tx => {
+    const [row] = await tx<{ count: number }[]>`select line_count as count from deployments where id = ${id} for update`
+    const first = (row?.count ?? 0) + 1
+    for (const [index, message] of messages.entries()) {
+      await tx`
+        insert into deployment_log_lines (deployment_id, seq, at, phase, level, message)
+        values (${id}, ${first + index}, now(), 'apply', 'info', ${message})`
+    }
+    await tx`update deployments set line_count = line_count + ${messages.length} where id = ${id}`
+  })
+}
+
+/** The addresses of a name in the zone; none if the name does not exist. */
+export const lookUp = async (server: string, name: string): Promise<readonly string[]> => {
+  const resolver = new Resolver({ timeout: 5_000, tries: 3 })
+  resolver.setServers([server])
+  return resolver.resolve4(name).catch(error => {
+    if (error.code === 'ENOTFOUND' || error.code === 'ENODATA') return []
+    throw error
+  })
+}
+
+export interface TxtServer extends AsyncDisposable {
+  readonly address: string
+  /** The texts of the TXT records of every name. */
+  readonly texts: string[]
+}
+
+/** A DNS server of other domains, in whose zones every name has the same TXT records (RFC 1035 section 4.1). */
+export const startTxtServer = async (): Promise<TxtServer> => {
+  const texts: string[] = []
+  const socket = createSocket('udp4')
+  socket.on('message', (query, { port, address }) => {
+    const [header, end] = [Buffer.from(query.subarray(0, 12)), query.indexOf(0, 12) + 5]
+    header.writeUInt16BE(0x8580, 2)
+    header.writeUInt16BE(texts.length, 6)
+    header.fill(0, 8)
+    const records = texts.map(text => {
+      // A pointer to the name of the question; TXT, IN, a TTL of 0.
+      const fields = [0xc0, 12, 0, 16, 0, 1, 0, 0, 0, 0, 0, text.length + 1, text.length]
+      return Buffer.concat([Buffer.from(fields), Buffer.from(text)])
+    })
+    socket.send(Buffer.concat([header, query.subarray(12, end), ...records]), port, address)
+  })
+  await new Promise<void>(resolve => socket.bind(0, '127.0.0.1', resolve))
+  const { port } = socket.address() as AddressInfo
+  return {
+    address: `127.0.0.1:${port}`,
+    texts,
+    [Symbol.asyncDispose]: () => new Promise(resolve => socket.close(resolve)),
+  }
 }

@@ -1,6 +1,5 @@
 import { afterAll, describe } from 'vitest'
-import { startTxtServer } from '../support/dns.ts'
-import { seedNames, seedSamples, writeOrphan } from '../support/seed.ts'
+import { seedNames, seedSamples, startTxtServer, writeOrphan } from '../support/seed.ts'
 import { skipsBrowser, useConsoleSuite } from '../support/suite.ts'
 import type { View } from '../support/views.ts'
 import { testDeployments } from './deployments.ts'

@@ -6,9 +6,8 @@ import { missingGateway } from '@pool/test-kit/ceph/gateway.ts'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { until } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
-import { lookUp, type TxtServer } from '../support/dns.ts'
 import { findKept } from '../support/secrets.ts'
-import { SSH_PUBLIC_KEY, seedDeployment } from '../support/seed-deployment.ts'
+import { lookUp, SSH_PUBLIC_KEY, seedDeployment, type TxtServer } from '../support/seed.ts'
 import { type ConsoleSuite, missingTerraform, skipsBrowser, storageKeys } from '../support/suite.ts'
 
 const skipsTerraform = skipsBrowser || shouldSkip(missingTerraform)

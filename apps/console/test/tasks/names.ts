@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { lookUp } from '../support/dns.ts'
+import { lookUp } from '../support/seed.ts'
 import type { ConsoleSuite } from '../support/suite.ts'
 
 /** An operator works on names. After each task, the database and DNS are inspected. */

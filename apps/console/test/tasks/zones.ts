@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { lookUp } from '../support/dns.ts'
-import { deleteRecord, outdateDatabase, writeOrphan } from '../support/seed.ts'
+import { deleteRecord, lookUp, outdateDatabase, writeOrphan } from '../support/seed.ts'
 import type { ConsoleSuite } from '../support/suite.ts'
 
 /** An operator works on a zone. After each task, the database and DNS are inspected. */

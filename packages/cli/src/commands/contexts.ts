@@ -118,7 +118,6 @@ const setContext: CommandSpec = {
       contexts: { ...contexts.contexts, [name]: context },
     })
     await session.output.done({ name, ...context }, `Context ${name} is stored in ${path}.`, name)
-    return undefined
   },
 }
 
@@ -132,7 +131,6 @@ const useContext: CommandSpec = {
     const { name } = selectContext(contexts, String(args[0]))
     await writeContexts(path, { ...contexts, current: name })
     await session.output.done({ current: name }, `The current context is ${name}.`, name)
-    return undefined
   },
 }
 
@@ -151,7 +149,6 @@ const listContexts: CommandSpec = {
       toName: ({ name }) => name,
       empty: 'No contexts. Create one with: poolctl contexts set NAME --api URL',
     })
-    return undefined
   },
 }
 
@@ -177,7 +174,6 @@ const showContext: CommandSpec = {
         ],
       },
     )
-    return undefined
   },
 }
 
@@ -198,7 +194,6 @@ const removeContext: CommandSpec = {
       contexts: rest,
     })
     await session.output.done({ removed: name }, `Context ${name} is removed.`, name)
-    return undefined
   },
 }
 

@@ -12,6 +12,7 @@ import { askKeys, hasKeys, inputFlags, nameFlags, readInput, withoutKeys } from 
 import { toText, yesFlag } from './flags.ts'
 import { listCall, oneCall } from './one-call.ts'
 
+const EXAMPLE_ID = '4f1c2a9e-0b7d-4c58-9a51-2f7d5f3b9c10'
 const idArgument: ArgumentSpec = { name: 'DEPLOYMENT', description: 'the id of the deployment' }
 const followFlag: FlagSpec = { flags: '--follow', description: 'print the log until the operation ends' }
 const FOLLOW_CODES = ['0  started; with --follow: it succeeded', '1  with --follow: it failed']
@@ -183,7 +184,7 @@ const get = oneCall({
   name: 'get',
   summary: 'Show one deployment',
   arguments: [idArgument],
-  examples: ['deployments get 4f1c2a9e-0b7d-4c58-9a51-2f7d5f3b9c10'],
+  examples: [`deployments get ${EXAMPLE_ID}`],
   operation: 'getDeployment',
   params: ({ args }) => ({ id: toId(args) }),
   show: (session, deployment) => session.output.item(deployment, { name: deployment.id, fields: toFields(deployment) }),
@@ -194,10 +195,7 @@ const logs: CommandSpec = {
   summary: 'Print the log of a deployment',
   arguments: [idArgument],
   flags: [{ flags: '-f, --follow', description: 'print new lines until the operation ends' }],
-  examples: [
-    'deployments logs -f 4f1c2a9e-0b7d-4c58-9a51-2f7d5f3b9c10',
-    'deployments logs 4f1c2a9e-0b7d-4c58-9a51-2f7d5f3b9c10 -o ndjson',
-  ],
+  examples: [`deployments logs -f ${EXAMPLE_ID}`, `deployments logs ${EXAMPLE_ID} -o ndjson`],
   operations: ['followDeployment', 'getDeployment'],
   exitCodes: ['0  printed; with --follow: the operation succeeded', '1  with --follow: the operation failed'],
   async run(session, { args, flags }) {
@@ -238,8 +236,8 @@ const apply: CommandSpec = {
   arguments: [idArgument],
   flags: [...inputFlags, followFlag],
   examples: [
-    'deployments apply 4f1c2a9e-0b7d-4c58-9a51-2f7d5f3b9c10 --follow',
-    'deployments apply 4f1c2a9e-0b7d-4c58-9a51-2f7d5f3b9c10 --region nbg1 --keys-file keys.json',
+    `deployments apply ${EXAMPLE_ID} --follow`,
+    `deployments apply ${EXAMPLE_ID} --region nbg1 --keys-file keys.json`,
   ],
   operations: ['applyDeployment'],
   exitCodes: FOLLOW_CODES,
@@ -258,10 +256,7 @@ const plan: CommandSpec = {
   summary: 'Print what an apply or a destroy would do',
   arguments: [idArgument],
   flags: [{ flags: '--destroy', description: 'plan a destroy' }, ...inputFlags],
-  examples: [
-    'deployments plan 4f1c2a9e-0b7d-4c58-9a51-2f7d5f3b9c10',
-    'deployments plan 4f1c2a9e-0b7d-4c58-9a51-2f7d5f3b9c10 --destroy',
-  ],
+  examples: [`deployments plan ${EXAMPLE_ID}`, `deployments plan ${EXAMPLE_ID} --destroy`],
   operations: ['planDeployment'],
   async run(session, { args, flags }) {
     const id = toId(args)
@@ -273,7 +268,6 @@ const plan: CommandSpec = {
     const result = await api.planDeployment(request, session.reading)
     session.progress.stop()
     await session.output.text(result, result.text)
-    return undefined
   },
 }
 
@@ -282,7 +276,7 @@ const destroy: CommandSpec = {
   summary: 'Destroy the infrastructure of a deployment but for its bucket, then release its name',
   arguments: [idArgument],
   flags: [keysFileFlag, followFlag, yesFlag],
-  examples: ['deployments destroy 4f1c2a9e-0b7d-4c58-9a51-2f7d5f3b9c10 --follow'],
+  examples: [`deployments destroy ${EXAMPLE_ID} --follow`],
   operations: ['destroyDeployment'],
   exitCodes: FOLLOW_CODES,
   async run(session, { args, flags }) {
@@ -300,89 +294,68 @@ const destroy: CommandSpec = {
 /** Statuses of a run that DELETE cancels. */
 const RUNNING: ReadonlySet<string> = new Set(['pending', 'provisioning', 'destroying'])
 
-interface Removal {
+interface Removal extends Pick<CommandSpec, 'name' | 'summary' | 'description'> {
   readonly question: (fqdn: string) => string
   /** What to do with a deployment whose status does not fit; undefined: it fits. */
   readonly reject: (deployment: Deployment) => string | undefined
   readonly mode?: 'cancel' | 'abandon'
 }
 
-const remove = async (session: Session, id: string, flags: Flags, { question, reject, mode }: Removal) => {
-  const api = await session.api()
-  const tokens = await session.tokens()
-  const deployment = await api.getDeployment({ id }, session.reading)
-  const rejection = reject(deployment)
-  if (rejection !== undefined) throw new CommandError(rejection, EXIT.rejected)
-  const { sovereignFQDN } = deployment
-  await session.confirm(question(sovereignFQDN), sovereignFQDN, flags.yes === true)
-  const deploymentToken = await tokens.read(toSubject(id))
-  const request = { id, deploymentToken, ...(mode === undefined ? {} : { [mode]: true }) }
-  const result = await session.write(options => api.removeDeployment(request, options))
-  if (result) {
-    await session.output.done(result, `${id} is being cancelled; it will end as failed.`, id)
-    return
-  }
-  await tokens.remove(toSubject(id))
-  await session.output.done({ id, deleted: true }, `${id} is deleted.`, id)
-}
+const removal = ({ question, reject, mode, ...spec }: Removal): CommandSpec => ({
+  ...spec,
+  arguments: [idArgument],
+  flags: [yesFlag],
+  examples: [`deployments ${spec.name} ${EXAMPLE_ID}`],
+  operations: ['removeDeployment'],
+  async run(session, { args, flags }) {
+    const id = toId(args)
+    const api = await session.api()
+    const tokens = await session.tokens()
+    const deployment = await api.getDeployment({ id }, session.reading)
+    const rejection = reject(deployment)
+    if (rejection !== undefined) throw new CommandError(rejection, EXIT.rejected)
+    const { sovereignFQDN } = deployment
+    await session.confirm(question(sovereignFQDN), sovereignFQDN, flags.yes === true)
+    const deploymentToken = await tokens.read(toSubject(id))
+    const request = { id, deploymentToken, ...(mode === undefined ? {} : { [mode]: true }) }
+    const result = await session.write(options => api.removeDeployment(request, options))
+    if (result) {
+      await session.output.done(result, `${id} is being cancelled; it will end as failed.`, id)
+      return
+    }
+    await tokens.remove(toSubject(id))
+    await session.output.done({ id, deleted: true }, `${id} is deleted.`, id)
+  },
+})
 
-const cancel: CommandSpec = {
+const cancel = removal({
   name: 'cancel',
   summary: 'Cancel the run of a deployment; it ends as failed',
-  arguments: [idArgument],
-  flags: [yesFlag],
-  examples: ['deployments cancel 4f1c2a9e-0b7d-4c58-9a51-2f7d5f3b9c10'],
-  operations: ['removeDeployment'],
-  async run(session, { args, flags }) {
-    await remove(session, toId(args), flags, {
-      question: fqdn => `Cancel the run of ${fqdn}?`,
-      mode: 'cancel',
-      reject: ({ status }) =>
-        RUNNING.has(status)
-          ? undefined
-          : `there is no run to cancel: the deployment is ${status}; to delete it, run: poolctl deployments delete`,
-    })
-    return undefined
-  },
-}
+  question: fqdn => `Cancel the run of ${fqdn}?`,
+  mode: 'cancel',
+  reject: ({ status }) =>
+    RUNNING.has(status)
+      ? undefined
+      : `there is no run to cancel: the deployment is ${status}; to delete it, run: poolctl deployments delete`,
+})
 
-const deleteCommand: CommandSpec = {
+const deleteCommand = removal({
   name: 'delete',
   summary: 'Delete a finished deployment of which nothing remains',
-  arguments: [idArgument],
-  flags: [yesFlag],
-  examples: ['deployments delete 4f1c2a9e-0b7d-4c58-9a51-2f7d5f3b9c10'],
-  operations: ['removeDeployment'],
-  async run(session, { args, flags }) {
-    await remove(session, toId(args), flags, {
-      question: fqdn => `Delete the deployment of ${fqdn}?`,
-      reject: ({ status }) =>
-        RUNNING.has(status)
-          ? `the deployment is ${status}; cancel the run first: poolctl deployments cancel`
-          : undefined,
-    })
-    return undefined
-  },
-}
+  question: fqdn => `Delete the deployment of ${fqdn}?`,
+  reject: ({ status }) =>
+    RUNNING.has(status) ? `the deployment is ${status}; cancel the run first: poolctl deployments cancel` : undefined,
+})
 
-const abandon: CommandSpec = {
+const abandon = removal({
   name: 'abandon',
   summary: 'Delete a deployment whose infrastructure may still exist',
   description:
     'Nothing is destroyed: the state is archived, and the infrastructure must be removed by hand. Operators only.',
-  arguments: [idArgument],
-  flags: [yesFlag],
-  examples: ['deployments abandon 4f1c2a9e-0b7d-4c58-9a51-2f7d5f3b9c10'],
-  operations: ['removeDeployment'],
-  async run(session, { args, flags }) {
-    await remove(session, toId(args), flags, {
-      question: fqdn => `Abandon the infrastructure of ${fqdn}? It keeps running and is not managed any more.`,
-      reject: () => undefined,
-      mode: 'abandon',
-    })
-    return undefined
-  },
-}
+  question: fqdn => `Abandon the infrastructure of ${fqdn}? It keeps running and is not managed any more.`,
+  reject: () => undefined,
+  mode: 'abandon',
+})
 
 const unlock = oneCall({
   name: 'unlock',
@@ -390,7 +363,7 @@ const unlock = oneCall({
   description: 'Use it only if no Terraform of this deployment runs on any machine. Operators only.',
   arguments: [idArgument],
   flags: [yesFlag],
-  examples: ['deployments unlock 4f1c2a9e-0b7d-4c58-9a51-2f7d5f3b9c10'],
+  examples: [`deployments unlock ${EXAMPLE_ID}`],
   operation: 'unlockDeployment',
   params: ({ args }) => ({ id: toId(args) }),
   confirm: ({ id }) => ({
@@ -458,7 +431,6 @@ const challenge: CommandSpec = {
         ['expires at', result.expiresAt],
       ],
     })
-    return undefined
   },
 }
 

@@ -93,18 +93,14 @@ const checkZones = async (session: Session): Promise<readonly Finding[]> => {
   return findings
 }
 
-const witnessChecks = (session: Session): readonly Check[] => {
-  const options = { ...session.reading, deadlineMs: CHECK_TIMEOUT_MS }
-  return [
-    [
-      'witness',
-      async () => {
-        const { leases } = await (await session.witness()).list({ limit: 1 }, options)
-        return `it responds and accepts the token; ${leases.length === 0 ? 'no leases' : 'it has leases'}`
-      },
-    ],
-  ]
-}
+const witnessCheck = (session: Session): Check => [
+  'witness',
+  async () => {
+    const options = { ...session.reading, deadlineMs: CHECK_TIMEOUT_MS }
+    const { leases } = await (await session.witness()).list({ limit: 1 }, options)
+    return `it responds and accepts the token; ${leases.length === 0 ? 'no leases' : 'it has leases'}`
+  },
+]
 
 export const doctorCommand: CommandSpec = {
   name: 'doctor',
@@ -132,9 +128,8 @@ export const doctorCommand: CommandSpec = {
         findings.push(...(await checkZones(session)))
       } else findings.push({ check: 'zones', state: 'not checked', text: 'they need the operator listener' })
     } else skip('api')
-    if (context.witness) {
-      for (const check of witnessChecks(session)) findings.push(await runCheck(session, check))
-    } else skip('witness')
+    if (context.witness) findings.push(await runCheck(session, witnessCheck(session)))
+    else skip('witness')
     session.progress.stop()
     const problems = findings.filter(({ state }) => state === 'bad').length
     await session.output.report({ problems, findings }, findings, {

@@ -1,6 +1,6 @@
 import type { CommandSpec, GroupSpec } from '../command.ts'
+import { completionCommand } from '../completion.ts'
 import { bucketCommands } from './buckets.ts'
-import { completionCommand } from './completion.ts'
 import { contextCommands } from './contexts.ts'
 import { credentialCommands } from './credentials.ts'
 import { deploymentCommands } from './deployments.ts'

@@ -1,4 +1,5 @@
-import type { LeaseClient, LeaseReading, LeaseWriteResult } from '@pool/client'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { CallOptions, LeaseClient, LeaseReading, LeaseWriteResult } from '@pool/client'
 import type { Lease, LeaseStatus, LeaseTransition, RenewalResult } from '@pool/contract'
 import type { ArgumentSpec, CommandSpec, FlagSpec, Flags, GroupSpec } from '../command.ts'
 import { CommandError, EXIT, UsageError } from '../exit-codes.ts'
@@ -66,7 +67,6 @@ const get: CommandSpec = {
     const slot = parseSlot(String(args[0]))
     const leases = await session.witness()
     await showLease(session, slot, await leases.read(slot, session.reading))
-    return undefined
   },
 }
 
@@ -99,29 +99,13 @@ const watch: CommandSpec = {
       const isSame = next.lease.generation === last.lease.generation && next.isVacant === last.isVacant
       if (!isSame) await show(next)
       last = next
-      if (isSame && next.isVacant) await pause(VACANT_POLL_MS, session.host.interrupted)
+      if (isSame && next.isVacant) await sleep(VACANT_POLL_MS, undefined, { signal: session.host.interrupted })
     }
-    return undefined
   },
 }
 
 /** Milliseconds between two reads of a lease that has expired: no wait of the witness ends with its next acquisition. */
 const VACANT_POLL_MS = 2_000
-
-/** Rejects with the reason of the signal. */
-const pause = (ms: number, signal: AbortSignal): Promise<void> =>
-  new Promise((resolve, reject) => {
-    const abort = () => {
-      clearTimeout(timer)
-      reject(signal.reason)
-    }
-    const timer = setTimeout(() => {
-      signal.removeEventListener('abort', abort)
-      resolve()
-    }, ms)
-    if (signal.aborted) abort()
-    else signal.addEventListener('abort', abort, { once: true })
-  })
 
 const describeConflict = (
   slot: string,
@@ -133,24 +117,29 @@ const describeConflict = (
   return `${slot} was not changed (${reason}): ${holder}, generation ${lease.generation}.`
 }
 
-/** Reports the result of a write. A lease that was not changed is a rejected request. */
-const reportWrite = async (session: Session, slot: string, result: LeaseWriteResult): Promise<undefined> => {
-  if (result.kind === 'applied') {
-    await showLease(session, slot, result.current)
-    return undefined
-  }
+/**
+ * Writes a lease at the generation of the flag, or at the current one, and shows it. A lease that was not changed is a
+ * rejected request.
+ */
+const writeLease = async (
+  session: Session,
+  slot: string,
+  flags: Flags,
+  write: (leases: LeaseClient, generation: number, options: CallOptions) => Promise<LeaseWriteResult>,
+): Promise<void> => {
+  const leases = await session.witness()
+  const generation =
+    flags.generation === undefined
+      ? (await leases.read(slot, session.reading)).lease.generation
+      : parseCount(String(flags.generation), '--generation', GENERATIONS)
+  const result = await session.write(options => write(leases, generation, options))
+  if (result.kind === 'applied') return showLease(session, slot, result.current)
   if (result.kind === 'rejected') throw new CommandError(describeConflict(slot, result), EXIT.rejected)
   throw new CommandError(
     `no response arrived, and ${slot} is unchanged so far; the write can still take effect. Read it: poolctl leases get`,
     EXIT.unavailable,
   )
 }
-
-/** The generation of the flag, or the current one. */
-const findGeneration = async (session: Session, leases: LeaseClient, slot: string, flags: Flags): Promise<number> =>
-  flags.generation === undefined
-    ? (await leases.read(slot, session.reading)).lease.generation
-    : parseCount(String(flags.generation), '--generation', GENERATIONS)
 
 const acquire: CommandSpec = {
   name: 'acquire',
@@ -165,10 +154,9 @@ const acquire: CommandSpec = {
     const slot = parseSlot(String(args[0]))
     const holder = parseHolder(String(flags.holder))
     const ttlMs = toTtl(flags)
-    const leases = await session.witness()
-    const generation = await findGeneration(session, leases, slot, flags)
-    const result = await session.write(options => leases.acquire(slot, { holder, ttlMs, generation }, options))
-    return reportWrite(session, slot, result)
+    return writeLease(session, slot, flags, (leases, generation, options) =>
+      leases.acquire(slot, { holder, ttlMs, generation }, options),
+    )
   },
 }
 
@@ -238,10 +226,9 @@ const renew: CommandSpec = {
         throw new UsageError('--generation is for one slot; renew the slots one by one.')
       return renewMany(session, slots, holder, ttlMs)
     }
-    const leases = await session.witness()
-    const generation = await findGeneration(session, leases, slot, flags)
-    const result = await session.write(options => leases.renew(slot, { holder, ttlMs, generation }, options))
-    return reportWrite(session, slot, result)
+    return writeLease(session, slot, flags, (leases, generation, options) =>
+      leases.renew(slot, { holder, ttlMs, generation }, options),
+    )
   },
 }
 
@@ -257,10 +244,9 @@ const release: CommandSpec = {
   async run(session, { args, flags }) {
     const slot = parseSlot(String(args[0]))
     const holder = parseHolder(String(flags.holder))
-    const leases = await session.witness()
-    const generation = await findGeneration(session, leases, slot, flags)
-    const result = await session.write(options => leases.release(slot, { holder, generation }, options))
-    return reportWrite(session, slot, result)
+    return writeLease(session, slot, flags, (leases, generation, options) =>
+      leases.release(slot, { holder, generation }, options),
+    )
   },
 }
 
@@ -290,7 +276,6 @@ const history: CommandSpec = {
       toName: ({ to }) => to,
       empty: `${slot} was never written.`,
     })
-    return undefined
   },
 }
 
@@ -370,7 +355,6 @@ const list: CommandSpec = {
       const items = listPages(leases, prefix, limit, session)
       await session.output.list<ListedLease>(items, { key: 'leases', columns: listColumns, toName, empty })
     }
-    return undefined
   },
 }
 

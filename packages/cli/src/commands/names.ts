@@ -1,5 +1,5 @@
 import { type Allocation, type HistoryEntry, type ListedName, type NameDetails, nameStates } from '@pool/contract'
-import type { ArgumentSpec, Arguments, CommandSpec, FlagSpec, Flags, GroupSpec } from '../command.ts'
+import type { ArgumentSpec, Arguments, CommandSpec, FlagSpec, Flags, GroupSpec, Input } from '../command.ts'
 import { EXIT, UsageError } from '../exit-codes.ts'
 import { hadNoEffect } from '../failures.ts'
 import { writePrivateFile } from '../private-file.ts'
@@ -18,7 +18,7 @@ import {
 } from '../values.ts'
 import { dryRunFlag, toText, yesFlag } from './flags.ts'
 import { listCall, oneCall } from './one-call.ts'
-import { diffView, showNamePlan, toChangeRow } from './record-changes.ts'
+import { diffView, toChangeRow } from './record-changes.ts'
 
 const nameArguments: readonly ArgumentSpec[] = [
   { name: 'NAME', description: 'the subdomain, or with its pool: acme.pool.example' },
@@ -43,8 +43,7 @@ const DEFAULT_WAIT = '5m'
 const WAIT_LIMITS = { min: 1_000, max: 86_400_000 } as const
 const DNS_STATUSES = ['pending', 'published', 'failing'] as const
 
-const toPoolName = (args: Arguments): PoolName =>
-  parsePoolName(String(args[0]), typeof args[1] === 'string' ? args[1] : undefined)
+const toPoolName = (args: Arguments): PoolName => parsePoolName(String(args[0]), toText(args[1]))
 
 /** The fields of the path of an operation on a name. */
 const toPath = ({ subdomain, pool }: PoolName) => ({ domain: pool, subdomain })
@@ -98,27 +97,20 @@ const waitUntilPublished = async (session: Session, name: PoolName, flags: Flags
   const { progress, host } = session
   progress.update(`waiting for the records of ${toFqdn(name)}`)
   try {
-    return await api.waitUntilPublished(
-      { domain: name.pool, subdomain: name.subdomain },
-      {
-        deadlineMs,
-        signal: host.interrupted,
-        onPending: ({ status, detail }) =>
-          progress.update(`waiting for the records of ${toFqdn(name)}: ${status}${detail ? `, ${detail}` : ''}`),
-      },
-    )
+    return await api.waitUntilPublished(toPath(name), {
+      deadlineMs,
+      signal: host.interrupted,
+      onPending: ({ status, detail }) =>
+        progress.update(`waiting for the records of ${toFqdn(name)}: ${status}${detail ? `, ${detail}` : ''}`),
+    })
   } finally {
     progress.stop()
   }
 }
 
 /** Shows an active name, with its records if the user waits for them. */
-const showActive = async (
-  session: Session,
-  name: PoolName,
-  flags: Flags,
-  allocation: Allocation & { warning?: string; detail?: string },
-) => {
+const showActive = async (session: Session, allocation: Allocation & { warning?: string }, { args, flags }: Input) => {
+  const name = toPoolName(args)
   const isPending = allocation.warning !== undefined
   if (isPending && flags.wait === true) return showAllocation(session, await waitUntilPublished(session, name, flags))
   await showAllocation(session, allocation)
@@ -185,7 +177,7 @@ const reserve: CommandSpec = {
     const tokens = await session.tokens()
     // After a release, the former token takes the name back during its cool-off.
     const former = await tokens.read(toSubject(name))
-    const request = { domain: name.pool, subdomain: name.subdomain, createdBy }
+    const request = { ...toPath(name), createdBy }
     const reservation = await tokens.once(
       toSubject(name),
       { ...request, isRetaken: former !== undefined },
@@ -201,11 +193,10 @@ const reserve: CommandSpec = {
     if (file !== undefined) await writePrivateFile(file, `${reservation.reservationToken}\n`)
     await showAllocation(session, reservation)
     session.output.note(`Commit it with: poolctl names commit ${toFqdn(name)} --address IP`)
-    return undefined
   },
 }
 
-const commit: CommandSpec = {
+const commit = oneCall({
   name: 'commit',
   summary: 'Activate a reserved name and publish its records',
   arguments: nameArguments,
@@ -214,25 +205,16 @@ const commit: CommandSpec = {
     'names commit acme pool.example --address 203.0.113.10',
     'names commit acme.pool.example --address 203.0.113.10 --wait',
   ],
-  operations: ['commitName'],
-  async run(session, { args, flags }) {
+  operation: 'commitName',
+  params: async ({ args, flags }, session) => {
     const name = toPoolName(args)
     const loadBalancerIP = parseAddress(String(flags.address))
     checkWait(flags)
     const reservationToken = await requireToken(session, name, flags)
-    const api = await session.api()
-    const request = {
-      domain: name.pool,
-      subdomain: name.subdomain,
-      reservationToken,
-      loadBalancerIP,
-      sovereignFQDN: toFqdn(name),
-    }
-    const allocation = await session.write(options => api.commitName(request, options))
-    await showActive(session, name, flags, allocation)
-    return undefined
+    return { ...toPath(name), reservationToken, loadBalancerIP, sovereignFQDN: toFqdn(name) }
   },
-}
+  show: (session, allocation, _, input) => showActive(session, allocation, input),
+})
 
 const renew = oneCall({
   name: 'renew',
@@ -248,7 +230,7 @@ const renew = oneCall({
   show: showAllocation,
 })
 
-const update: CommandSpec = {
+const update = oneCall({
   name: 'update',
   summary: 'Change the address of an active name',
   description:
@@ -259,25 +241,18 @@ const update: CommandSpec = {
     'names update acme pool.example --address 203.0.113.20 --wait',
     'names update acme.pool.example --address 203.0.113.20 --dry-run',
   ],
-  operations: ['updateName'],
-  async run(session, { args, flags }) {
+  operation: 'updateName',
+  params: async ({ args, flags }, session) => {
     const name = toPoolName(args)
     const loadBalancerIP = parseAddress(String(flags.address))
     checkWait(flags)
     const reservationToken = await findToken(session, name, flags)
-    const api = await session.api()
-    const request = { domain: name.pool, subdomain: name.subdomain, loadBalancerIP, reservationToken }
-    if (flags.dryRun === true) {
-      await showNamePlan(session, await api.updateName({ ...request, dryRun: true }, session.reading))
-      return undefined
-    }
-    const allocation = await session.write(options => api.updateName(request, options))
-    await showActive(session, name, flags, allocation)
-    return undefined
+    return { ...toPath(name), loadBalancerIP, reservationToken, dryRun: flags.dryRun === true }
   },
-}
+  show: (session, allocation, _, input) => showActive(session, allocation, input),
+})
 
-const release: CommandSpec = {
+const release = oneCall({
   name: 'release',
   summary: 'Release a name and delete its records',
   description:
@@ -285,24 +260,25 @@ const release: CommandSpec = {
   arguments: nameArguments,
   flags: [tokenFileFlag, dryRunFlag, yesFlag],
   examples: ['names release acme pool.example --dry-run', 'names release acme.pool.example --yes'],
-  operations: ['releaseName'],
-  async run(session, { args, flags }) {
+  operation: 'releaseName',
+  params: async ({ args, flags }, session) => {
     const name = toPoolName(args)
-    const fqdn = toFqdn(name)
-    const reservationToken = await findToken(session, name, flags)
-    const api = await session.api()
-    const request = { domain: name.pool, subdomain: name.subdomain, reservationToken }
-    if (flags.dryRun === true) {
-      await showNamePlan(session, await api.releaseName({ ...request, dryRun: true }, session.reading))
-      return undefined
+    return {
+      ...toPath(name),
+      reservationToken: await findToken(session, name, flags),
+      dryRun: flags.dryRun === true,
     }
-    await session.confirm(`Release ${fqdn} and delete its records?`, fqdn, flags.yes === true)
-    const result = await session.write(options => api.releaseName(request, options))
+  },
+  confirm: ({ domain, subdomain }) => ({
+    question: `Release ${subdomain}.${domain} and delete its records?`,
+    expected: `${subdomain}.${domain}`,
+  }),
+  show: async (session, result, { domain, subdomain }) => {
+    const fqdn = `${subdomain}.${domain}`
     await session.output.done(result, `${fqdn} is released.`, fqdn)
     if ('warning' in result) session.output.note('Some records are not deleted yet. No further request is needed.')
-    return undefined
   },
-}
+})
 
 const get = oneCall({
   name: 'get',
@@ -314,16 +290,14 @@ const get = oneCall({
   show: showAllocation,
 })
 
-const listColumns: readonly Column<Allocation>[] = [
-  { header: 'NAME', value: ({ subdomain }) => subdomain, isFirm: true },
+type Shown = Pick<ListedName, 'state' | 'loadBalancerIP' | 'dns' | 'committedAt' | 'reservedAt' | 'createdBy'>
+
+/** Of a list of names, after the name. */
+const nameColumns: readonly Column<Shown>[] = [
   { header: 'STATE', value: ({ state }) => state, colour: ({ state }) => toStateColour(state) },
-  { header: 'ADDRESS', value: item => (item.state === 'active' ? item.loadBalancerIP : undefined) },
-  {
-    header: 'DNS',
-    value: item => (item.state === 'active' ? item.dns.status : undefined),
-    colour: item => (item.state === 'active' ? toStateColour(item.dns.status) : undefined),
-  },
-  { header: 'SINCE', value: item => (item.state === 'active' ? item.committedAt : item.reservedAt) },
+  { header: 'ADDRESS', value: ({ loadBalancerIP }) => loadBalancerIP },
+  { header: 'DNS', value: ({ dns }) => dns?.status, colour: ({ dns }) => dns && toStateColour(dns.status) },
+  { header: 'SINCE', value: ({ committedAt, reservedAt }) => committedAt ?? reservedAt },
   { header: 'CREATED BY', value: ({ createdBy }) => createdBy },
 ]
 
@@ -341,24 +315,11 @@ const list = listCall({
   items: (api, query, options) => api.allocations(query, options),
   view: ({ domain }) => ({
     key: 'allocations',
-    columns: listColumns,
+    columns: [{ header: 'NAME', value: ({ subdomain }) => subdomain, isFirm: true }, ...nameColumns],
     toName: ({ subdomain, poolDomain }) => `${subdomain}.${poolDomain}`,
     empty: `No names in ${domain}.`,
   }),
 })
-
-const searchColumns: readonly Column<ListedName>[] = [
-  { header: 'NAME', value: ({ subdomain, poolDomain }) => `${subdomain}.${poolDomain}`, isFirm: true },
-  { header: 'STATE', value: ({ state }) => state, colour: ({ state }) => toStateColour(state) },
-  { header: 'ADDRESS', value: ({ loadBalancerIP }) => loadBalancerIP },
-  {
-    header: 'DNS',
-    value: ({ dns }) => dns?.status,
-    colour: ({ dns }) => (dns === undefined ? undefined : toStateColour(dns.status)),
-  },
-  { header: 'SINCE', value: ({ committedAt, reservedAt }) => committedAt ?? reservedAt },
-  { header: 'CREATED BY', value: ({ createdBy }) => createdBy },
-]
 
 const search = listCall({
   name: 'search',
@@ -389,7 +350,10 @@ const search = listCall({
   items: (api, query, options) => api.names(query, options),
   view: () => ({
     key: 'names',
-    columns: searchColumns,
+    columns: [
+      { header: 'NAME', value: ({ subdomain, poolDomain }) => `${subdomain}.${poolDomain}`, isFirm: true },
+      ...nameColumns,
+    ],
     toName: ({ subdomain, poolDomain }) => `${subdomain}.${poolDomain}`,
     empty: 'No name matches.',
   }),
@@ -488,7 +452,6 @@ const wait: CommandSpec = {
   async run(session, { args, flags }) {
     const name = toPoolName(args)
     await showAllocation(session, await waitUntilPublished(session, name, flags))
-    return undefined
   },
 }
 

@@ -1,19 +1,15 @@
 import type { AllocationClient, CallOptions, Params, Result } from '@pool/client'
-import { type Operation, type OperationId, operations } from '@pool/contract'
-import type { Arguments, CommandSpec, Flags } from '../command.ts'
+import { type NamePlan, type Operation, type OperationId, operations } from '@pool/contract'
+import type { CommandSpec, Input } from '../command.ts'
 import type { ListView } from '../output.ts'
 import type { Session } from '../session.ts'
 import { parseCount } from '../values.ts'
 import { limitFlag, take } from './flags.ts'
+import { showNamePlan } from './record-changes.ts'
 
 // Commands that follow from one operation of the contract.
 
 export const LIST_LIMITS = { min: 1, max: Number.MAX_SAFE_INTEGER } as const
-
-interface Input {
-  readonly args: Arguments
-  readonly flags: Flags
-}
 
 type Shared = Omit<CommandSpec, 'operations' | 'run'>
 
@@ -21,18 +17,21 @@ interface OneCall<Id extends OperationId> extends Shared {
   readonly operation: Id
   /** Throws a UsageError if an argument or a flag is invalid. Absent: the operation has no parameters. */
   readonly params?: (input: Input, session: Session) => Params<Id> | Promise<Params<Id>>
-  /** What the user confirms before the call: with `--yes`, or by typing `expected`. */
+  /** What the user confirms before the call: with `--yes`, or by typing `expected`. A dry run needs no confirmation. */
   readonly confirm?: (params: Params<Id>) => { readonly question: string; readonly expected: string }
-  /** Resolves with the exit code if it is not 0. */
+  /** What the command waits for, if the service waits for another one. */
+  readonly progress?: (params: Params<Id>) => string
+  /** Resolves with the exit code if it is not 0. A plan, the result of a dry run of some operations, is shown without it. */
   // biome-ignore lint/suspicious/noConfusingVoidType: most commands have nothing to resolve with
-  readonly show: (session: Session, result: Result<Id>, params: Params<Id>) => Promise<number | void>
+  readonly show: (session: Session, result: Result<Id>, params: Params<Id>, input: Input) => Promise<number | void>
 }
 
-/** A command that calls one operation once and shows its result. */
+/** A command that calls one operation once and shows its result. The parameter `dryRun` makes it a dry run. */
 export const oneCall = <Id extends OperationId>({
   operation,
   params: toParams,
   confirm,
+  progress,
   show,
   ...spec
 }: OneCall<Id>): CommandSpec => ({
@@ -40,16 +39,20 @@ export const oneCall = <Id extends OperationId>({
   operations: [operation],
   async run(session, input) {
     const params = (await toParams?.(input, session)) ?? ({} as Params<Id>)
-    if (confirm) {
+    const api = await session.api()
+    const isDryRun = 'dryRun' in params && params.dryRun === true
+    if (confirm && !isDryRun) {
       const { question, expected } = confirm(params)
       await session.confirm(question, expected, input.flags.yes === true)
     }
-    const api = await session.api()
     const method = api[operation] as (...args: readonly object[]) => Promise<Result<Id>>
     const call = (options: CallOptions) => method.apply(api, toParams ? [params, options] : [options])
     const { method: verb, isRead }: Operation = operations[operation]
-    const result = await (verb === 'get' || isRead ? call(session.reading) : session.write(call))
-    return (await show(session, result, params)) ?? undefined
+    if (progress) session.progress.update(progress(params))
+    const result = await (isDryRun || isRead || verb === 'get' ? call(session.reading) : session.write(call))
+    session.progress.stop()
+    const isPlan = isDryRun && 'plan' in operations[operation]
+    return isPlan ? showNamePlan(session, result as NamePlan) : show(session, result, params, input)
   },
 })
 
@@ -79,6 +82,5 @@ export const listCall = <Query, Item extends object>({
     const query = toQuery(input)
     const api = await session.api()
     await session.output.list(take(items(api, query, session.reading), count), view(query))
-    return undefined
   },
 })

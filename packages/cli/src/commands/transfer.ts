@@ -104,6 +104,5 @@ export const importCommand: CommandSpec = {
         `Nothing is written to ${zone}. Decide with: poolctl zones resume ${zone} --dry-run --trust database`,
       )
     }
-    return undefined
   },
 }

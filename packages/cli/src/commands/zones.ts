@@ -1,36 +1,32 @@
-import type { FormerRecordsResponse, Orphan, ZoneDifference, ZoneStatus } from '@pool/contract'
-import type { ArgumentSpec, CommandSpec, GroupSpec } from '../command.ts'
+import type {
+  ConvergeResponse,
+  FormerRecordsResponse,
+  Orphan,
+  OrphansResponse,
+  ZoneDifference,
+  ZoneStatus,
+} from '@pool/contract'
+import type { ArgumentSpec, CommandSpec, GroupSpec, Input } from '../command.ts'
 import { EXIT } from '../exit-codes.ts'
 import type { Session } from '../session.ts'
 import type { Column } from '../table.ts'
 import { parsePool, parsePoolName, parseSubdomains } from '../values.ts'
-import { dryRunFlag, yesFlag } from './flags.ts'
+import { dryRunFlag, toText, yesFlag } from './flags.ts'
 import { oneCall } from './one-call.ts'
-import { type DiffRow, diffView, noteMore, showNamePlan, toChangeRow } from './record-changes.ts'
+import { type DiffRow, diffView, noteMore, toChangeRow } from './record-changes.ts'
 
 const poolArgument: ArgumentSpec = { name: 'POOL', description: 'the pool whose zone it is', suggest: 'pools' }
 
-const PENDING = 'Some names do not have their records yet. The service continues; no further request is needed.'
-
-/** Runs a call that waits for a DNS provider. */
-const withProgress = async <Result>(session: Session, text: string, call: () => Promise<Result>): Promise<Result> => {
-  session.progress.update(text)
-  try {
-    return await call()
-  } finally {
-    session.progress.stop()
-  }
+const notePending = (session: Session, result: object): void => {
+  if (!('warning' in result)) return
+  session.output.note('Some names do not have their records yet. The service continues; no further request is needed.')
 }
 
-/** Compares a zone, and repairs it unless it is a dry run. */
-const converge = async (session: Session, pool: string, dryRun: boolean) => {
-  const api = await session.api()
-  const call = () =>
-    dryRun
-      ? api.convergeZone({ domain: pool, dryRun }, session.reading)
-      : session.write(options => api.convergeZone({ domain: pool, dryRun }, options))
-  const result = await withProgress(session, `comparing the zone ${pool}`, call)
-  const { changes, conflicts, orphans } = result
+const toPool = ({ args }: Input) => ({ domain: parsePool(String(args[0])) })
+const toRepair = (input: Input) => ({ ...toPool(input), dryRun: input.flags.dryRun === true })
+
+const showDifferences = async (session: Session, result: ConvergeResponse): Promise<void> => {
+  const { poolDomain: pool, changes, conflicts, orphans } = result
   const rows: readonly DiffRow[] = [
     ...changes.map(toChangeRow),
     ...conflicts.map(({ subdomain, detail }) => ({ action: 'conflict', name: `${subdomain}.${pool}`, detail })),
@@ -49,63 +45,57 @@ const converge = async (session: Session, pool: string, dryRun: boolean) => {
       `Nothing is written to this zone (${result.stopped}). Continue with: poolctl zones resume ${pool}`,
     )
   }
-  if ('warning' in result) session.output.note(PENDING)
-  return result
+  notePending(session, result)
 }
 
-const diff: CommandSpec = {
+const diff = oneCall({
   name: 'diff',
   summary: 'Compare a zone with its desired records; change nothing',
   arguments: [poolArgument],
   examples: ['zones diff pool.example', 'zones diff pool.example -o json'],
-  operations: ['convergeZone'],
+  operation: 'convergeZone',
   exitCodes: ['0  the zone has its desired records', '1  the zone differs, or nothing is written to it'],
-  async run(session, { args }) {
-    const result = await converge(session, parsePool(String(args[0])), true)
+  params: input => ({ ...toPool(input), dryRun: true }),
+  progress: ({ domain }) => `comparing the zone ${domain}`,
+  show: async (session, result) => {
+    await showDifferences(session, result)
     const isSame = result.changeCount + result.conflictCount + result.orphanCount === 0 && !result.stopped
     return isSame ? EXIT.done : EXIT.negative
   },
-}
+})
 
-const convergeCommand: CommandSpec = {
+const converge = oneCall({
   name: 'converge',
   summary: 'Compare a zone with its desired records and repair it',
   arguments: [poolArgument],
   flags: [dryRunFlag],
   examples: ['zones converge pool.example', 'zones converge pool.example --dry-run'],
-  operations: ['convergeZone'],
-  async run(session, { args, flags }) {
-    await converge(session, parsePool(String(args[0])), flags.dryRun === true)
-    return undefined
-  },
-}
+  operation: 'convergeZone',
+  params: toRepair,
+  progress: ({ domain }) => `comparing the zone ${domain}`,
+  show: showDifferences,
+})
 
-const republish: CommandSpec = {
+const republish = oneCall({
   name: 'republish',
   summary: 'Bring the records of the active names to the current template',
   arguments: [poolArgument],
   flags: [dryRunFlag],
   examples: ['zones republish pool.example --dry-run', 'zones republish pool.example'],
-  operations: ['republishZone'],
-  async run(session, { args, flags }) {
-    const pool = parsePool(String(args[0]))
-    const dryRun = flags.dryRun === true
-    const api = await session.api()
-    const call = () =>
-      dryRun
-        ? api.republishZone({ domain: pool, dryRun }, session.reading)
-        : session.write(options => api.republishZone({ domain: pool, dryRun }, options))
-    const result = await withProgress(session, `republishing the zone ${pool}`, call)
+  operation: 'republishZone',
+  params: toRepair,
+  progress: ({ domain }) => `republishing the zone ${domain}`,
+  show: async (session, result, { domain }) => {
+    const { changes, changeCount, nameCount } = result
     await session.output.report(
       result,
-      result.changes.map(toChangeRow),
-      diffView(pool, 'every name has the current template.'),
+      changes.map(toChangeRow),
+      diffView(domain, 'every name has the current template.'),
     )
-    noteMore(session, result.changes.length, result.changeCount, `changes of ${result.nameCount} names`)
-    if ('warning' in result) session.output.note(PENDING)
-    return undefined
+    noteMore(session, changes.length, changeCount, `changes of ${nameCount} names`)
+    notePending(session, result)
   },
-}
+})
 
 const toDifferenceRow =
   (pool: string) =>
@@ -115,7 +105,7 @@ const toDifferenceRow =
     detail: `database ${databaseAddress ?? 'none'}, zone ${zoneAddress ?? 'none'}`,
   })
 
-const resume: CommandSpec = {
+const resume = oneCall({
   name: 'resume',
   summary: 'Start the writes to a stopped zone again',
   description:
@@ -132,27 +122,21 @@ const resume: CommandSpec = {
     yesFlag,
   ],
   examples: ['zones resume pool.example --trust zone --dry-run', 'zones resume pool.example --trust zone'],
-  operations: ['resumeZone'],
-  async run(session, { args, flags }) {
-    const pool = parsePool(String(args[0]))
-    const trust = flags.trust as 'database' | 'zone'
-    const dryRun = flags.dryRun === true
-    const api = await session.api()
-    const request = { domain: pool, trust, dryRun }
-    if (!dryRun) {
-      await session.confirm(`Write the zone ${pool} again, with the ${trust} as the truth?`, pool, flags.yes === true)
-    }
-    const call = () =>
-      dryRun ? api.resumeZone(request, session.reading) : session.write(options => api.resumeZone(request, options))
-    const result = await withProgress(session, `comparing the zone ${pool}`, call)
-    const rows = result.differences.map(toDifferenceRow(pool))
-    await session.output.report(result, rows, { ...diffView(pool, 'no differences.'), key: 'differences' })
+  operation: 'resumeZone',
+  params: input => ({ ...toRepair(input), trust: input.flags.trust as 'database' | 'zone' }),
+  confirm: ({ domain, trust }) => ({
+    question: `Write the zone ${domain} again, with the ${trust} as the truth?`,
+    expected: domain,
+  }),
+  progress: ({ domain }) => `comparing the zone ${domain}`,
+  show: async (session, result, { domain, dryRun }) => {
+    const rows = result.differences.map(toDifferenceRow(domain))
+    await session.output.report(result, rows, { ...diffView(domain, 'no differences.'), key: 'differences' })
     noteMore(session, rows.length, result.differenceCount, 'differences')
-    if (!dryRun) session.output.note(`The zone ${pool} is written again. It was stopped because: ${result.cause}.`)
-    if ('warning' in result) session.output.note(PENDING)
-    return undefined
+    if (!dryRun) session.output.note(`The zone ${domain} is written again. It was stopped because: ${result.cause}.`)
+    notePending(session, result)
   },
-}
+})
 
 const orphanColumns: readonly Column<Orphan>[] = [
   { header: 'NAME', value: ({ subdomain }) => subdomain },
@@ -163,64 +147,51 @@ const orphanColumns: readonly Column<Orphan>[] = [
 
 const namesArgument: ArgumentSpec = { name: '[NAMES...]', description: 'only these names; every orphan by default' }
 
-interface OrphansOptions {
-  readonly pool: string
-  readonly names: readonly string[]
-  readonly dryRun: boolean
-  readonly action: 'adopt' | 'remove'
-}
+type OrphansOperation = 'adoptOrphans' | 'removeOrphans'
 
-const changeOrphans = async (session: Session, { pool, names, dryRun, action }: OrphansOptions): Promise<void> => {
-  const api = await session.api()
-  const request = { domain: pool, dryRun, ...(names.length === 0 ? {} : { subdomains: [...names] }) }
-  const send = (options: Session['reading']) =>
-    action === 'adopt' ? api.adoptOrphans(request, options) : api.removeOrphans(request, options)
-  const result = await withProgress(session, `reading the zone ${pool}`, () =>
-    dryRun ? send(session.reading) : session.write(send),
-  )
-  await session.output.report(result, result.orphans, {
+const showOrphans = async (session: Session, result: OrphansResponse, verb: string): Promise<void> => {
+  const { poolDomain: pool, orphans, orphanCount, changedCount, dryRun } = result
+  await session.output.report(result, orphans, {
     key: 'orphans',
     columns: orphanColumns,
     toName: ({ subdomain }) => `${subdomain}.${pool}`,
     empty: `${pool}: no orphans.`,
   })
-  noteMore(session, result.orphans.length, result.orphanCount, 'orphans')
-  if (!dryRun) session.output.note(`${result.changedCount} ${action === 'adopt' ? 'adopted' : 'removed'}.`)
-  if ('warning' in result) session.output.note(PENDING)
+  noteMore(session, orphans.length, orphanCount, 'orphans')
+  if (!dryRun) session.output.note(`${changedCount} ${verb}.`)
+  notePending(session, result)
 }
 
-const listOrphans: CommandSpec = {
+const listOrphans = oneCall({
   name: 'list',
   summary: 'List the names whose records no allocation explains',
   arguments: [poolArgument],
   examples: ['zones orphans list pool.example'],
-  operations: ['adoptOrphans'],
-  async run(session, { args }) {
-    await changeOrphans(session, { pool: parsePool(String(args[0])), names: [], dryRun: true, action: 'adopt' })
-    return undefined
-  },
-}
-
-const createOrphansCommand = (action: 'adopt' | 'remove', summary: string, operation: string): CommandSpec => ({
-  name: action,
-  summary,
-  arguments: [poolArgument, namesArgument],
-  flags: [dryRunFlag, yesFlag],
-  examples: [`zones orphans ${action} pool.example --dry-run`, `zones orphans ${action} pool.example acme globex`],
-  operations: [operation],
-  async run(session, { args, flags }) {
-    const pool = parsePool(String(args[0]))
-    const names = parseSubdomains(Array.isArray(args[1]) ? args[1] : [])
-    const dryRun = flags.dryRun === true
-    if (!dryRun) {
-      const which = names.length === 0 ? 'every orphan' : names.join(', ')
-      const verb = action === 'adopt' ? 'Adopt' : 'Delete the records of'
-      await session.confirm(`${verb} ${which} in ${pool}?`, pool, flags.yes === true)
-    }
-    await changeOrphans(session, { pool, names, dryRun, action })
-    return undefined
-  },
+  operation: 'adoptOrphans',
+  params: input => ({ ...toPool(input), dryRun: true }),
+  progress: ({ domain }) => `reading the zone ${domain}`,
+  show: (session, result) => showOrphans(session, result, 'adopted'),
 })
+
+const createOrphansCommand = (action: 'adopt' | 'remove', summary: string, operation: OrphansOperation): CommandSpec =>
+  oneCall({
+    name: action,
+    summary,
+    arguments: [poolArgument, namesArgument],
+    flags: [dryRunFlag, yesFlag],
+    examples: [`zones orphans ${action} pool.example --dry-run`, `zones orphans ${action} pool.example acme globex`],
+    operation,
+    params: input => {
+      const names = parseSubdomains(Array.isArray(input.args[1]) ? input.args[1] : [])
+      return { ...toRepair(input), ...(names.length === 0 ? {} : { subdomains: names }) }
+    },
+    confirm: ({ domain, subdomains }) => {
+      const verb = action === 'adopt' ? 'Adopt' : 'Delete the records of'
+      return { question: `${verb} ${subdomains?.join(', ') ?? 'every orphan'} in ${domain}?`, expected: domain }
+    },
+    progress: ({ domain }) => `reading the zone ${domain}`,
+    show: (session, result) => showOrphans(session, result, action === 'adopt' ? 'adopted' : 'removed'),
+  })
 
 type FormerRecord = FormerRecordsResponse['records'][number]
 
@@ -246,11 +217,10 @@ const formerRecords: CommandSpec = {
       toName: ({ name }) => name,
       empty: `${domain}: no records at an earlier provider.`,
     })
-    return undefined
   },
 }
 
-const liftCoolOff: CommandSpec = {
+const liftCoolOff = oneCall({
   name: 'lift',
   summary: 'Make a name that is in its cool-off free',
   description: 'DNS caches, certificates and bookmarks can still lead to its former client.',
@@ -260,21 +230,20 @@ const liftCoolOff: CommandSpec = {
   ],
   flags: [dryRunFlag, yesFlag],
   examples: ['zones cool-off lift acme pool.example', 'zones cool-off lift acme.pool.example --dry-run'],
-  operations: ['liftCoolOff'],
-  async run(session, { args, flags }) {
-    const { subdomain, pool } = parsePoolName(String(args[0]), typeof args[1] === 'string' ? args[1] : undefined)
-    const api = await session.api()
-    if (flags.dryRun === true) {
-      await showNamePlan(session, await api.liftCoolOff({ domain: pool, subdomain, dryRun: true }, session.reading))
-      return undefined
-    }
-    const fqdn = `${subdomain}.${pool}`
-    await session.confirm(`Make ${fqdn} free for any client?`, fqdn, flags.yes === true)
-    await session.write(options => api.liftCoolOff({ domain: pool, subdomain }, options))
-    await session.output.done({ poolDomain: pool, subdomain, lifted: true }, `Any client can reserve ${fqdn}.`, fqdn)
-    return undefined
+  operation: 'liftCoolOff',
+  params: ({ args, flags }) => {
+    const { subdomain, pool } = parsePoolName(String(args[0]), toText(args[1]))
+    return { domain: pool, subdomain, dryRun: flags.dryRun === true }
   },
-}
+  confirm: ({ domain, subdomain }) => ({
+    question: `Make ${subdomain}.${domain} free for any client?`,
+    expected: `${subdomain}.${domain}`,
+  }),
+  show: (session, _, { domain, subdomain }) => {
+    const fqdn = `${subdomain}.${domain}`
+    return session.output.done({ poolDomain: domain, subdomain, lifted: true }, `Any client can reserve ${fqdn}.`, fqdn)
+  },
+})
 
 const zoneColumns: readonly Column<ZoneStatus>[] = [
   { header: 'ZONE', value: ({ zone }) => zone, isFirm: true },
@@ -314,7 +283,7 @@ export const zoneCommands: GroupSpec = {
   commands: [
     list,
     diff,
-    convergeCommand,
+    converge,
     republish,
     resume,
     {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { formatGrowth, formatLatest } from './series.ts'
+import { describeReplica, formatGrowth, formatLatest } from './overview.ts'
 
 test.each([
   [[], '', '–'],
@@ -17,3 +17,13 @@ test.each([
   [[5, null, 1_205], '+1,200'],
   [[5, 2, null], '−3'],
 ])('the growth of %j is %s', (values, text) => expect(formatGrowth(values)).toBe(text))
+
+const now = Date.parse('2026-01-31T12:01:00.000Z')
+const replica = { lastSeenAt: '2026-01-31T12:00:55.000Z', isReady: true, circuitOpen: false }
+
+test.each([
+  [replica, 'ready'],
+  [{ ...replica, isReady: false }, 'not ready'],
+  [{ ...replica, circuitOpen: true }, 'DNS calls suspended'],
+  [{ ...replica, circuitOpen: true, lastSeenAt: '2026-01-31T11:59:00.000Z' }, 'has ended'],
+])('%o', (given, text) => expect(describeReplica(given, now).text).toBe(text))

@@ -1,3 +1,5 @@
+import type { Overview } from '@pool/contract'
+
 export interface PlotSeries {
   readonly label: string
   /** One value for each time; null: unknown. */
@@ -31,4 +33,24 @@ export const formatGrowth = (values: readonly (number | null)[]): string => {
   const growth = (numbers.at(-1) ?? 0) - (numbers[0] ?? 0)
   if (growth === 0) return '±0'
   return growth > 0 ? `+${growth.toLocaleString('en')}` : `−${Math.abs(growth).toLocaleString('en')}`
+}
+
+/** Every replica stores a sample each ten seconds. */
+const MAX_SILENCE_MS = 60_000
+
+type Replica = Pick<Overview['replicas'][number], 'lastSeenAt' | 'isReady' | 'circuitOpen'>
+
+/** Whether a replica has stored no sample for so long that its process must have ended. */
+export const hasEnded = ({ lastSeenAt }: Pick<Replica, 'lastSeenAt'>, now: number): boolean =>
+  now - Date.parse(lastSeenAt) > MAX_SILENCE_MS
+
+/** The state of a replica by its last sample. */
+export const describeReplica = (
+  replica: Replica,
+  now: number,
+): { readonly tone: 'ok' | 'warn' | 'bad' | 'idle'; readonly text: string } => {
+  if (hasEnded(replica, now)) return { tone: 'idle', text: 'has ended' }
+  const { isReady, circuitOpen } = replica
+  if (circuitOpen) return { tone: 'bad', text: 'DNS calls suspended' }
+  return isReady ? { tone: 'ok', text: 'ready' } : { tone: 'warn', text: 'not ready' }
 }
