@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import type { Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import type { HostAnswer, HostCall, HostMethods, ServiceSpec } from './protocol.ts'
 
@@ -78,13 +79,17 @@ export const startHost = (): HostClient => {
       resolve()
     })
   })
+  // A pipe of a child is a socket.
+  const stderr = child.stderr as Socket | null
   child.unref()
   child.channel?.unref()
-  if (child.stderr && 'unref' in child.stderr) (child.stderr as { unref: () => void }).unref()
+  stderr?.unref()
 
   return {
     waitForExit: () => {
+      // The end of the output can follow the exit, and nothing else may keep this process alive until then.
       child.ref()
+      stderr?.ref()
       return exited
     },
     call: (method, ...args) => {
