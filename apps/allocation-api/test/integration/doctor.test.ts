@@ -432,7 +432,7 @@ const broken: Readonly<Record<string, readonly Broken[]>> = {
         cpSync(LOCAL_DEPLOYMENT, toPath('copied-module'), { recursive: true })
         return { ...goodTerraform(), PDM_TERRAFORM_MODULE: toPath('copied-module') }
       },
-      /storage\.tf calls the module \.\.\/first-boot-secret, and \S+\/first-boot-secret is not a directory; copy/,
+      /main\.tf calls the module \.\.\/first-boot-secret, and \S+\/first-boot-secret is not a directory; copy/,
     ],
   ],
   'deployments folder': [
