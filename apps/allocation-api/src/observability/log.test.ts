@@ -75,6 +75,16 @@ test.each([
   expect(lines).toHaveLength(count)
 })
 
+test.each(['reservationToken', 'token', 'accessKey', 'secretKey', 'authorization', 'password', 'url'])(
+  'a field %s is not logged, even if it is passed by mistake',
+  field => {
+    const { log, lines } = createCapture('info')
+    log.info({ [field]: 'secret-value', inner: { [field]: 'secret-value' } }, 'mistake')
+    expect(lines).toHaveLength(1)
+    expect(lines[0]).not.toContain('secret-value')
+  },
+)
+
 test('what follows a turn is called once, after it, in order', async () => {
   const { afterTurn } = createStdout(() => {})
   const calls: string[] = []

@@ -1,3 +1,4 @@
+import type { DeploymentResult } from '@pool/contract'
 import { until } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
 import { LogWriter } from '../../src/deployments/deployment-log.ts'
@@ -59,6 +60,47 @@ describe('a run whose lease another process has claimed', () => {
     expect(await fixture.nameState('acme')).toBe('active')
     expect(await readDeployment(other, id)).toMatchObject({ status: 'ready' })
     expect(replica.errors).toEqual([])
+  })
+
+  test('has no write left that changes anything', async () => {
+    const replica = fixture.replica()
+    const id = await createDeployment(replica, withStorage('acme'))
+    await waitForApply(replica)
+    await until('its lines are stored', async () => (await readDeployment(replica, id)).numEvents === 2)
+    replica.kill()
+    await fixture.sql`update deployments set run_generation = run_generation + 1`
+    const repository = createRunRepository(fixture.sql, { timeoutMs: 5_000, leaseMs: LEASE_MS, coolOffMs: 0 })
+    const readRows = async () => [
+      await fixture.sql`select * from deployments`,
+      await fixture.sql`select * from lineages`,
+      await fixture.sql`select * from bucket_claims`,
+      await fixture.sql`select * from pool_allocations`,
+      await fixture.sql`select * from deployment_history order by id`,
+      await fixture.sql`select * from deployment_log_lines order by seq`,
+    ]
+    const before = await readRows()
+    const lost = { id, generation: 1 }
+    const line = { phase: 'apply', level: 'info', message: 'late', at: new Date().toISOString() } as const
+    expect([
+      await repository.renewLeases([lost]),
+      await repository.beginInfrastructure(lost, 'v1'),
+      await repository.appendLog(lost, 2, [line]),
+    ]).toEqual([[], 'lease-lost', undefined])
+    const writes = [
+      await repository.releaseLease(lost),
+      await repository.markStarted(lost, 'destroying'),
+      await repository.clearInfrastructure(lost),
+      await repository.recordLock(lost, { id: 'a', host: 'b', processGroup: 1, startedAt: '0' }),
+      await repository.recordState(lost, { lineage: 'a', serial: 1 }),
+      await repository.recordBucket(lost),
+      await repository.saveResult(lost, { loadBalancerIP: '192.0.2.9' } as DeploymentResult),
+      await repository.markFailing(lost, 'late'),
+      await repository.markReady(lost),
+      await repository.markDestroyed(lost),
+      await repository.markFailed(lost),
+    ]
+    expect(writes).toEqual(writes.map(() => false))
+    expect(await readRows()).toEqual(before)
   })
 
   test('after it decided to fail: the deployment fails with the same reason, although an apply would succeed now', async () => {

@@ -351,6 +351,29 @@ describe('drift', () => {
     expect(await row('acme')).toEqual(before)
   })
 
+  test('a drift check that loses its zone lock before it writes the marker leaves the zone as it is', async () => {
+    const { dns } = replica()
+    await dns.waitUntilApplied(await activate('acme'))
+    fixture.provider.markers.clear()
+    const [scan, read] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    const before = fixture.provider.calls.length
+    fixture.provider.readGate = scan.promise
+    const lost = expect(dns.repair(poolDomain)).rejects.toThrow(
+      /zone lock lost: pool\.test|CONNECTION_CLOSED|ECONNRESET/,
+    )
+    await until('the scan is in flight', () => fixture.provider.readsInFlight === 1)
+    fixture.provider.readGate = read.promise
+    scan.resolve()
+    await until('the marker is read', () => fixture.provider.calls.length === before + 2)
+    await fixture.sql`
+      select pg_terminate_backend(pid) from pg_stat_activity
+      where datname = current_database() and application_name = 'allocation-api zone' and state = 'idle in transaction'`
+    read.resolve()
+    await lost
+    expect(fixture.provider.calls.slice(before)).toEqual(['read', 'read'])
+    expect(fixture.provider.markers.size).toBe(0)
+  })
+
   test('a release during a drift check wins', async () => {
     const { dns } = replica()
     await dns.waitUntilApplied(await activate('acme'))

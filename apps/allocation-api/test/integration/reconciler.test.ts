@@ -1,6 +1,7 @@
 import { until } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
 import { poolDomain, useDnsFixture } from '../support/dns-fixture.ts'
+import { holdLock, untilBlocks } from '../support/locks.ts'
 
 const down = { kind: 'unavailable', reason: 'The provider is down.' } as const
 
@@ -423,6 +424,30 @@ describe('the reconciler', () => {
     expect(fixture.provider.names()).toEqual(['*.other.pool.test', 'other.pool.test'])
     // Its read has the number of the other replica, which is higher than the one that it knew before.
     expect(one.stops).toEqual([])
+  })
+
+  test('a writer that loses its zone lock while its attempt is committed writes nothing', async () => {
+    const { sql, provider } = fixture
+    // The commit of the attempt waits for this lock, as it would for a disk or a standby.
+    await sql.unsafe(`
+      create function wait_at_commit() returns trigger language plpgsql as
+        $$ begin perform pg_advisory_xact_lock_shared(4711); return null; end $$;
+      create constraint trigger wait_at_commit after insert or update on dns_zone_writes
+        deferrable initially deferred for each row execute function wait_at_commit()`)
+    const disk = await holdLock(sql, tx => tx`select pg_advisory_xact_lock(4711)`)
+    const one = replica({ waitMs: 300 })
+    expect((await one.dns.waitUntilApplied(await activate('acme'))).status).toBe('pending')
+    await untilBlocks(sql, disk)
+    const since = performance.now()
+    await sql`
+      select pg_terminate_backend(pid) from pg_stat_activity
+      where datname = current_database() and application_name = 'allocation-api zone' and state = 'idle in transaction'`
+    await until('what the attempt knows of the lock is old', () => performance.now() - since > 100)
+    await disk.release()
+    await until('the lost lock is reported', () => one.errors.length > 0)
+    expect(provider.calls).toEqual(['read'])
+    expect(provider.names()).toEqual([])
+    await sql`drop function wait_at_commit cascade`
   })
 
   test('a writer that loses its zone lock during the write stores no result; the next sync does', async () => {

@@ -236,10 +236,6 @@ describe('without a database', () => {
   })
 })
 
-test('a secret field is not logged even if it is passed by mistake', () => {
-  expect(api.lines.join('\n')).not.toMatch(/authorization"|reservationToken"/i)
-})
-
 test('no line of the log contains a secret, at the most verbose level', async () => {
   await api.process.stop()
   expect(api.lines.length).toBeGreaterThan(30)

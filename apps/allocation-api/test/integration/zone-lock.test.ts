@@ -3,7 +3,14 @@ import { createSessions } from '@pool/runtime/database/sessions'
 import { until } from '@pool/test-kit/poll.ts'
 import { startTcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { createZoneLocks, isTransactionOpen, type LockLane, ZoneLockLostError } from '../../src/reconciler/zone-lock.ts'
+import { createReconcilerRepository } from '../../src/reconciler/repository.ts'
+import {
+  createZoneLocks,
+  isTransactionOpen,
+  type LockLane,
+  type ZoneLock,
+  ZoneLockLostError,
+} from '../../src/reconciler/zone-lock.ts'
 import { useTestDatabase } from '../support/database.ts'
 
 const database = await useTestDatabase()
@@ -91,6 +98,19 @@ describe('the last statement of the work', () => {
     return row?.is
   }
 
+  const lose = async (lock: ZoneLock) => {
+    await database.sql`
+      select pg_terminate_backend(pid) from pg_stat_activity
+      where application_name = 'allocation-api zone' and datname = current_database() and state = 'idle in transaction'`
+    // The driver notices the end of its connection, and opens another one for the next statement.
+    await until('another session answers', () =>
+      lock.assertHeld().then(
+        () => false,
+        error => error instanceof ZoneLockLostError,
+      ),
+    )
+  }
+
   test('is committed with the transaction that holds the lock, which ends with it', async () => {
     const transaction = await locks.withLock('finish.test', async lock => {
       expect(await isOpen(lock.transaction)).toBe(true)
@@ -104,22 +124,52 @@ describe('the last statement of the work', () => {
 
   test('has no effect after the lock is lost, and the loss is an error', async () => {
     const lost = locks.withLock('lost.test', async lock => {
-      await database.sql`
-        select pg_terminate_backend(pid) from pg_stat_activity
-        where application_name = 'allocation-api zone' and datname = current_database() and state = 'idle in transaction'`
-      // The driver notices the end of its connection, and opens another one for the next statement.
-      await until('another session answers', () =>
-        lock.assertHeld().then(
-          () => false,
-          error => error instanceof ZoneLockLostError,
-        ),
-      )
+      await lose(lock)
       expect(await isOpen(lock.transaction)).toBe(false)
       await lock.finish(save('lost'))
     })
     await expect(lost).rejects.toThrow(ZoneLockLostError)
     expect(await listOutcomes()).toEqual(['kept'])
     expect(await locks.withLock('lost.test', async () => 'free')).toBe('free')
+  })
+
+  test('the outcomes of a sync are stored while the lock is held, and not after it is lost', async () => {
+    const { sql } = database
+    const { saveOutcomes } = createReconcilerRepository(sql, { timeoutMs: limits.timeoutMs })
+    await sql`
+      insert into dns_names (zone, subdomain, version, desired, changed_at, next_attempt_at)
+      values ('sync.test', 'acme', 1, '[]', now(), now()), ('sync.test', 'fails', 1, '[]', now(), now())`
+    const withdrawn = { subdomain: 'acme', version: 1, desired: [], event: 'withdrawn', detail: null } as const
+    const failing = {
+      subdomain: 'fails',
+      version: 1,
+      desired: [],
+      failure: 'provider',
+      reason: '',
+      retryDelayMs: 1,
+    } as const
+    const outcomes = { applied: [withdrawn], failed: [failing], isComplete: true, firstDriftCheckMs: 1_000 }
+    const finish = (lock: ZoneLock) => lock.finish(lane => saveOutcomes('sync.test', outcomes, lane))
+    const readStored = async () => [
+      ...(await sql`select applied_version, failure from dns_names where zone = 'sync.test' order by subdomain`),
+      ...(await sql`select event from allocation_history where pool_domain = 'sync.test' order by event`),
+      ...(await sql`select zone from dns_zones where zone = 'sync.test'`),
+    ]
+    const before = await readStored()
+    const lost = locks.withLock('sync.test', async lock => {
+      await lose(lock)
+      await finish(lock)
+    })
+    await expect(lost).rejects.toThrow(ZoneLockLostError)
+    expect(await readStored()).toEqual(before)
+    await locks.withLock('sync.test', finish)
+    expect(await readStored()).toEqual([
+      { applied_version: 1, failure: null },
+      { applied_version: 0, failure: 'provider' },
+      { event: 'failing' },
+      { event: 'withdrawn' },
+      { zone: 'sync.test' },
+    ])
   })
 
   test('what is read first, and the last statement, take no round trips of their own', async () => {

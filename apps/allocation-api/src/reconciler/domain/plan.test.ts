@@ -230,6 +230,18 @@ const rows: readonly {
     changes: [remove(a(star)), upsert(a(acme))],
   },
   {
+    what: 'a foreign record at a previous name, with another address, stays',
+    current: [a(acme), a(star, '192.0.2.9')],
+    name: named([a(acme)], [a(acme)], { previous: [a(star)] }),
+    changes: [],
+  },
+  {
+    what: 'a foreign record at a previous name stays also while a write is in flight',
+    current: [a(acme), a(star, '192.0.2.9')],
+    name: named([a(acme)], [a(acme)], { previous: [a(star)], hasInFlightWrite: true }),
+    changes: [upsert(a(acme))],
+  },
+  {
     what: 'a record that is both previous and owned is deleted only once',
     current: [a(acme)],
     name: named([], [a(acme)], { previous: [a(acme), a(acme, '192.0.2.8')] }),
