@@ -15,6 +15,9 @@ it.each<readonly [string, Operations]>([
   ['another client gets it later', [...released, grant([30, 31], 'b')]],
   ['a name that was never active', [grant([0, 1], 'a'), release([2, 3], 'a'), grant([4, 5], 'b')]],
   ['an operator lifted the cool-off', [...released, lift([22, 23]), other]],
+  ['a release without a response', [...held, release([20, 21], 'a', false), other]],
+  ['a release of what was taken back', [...released, takenBack, release([26, 27], null), grant([28, 29], 'c')]],
+  ['the rejection of a take-back after a success', [...released, takenBack, rejected]],
   ['the rejection of a late take-back', [...released, rejection([29, 31], 'take-back', 'a', 409)]],
 ])('accepted: %s', (_, operations) => {
   expect(findCoolOffViolations(operations, COOL_OFF_MS)).toEqual([])

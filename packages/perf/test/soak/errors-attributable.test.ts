@@ -19,6 +19,9 @@ const createFailedCall = (
   start,
   end,
 })
+const list = { ...createFailedCall(1, 1_500, 1_600), operation: 'list (c1)' }
+const readOnly: FailedCall = { ...createFailedCall(1, 1_500, 1_600), error: 'database-read-only' }
+const tooManyReaders: FailedCall = { ...createFailedCall(1, 1_500, 1_600), error: 'too-many-readers' }
 const endOfWindow = 2_000 + RECOVERY_WINDOW_MS
 
 describe('every failed call is attributable to a fault', () => {
@@ -32,24 +35,14 @@ describe('every failed call is attributable to a fault', () => {
     ['a 500, which is always a defect', false, 'Postgres hung', createFailedCall(0, 1_500, 1_600, 500)],
     ['an unavailable DNS provider', false, 'DNS provider killed', createFailedCall(1, 1_500, 1_600)],
     ['a reserve, because of readers', false, 'readers stalled', createFailedCall(1, 1_500, 1_600)],
-    [
-      'a list, because of readers',
-      true,
-      'readers stalled',
-      { ...createFailedCall(1, 1_500, 1_600), operation: 'list (c1)' },
-    ],
-    [
-      'a write that a read-only database rejected',
-      true,
-      'Postgres read-only',
-      { ...createFailedCall(1, 1_500, 1_600), error: 'database-read-only' },
-    ],
-    [
-      'too many readers, without readers that stall',
-      false,
-      'replica frozen',
-      { ...createFailedCall(1, 1_500, 1_600), error: 'too-many-readers' },
-    ],
+    ['a list, because of readers', true, 'readers stalled', list],
+    ['a list without a response, because of readers', false, 'readers stalled', { ...list, status: null }],
+    ['any call, because of table locks', false, 'tables locked', createFailedCall(1, 1_500, 1_600)],
+    ['a write that a read-only database rejected', true, 'Postgres read-only', readOnly],
+    ['a write that a crashed database rejected as read-only', false, 'Postgres crashed', readOnly],
+    ['too many readers, without readers that stall', false, 'replica frozen', tooManyReaders],
+    ['in the recovery window', true, 'replica killed', createFailedCall(1, endOfWindow, endOfWindow + 1)],
+    ['the witness, because of the database', false, 'Postgres hung', createFailedCall('witness', 1_500, 1_600)],
     ['the witness', true, 'workerd frozen', createFailedCall('witness', 1_500, 1_600)],
     ['the API, because of the witness', false, 'witness killed', createFailedCall(1, 1_500, 1_600)],
   ])('%s: %s', (_, isAttributable, name, failure) => {

@@ -32,12 +32,15 @@ const released = createRow(30, 'released')
 const withdrawn = createRow(40, 'withdrawn')
 const secondHolder = [createRow(50, 'committed'), createRow(60, 'published')]
 const whole = [...firstHolder, released, withdrawn, ...secondHolder]
+const purged = [createRow(120, 'committed'), createRow(130, 'published', { deletedRecords: listed })]
 const releasedLater = [createRow(200, 'released'), createRow(210, 'withdrawn', { deletedRecords: listed })]
 
 describe('records of other writers at or below a name', () => {
   it.each<readonly [string, readonly ReplayRow[], boolean]>([
     ['stays below a free name that was never active', [], true],
     ['stays while the name is active', whole, true],
+    ['goes before the publication of the next holder', [...firstHolder, released, withdrawn, ...purged], false],
+    ['may stay below a free name', [...firstHolder, released, withdrawn], true],
     ['goes with the release', [...whole, ...releasedLater], false],
     [
       'goes below a free name in a later drift check',

@@ -57,22 +57,10 @@ describe('history replays to the table', () => {
     ['a row without a history', /acme: table reserved by a, history free/, [], [createTableRow('reserved')]],
     ['a lost row', /acme: table free, history active by a/, [reserved(), committed()], []],
     [
-      'a row of another owner',
-      /table reserved by b, history reserved by a/,
-      [reserved()],
-      [createTableRow('reserved', 'b')],
-    ],
-    [
       'a second reservation of a reserved name',
       /reserved from none, but its state was reserved/,
       [reserved(), reserved()],
       [createTableRow('reserved')],
-    ],
-    [
-      'a commit of a free name',
-      /committed from reserved, but its state was none/,
-      [committed()],
-      [createTableRow('active')],
     ],
     [
       'a commit for another owner',
@@ -100,6 +88,7 @@ describe('no acknowledged write is lost', () => {
       [grant([0, 1], 'a'), renewal([0, 1], 'a', 9)],
       [reserved(by('reserve-a')), expired({ renewalCount: 1, renewedUntil: at(9) })],
     ],
+    ['an update without a response', [update([0, 1], 'a', '10.0.0.2', false)], []],
     ['a release', [release([0, 1], 'a')], [releasedBy('release-a')]],
     ['a release without a response', [release([0, 1], 'a', false)], []],
     [
@@ -120,6 +109,13 @@ describe('no acknowledged write is lost', () => {
       [grant([0, 1], 'a'), renewal([0, 1], 'a', 9)],
       [reserved(by('reserve-a')), expired()],
     ],
+    [
+      'a lost second renewal',
+      /lost: 2 renewals of acme until/,
+      [grant([0, 1], 'a'), renewal([0, 1], 'a', 9), renewal([2, 3], 'a', 12)],
+      [reserved(by('reserve-a')), expired({ renewalCount: 2, renewedUntil: at(9) })],
+    ],
+    ['a commit of another name', /lost/, [commitment([0, 1], 'a')], [committed({ ...by('commit-a'), subdomain: 'b' })]],
     ['a lost commit', /lost: acme committed/, [commitment([0, 1], 'a')], []],
     ['a lost update', /lost: acme updated/, [update([0, 1], 'a', '10.0.0.2')], []],
     ['a lost end of a cool-off', /lost: acme cool-off-lifted/, [lift([0, 1])], []],

@@ -33,6 +33,7 @@ describe('one holder per lease generation', () => {
     ['after a release', [acquire(0, 'a', 1), releaseLease(100, 'a', 1, { status: 204 }), acquire(103, 'b', 3)]],
     ['after a release without a response', [acquire(0, 'a', 1), releaseLease(100, 'a', 1), acquire(103, 'b', 3)]],
     ['after a shorter renewal', [acquire(0, 'a', 1, 3_000), acquire(100, 'a', 2, 1_000), acquire(1_100, 'b', 3)]],
+    ['a renewal by the holder', [acquire(0, 'a', 1), acquire(500, 'a', 2), acquire(1_500, 'b', 3)]],
     ['another slot', [acquire(0, 'a', 1), { ...acquire(100, 'b', 1), slot: 'other' }]],
   ])('good: %s', (_, operations) => {
     expect(findOverlaps(operations)).toEqual([])
@@ -49,6 +50,7 @@ describe('one holder per lease generation', () => {
       /generation 1 granted to a and to b/,
       [acquire(0, 'a', 1), acquire(2_000, 'b', 1)],
     ],
+    ['an earlier interval with a lower generation', /overlap by/, [acquire(500, 'b', 2), acquire(0, 'a', 1)]],
     [
       'a release by another holder',
       /overlap by/,

@@ -10,6 +10,7 @@ const good: readonly (readonly [what: string, operations: Operations])[] = [
     [grant([0, 1], 'a'), release([2, Number.POSITIVE_INFINITY], 'a', false), grant([4, 5], 'b')],
   ],
   ['a release without a token', [grant([0, 1], 'a'), release([2, 3], null), grant([3, 4], 'b')]],
+  ['one reservation with two responses', [grant([0, 1], 'a'), grant([0, 1], 'a')]],
   ['another name', [grant([0, 1], 'a'), grant([1, 2], 'b', { name: 'globex' })]],
   ['a second commit', [grant([0, 1], 'a'), commitment([2, 3], 'a'), rejection([4, 5], 'commit', 'a', 409)]],
   [
@@ -22,6 +23,12 @@ const bad: readonly (readonly [what: string, fault: RegExp, operations: Operatio
   ['two owners at the same time', /two owners/, [grant([0, 1], 'a'), grant([5, 6], 'b')]],
   ['two owners, one renewed', /two owners/, [grant([0, 1], 'a'), renewal([8, 9], 'a', 18), grant([12, 13], 'b')]],
   ['two owners, one active', /two owners/, [grant([0, 1], 'a'), commitment([2, 3], 'a'), grant([90, 91], 'b')]],
+  [
+    'two owners with another short ownership in between',
+    /owner of a owned .* owner of c owned/,
+    [grant([0, 1], 'a'), commitment([1, 2], 'a'), grant([3, 4], 'b'), release([3.5, 5], 'b'), grant([20, 21], 'c')],
+  ],
+  ['a release before the grant', /two owners/, [release([-3, -2], null), grant([0, 1], 'a'), grant([4, 5], 'b')]],
   ['a release by another token', /two owners/, [grant([0, 1], 'a'), release([2, 3], 'x'), grant([4, 5], 'b')]],
   [
     'a token that was granted twice',

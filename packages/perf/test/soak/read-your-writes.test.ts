@@ -14,6 +14,7 @@ import {
 
 const reserved = grant([0, 1], 'a')
 const committed = commitment([2, 3], 'a')
+const committedLate = commitment([10, 12], 'a')
 const updated = update([10, 12], 'a', '10.0.0.2')
 const released = release([20, 21], 'a')
 
@@ -22,6 +23,7 @@ const validObservations: readonly (readonly [what: string, operations: Operation
   ['no owner before the response', [reserved], observation([0.5, 3], null)],
   ['no owner after a possible expiry', [reserved], observation([9, 11], null)],
   ['an active owner', [reserved, committed], observation([4, 5], createActiveState('a'))],
+  ['no owner after the expiry, during the commit', [reserved, committedLate], observation([10.8, 11], null)],
   ['a reservation during the commit', [reserved, committed], observation([2.5, 3.5], createReservedState('a'))],
   [
     'the former address during an update',
@@ -40,6 +42,8 @@ const staleObservations: readonly (readonly [
   operations: Operations,
   reading: NameObservation,
 ])[] = [
+  ['no owner before the expiry', /returned free/, [reserved, committedLate], observation([9.5, 10], null)],
+  ['no owner after a late commit', /returned free/, [reserved, committedLate], observation([12.1, 12.2], null)],
   ['a lost reservation', /get returned free/, [reserved], observation([2, 3], null)],
   ['another owner', /returned reserved by owner of b/, [reserved], observation([2, 3], createReservedState('b'))],
   [
@@ -47,12 +51,6 @@ const staleObservations: readonly (readonly [
     /returned reserved by owner of a with address null/,
     [reserved, committed],
     observation([4, 5], createReservedState('a')),
-  ],
-  [
-    'a commit to another address',
-    /instead of 10.0.0.1/,
-    [reserved, committed],
-    observation([4, 5], createActiveState('a', '10.9.9.9')),
   ],
   [
     'the former address after an update',

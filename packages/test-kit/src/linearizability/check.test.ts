@@ -210,6 +210,12 @@ const steps: readonly (readonly [
   history: readonly Operation[],
 ])[] = [
   ['back by a minute: the slot stands still', -MINUTE, [], [renew([200, 201], 'a', 1, held(2, 'a', 10))]],
+  [
+    'back by a minute: the slot does not go back',
+    -MINUTE,
+    ['effect'],
+    [renew([200, 201], 'a', 1, held(2, 'a', 10, 200 - MINUTE))],
+  ],
   ['back by a minute: the lease does not expire', -MINUTE, ['effect'], [byB([200, 201], 200 - MINUTE)]],
   [
     'back by a minute: the lease does not restart',
@@ -237,6 +243,12 @@ const steps: readonly (readonly [
     [byB([1_000, 1_002], 1_001 - HOUR, 11)],
   ],
   ['back by an hour: the restarted lease expires', -HOUR, [], [seenRestarted, byB([1_300, 1_302], 1_301 - HOUR, 11)]],
+  [
+    'back by an hour: tenures are in the wrong order',
+    -HOUR,
+    ['effect'],
+    [seenRestarted, byB([1_300, 1_302], 1_301 - HOUR)],
+  ],
   ['back by an hour: a restart at another time', -HOUR, ['body'], [read([200, 202], held(1, 'a', 10, 500 - HOUR))]],
   ['forward by an hour: the lease expires', HOUR, [], [byB([200, 202], 201 + HOUR)]],
   ['forward by an hour: the slot stands still', HOUR, ['effect'], [renew([200, 202], 'a', 1, held(2, 'a', 10))]],
