@@ -30,7 +30,6 @@ const held = (lease: Partial<HeldLease> = {}): HeldLease => ({
 })
 const lastMoment = held({ expiresAt: NOW + 1 })
 const expired = held({ expiresAt: NOW })
-const longExpired = held({ expiresAt: NOW - 86_400_000 })
 const released: LeaseState = { kind: 'released', acquiredAt: NOW - 50_000, writtenAt: NOW - 10_000, generation: 7 }
 
 const acquire = (holder: string, generation: number): LeaseWrite => ({
@@ -86,7 +85,6 @@ test.each<Row>([
   ['acquire: held by another, generation higher', held(), acquire('b', 8), rejected('generation')],
   ['acquire: by another holder, in the last millisecond of the lease', lastMoment, acquire('b', 7), rejected('held')],
   ['acquire: by another holder, in the first millisecond after it', expired, acquire('b', 7), acquired('b', 'a', 8)],
-  ['acquire: by another holder, long after it', longExpired, acquire('b', 7), acquired('b', 'a', 8)],
   ['acquire: expired, generation lower', expired, acquire('b', 6), rejected('generation')],
   ['acquire: expired, generation higher', expired, acquire('b', 8), rejected('generation')],
   ['acquire: expired, the same holder begins a new tenure', expired, acquire('a', 7), acquired('a', 'a', 8)],
@@ -210,21 +208,17 @@ describe('the clock of a slot', () => {
 describe('whether a waiting reader gets a response', () => {
   test.each<readonly [rule: string, current: LeaseState | undefined, known: KnownGenerations, changed: boolean]>([
     ['held, its generation is known', lastMoment, [7], false],
-    ['held, its generation is one of the known ones', lastMoment, [6, 7], false],
     ['held, an older generation is known', lastMoment, [6], true],
     ['held, a newer generation is known', lastMoment, [8], true],
     ['held, nothing is known', lastMoment, [], true],
     ['held, any generation is known', lastMoment, 'any', false],
     ['expired in this millisecond, its generation is known', expired, [7], true],
     ['expired, any generation is known', expired, 'any', true],
-    ['expired, another generation is known', expired, [6], true],
     ['released, its generation is known', released, [7], false],
     ['released, another generation is known', released, [6], true],
     ['released, any generation is known', released, 'any', false],
     ['never written, and 0 is known', undefined, [0], false],
-    ['never written, and 0 is one of the known ones', undefined, [4, 0], false],
     ['never written, and another generation is known', undefined, [1], true],
-    ['never written, and nothing is known', undefined, [], true],
     ['never written: * matches nothing', undefined, 'any', true],
   ])('%s: %s', (_, current, known, changed) => {
     expect(endsWait({ kind: 'changed', known }, current, NOW)).toBe(changed)

@@ -53,7 +53,6 @@ test.each<readonly [string, boolean, readonly (readonly [start: number, end: num
       [3_500, 5_000],
     ],
   ],
-  ['half a second of a slow sample', false, [[0, 1_500]]],
   [
     'samples that took less than a second',
     false,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { parseSoakOptions, type SoakOptions, soakUsage } from '../../src/soak/options.ts'
+import { parseSoakOptions, type SoakOptions } from '../../src/soak/options.ts'
 
 const parse = (line: string) => parseSoakOptions(line.split(' ').filter(Boolean))
 
@@ -8,7 +8,6 @@ describe('options', () => {
     ['', {}],
     ['--minutes 0.3 --seed 7', { minutes: 0.3, seed: 7 }],
     ['--minutes=90 --json', { minutes: 90, json: true }],
-    ['--seed=0', { seed: 0 }],
   ])('"%s"', (line, changes) => {
     expect(parse(line)).toEqual({ minutes: 20, seed: 1, json: false, ...changes })
   })
@@ -16,9 +15,7 @@ describe('options', () => {
   it.each([
     ['--minutes', "Option '--minutes <value>' argument missing"],
     ['--minutes 0', '--minutes must be a number of minutes from 0.1'],
-    ['--minutes=-1', '--minutes must be a number of minutes from 0.1'],
     ['--seed 1.5', '--seed must be a whole number from 0'],
-    ['--seed x', '--seed must be a whole number from 0'],
     ['--toString 1', "Unknown option '--toString'"],
     ['minutes', "Unexpected argument 'minutes'"],
   ])('"%s" is rejected', (line, message) => {
@@ -27,9 +24,5 @@ describe('options', () => {
 
   it.each(['-h', '--minutes 1 --help'])('"%s" requests help', line => {
     expect(parse(line)).toBeNull()
-  })
-
-  it('are all in the usage', () => {
-    for (const option of ['--minutes', '--seed', '--json']) expect(soakUsage).toContain(option)
   })
 })

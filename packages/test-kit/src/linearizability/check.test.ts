@@ -86,15 +86,6 @@ const linearizable: readonly (readonly [name: string, history: readonly Operatio
     ],
   ],
   [
-    'of two unobserved writes without a response, either may have been applied',
-    [
-      first,
-      unansweredPut([1_100, 1_101], 'b', 1),
-      unansweredRelease([1_102, 1_103], 'a', 1),
-      acquire([1_200, 1_202], 'c', 2, held(3, 'c', 1_201)),
-    ],
-  ],
-  [
     'tenures that start in the same millisecond differ',
     [acquire([0, 1], 'a', 0, held(1, 'a', 1)), release([1, 1], 'a', 1), acquire([1, 2], 'b', 2, held(3, 'b', 2, 1))],
   ],
@@ -114,7 +105,6 @@ const linearizable: readonly (readonly [name: string, history: readonly Operatio
   ['an acquire at the millisecond of the expiry', [first, acquire([1_001, 1_003], 'b', 1, acquiredByB)]],
   ['a rejected acquire one millisecond before the expiry', [first, rejected('acquire', [1_000, 1_002], 'b', 1, one)]],
   ['a renewal after the expiry is rejected', [first, rejected('renew', [999, 1_001], 'a', 1, one)]],
-  ['the holder acquires after the expiry', [first, acquire([1_500, 1_502], 'a', 1, held(2, 'a', 1_501))]],
   ['an acquire after a release', [first, second, released, acquire([30, 32], 'b', 3, held(4, 'b', 31))]],
   [
     'a release of a slot that was never written, with any generation',
@@ -130,20 +120,10 @@ const linearizable: readonly (readonly [name: string, history: readonly Operatio
 const notLinearizable: readonly (readonly [name: string, rules: readonly Rule[], history: readonly Operation[]])[] = [
   ['a double grant', ['duplicate'], [first, acquire([0, 2], 'b', 0, held(1, 'b', 1))]],
   ['a double grant on a renewal', ['duplicate'], [first, second, acquire([10, 12], 'a', 1, held(2, 'a', 1, 12))]],
-  [
-    'a lost release, shown by a renewal',
-    ['duplicate'],
-    [first, second, released, renew([30, 32], 'a', 2, held(3, 'a', 1, 31))],
-  ],
   ['an acknowledged release that was not applied', ['real-time'], [first, second, release([20, 22], 'b', 2)]],
   ['a stale read', ['real-time'], [first, second, read([13, 14], one)]],
   ['a stale 304', ['real-time'], [first, second, unchanged([13, 14], 1)]],
   ['a read before its write started', ['real-time'], [first, read([3, 4], two), second]],
-  [
-    'a stale read long after the write that it misses',
-    ['real-time'],
-    [first, second, released, read([40, 41], freeLease(3)), read([50, 51], two)],
-  ],
   ['a rejection with a stale body', ['real-time'], [first, second, rejected('acquire', [15, 16], 'b', 0, one)]],
   [
     'a generation that decreases',
@@ -158,11 +138,6 @@ const notLinearizable: readonly (readonly [name: string, rules: readonly Rule[],
   ],
   ['a state without a write', ['gap'], [first, read([3, 4], held(2, 'b', 1))]],
   ['a body with another holder', ['body'], [first, read([3, 4], { ...one, holder: 'b' })]],
-  [
-    'a body with the holder before the release',
-    ['body'],
-    [first, second, released, read([23, 24], held(3, 'a', 1, 11))],
-  ],
   [
     'an acquire one millisecond before the expiry',
     ['effect'],
@@ -183,13 +158,7 @@ const notLinearizable: readonly (readonly [name: string, rules: readonly Rule[],
     ['rejection'],
     [rejected('acquire', [0, 1], 'a', 0, freeLease(0))],
   ],
-  ['a rejected acquire of an expired lease', ['rejection'], [first, rejected('acquire', [1_001, 1_003], 'b', 1, one)]],
   ['a rejected renewal by the holder', ['rejection'], [first, rejected('renew', [3, 4], 'a', 1, one)]],
-  [
-    'a rejected renewal of a lease that was renewed before its expiry',
-    ['rejection'],
-    [first, rejected('renew', [3, 1_100], 'a', 1, one), second],
-  ],
   ['a rejected release by the holder', ['rejection'], [first, rejectedRelease([3, 4], 'a', 1, one)]],
   [
     'a 404 for a write',
@@ -256,12 +225,6 @@ const steps: readonly (readonly [
   ],
   ['back by an hour: the lease restarts', -HOUR, [], [seenRestarted]],
   [
-    'back by an hour: the lease restarts, and is renewed',
-    -HOUR,
-    [],
-    [seenRestarted, renew([300, 302], 'a', 1, held(2, 'a', 10, 301 - HOUR))],
-  ],
-  [
     'back by an hour: the lease restarts unseen, and is renewed',
     -HOUR,
     [],
@@ -289,12 +252,6 @@ const steps: readonly (readonly [
   ['back by an hour: a restart at another time', -HOUR, ['body'], [read([200, 202], held(1, 'a', 10, 500 - HOUR))]],
   ['forward by an hour: the lease expires', HOUR, [], [byB([200, 202], 201 + HOUR)]],
   ['forward by an hour: the slot stands still', HOUR, ['effect'], [renew([200, 202], 'a', 1, held(2, 'a', 10))]],
-  [
-    'forward by an hour: a live lease',
-    HOUR,
-    ['rejection'],
-    [rejected('acquire', [200, 202], 'b', 1, held(1, 'a', 10))],
-  ],
 ]
 
 const violatedRules = (history: readonly Operation[]) => new Set(checkLinearizability(history).map(({ rule }) => rule))
@@ -302,9 +259,6 @@ const violatedRules = (history: readonly Operation[]) => new Set(checkLinearizab
 describe('checkLinearizability', () => {
   test.each(linearizable)('accepts: %s', (_, history) => {
     expect(checkLinearizability(history)).toEqual([])
-  })
-
-  test.each(linearizable)('accepts, in reverse order: %s', (_, history) => {
     expect(checkLinearizability(history.toReversed())).toEqual([])
   })
 

@@ -45,7 +45,6 @@ describe('a record of an older deployment', () => {
     ['times finer than milliseconds', { ...shape, acquiredAt: '2026-01-31T12:00:00.000123Z' }, lease],
     ['unknown fields', { ...shape, ttlSeconds: 30, slot: 'x' }, lease],
     ['released', { holder: '', acquiredAt: '', expiresAt: '', generation: 7 }, released(7)],
-    ['only a generation', { generation: 7 }, released(7)],
     ['generation 0', { generation: 0 }, released(0)],
     ['the maximum generation', { generation: 2 ** 52 }, released(2 ** 52)],
     ['a larger generation', { ...shape, generation: 2 ** 52 + 1 }, undefined],
@@ -53,18 +52,11 @@ describe('a record of an older deployment', () => {
     ['a negative generation', { ...shape, generation: -1 }, undefined],
     ['a fractional generation', { ...shape, generation: 7.5 }, undefined],
     ['a generation as a string', { ...shape, generation: '7' }, undefined],
-    ['a generation of null', { ...shape, generation: null }, undefined],
     ['a holder that is a number', { ...shape, holder: 5 }, undefined],
-    ['a holder of null', { ...shape, holder: null }, undefined],
     ['held without expiresAt', { ...shape, expiresAt: undefined }, undefined],
-    ['held with an empty expiresAt', { ...shape, expiresAt: '' }, undefined],
     ['held with an expiresAt that is not a time', { ...shape, expiresAt: 'soon' }, undefined],
-    ['held with a numeric expiresAt', { ...shape, expiresAt: EXPIRES }, undefined],
     ['held without acquiredAt', { ...shape, acquiredAt: undefined }, undefined],
     ['null', null, undefined],
-    ['a number', 7, undefined],
-    ['a string', 'a', undefined],
-    ['an array', [shape], undefined],
   ])('%s', (_, value, parsed) => {
     expect(parseLeaseRecord(JSON.stringify(value))).toEqual(parsed)
   })
@@ -88,11 +80,8 @@ describe('our own copies', () => {
     [{ renewedAt: 1 }, true],
     [{ renewedAt: 0, lease: shape }, true],
     [null, false],
-    [undefined, false],
     [{}, false],
-    ['renewedAt', false],
     [{ renewedAt: '1' }, false],
-    [{ savedAt: 1 }, false],
   ])('are recognized by their metadata: %j', (metadata, isOwn) => {
     expect(isOwnCopy({ metadata })).toBe(isOwn)
   })
@@ -136,11 +125,9 @@ describe('what Workers KV has for a slot', () => {
     ['a record under a legacy key', undefined, [at9], foreign(9)],
     ['several: the highest generation is under a legacy key', at7, [at9, at5], foreign(9)],
     ['several: the highest generation is under the decoded key', at7, [at5], foreign(7)],
-    ['several legacy keys', undefined, [at5, at9], foreign(9)],
     ['an invalid record', legacy('lease:a/b', 'junk'), [], { kind: 'invalid', key: 'lease:a/b' }],
     ['an invalid record in addition to a valid one', at7, [junk], { kind: 'invalid', key: 'lease:a%2Fb' }],
     ["another slot's own copy under a legacy key", undefined, [own('lease:a%2Fb', shape)], nothing],
-    ["another slot's own copy, invalid", undefined, [own('lease:a%2Fb', 'junk')], nothing],
     [
       "another slot's own copy in addition to a record",
       at7,
