@@ -87,8 +87,9 @@ export const startHost = (): HostClient => {
 
   return {
     waitForExit: () => {
-      // The end of the output can follow the exit, and nothing else may keep this process alive until then.
+      // The ends of the output and of the channel can follow the exit, and nothing else may keep this process alive until then.
       child.ref()
+      child.channel?.ref()
       stderr?.ref()
       return exited
     },
