@@ -8,7 +8,7 @@ const withPostgres = './packages/dev/src/vitest-postgres.ts'
 /**
  * The suffix of a test file says when it runs. `*.test.ts`: in `pnpm test`, on any machine. `*.ci.test.ts`: in `pnpm test:ci`,
  * because it needs servers or programs that `.ci/run` installs, or takes long. `*.proof.test.ts`: a statistical proof, in
- * `pnpm prove`.
+ * `pnpm prove`. One that only imports another file runs its tests at their full size (`proofSize`).
  */
 const leftOut: Readonly<Record<string, readonly string[]>> = {
   fast: ['**/*.ci.test.ts', '**/*.proof.test.ts'],

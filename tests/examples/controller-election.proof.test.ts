@@ -1,2 +1,1 @@
-// The same tests, at their full size.
 import './controller-election.ci.test.ts'

@@ -1,2 +1,1 @@
-// The same tests, with every language.
 import './clients.ci.test.ts'

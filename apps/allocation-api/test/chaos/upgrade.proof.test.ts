@@ -1,2 +1,1 @@
-// The same tests, at their full size.
 import './upgrade.ci.test.ts'

@@ -1,2 +1,1 @@
-// The same tests, with every section.
 import './main.ci.test.ts'
