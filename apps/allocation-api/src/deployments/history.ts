@@ -1,8 +1,8 @@
 import type { DeploymentHistoryEntry } from '@pool/contract'
 import type { Fragment, Sql } from '@pool/runtime/database/client'
 import { withTimeout } from '@pool/runtime/database/with-timeout'
-import type { Caller } from '../allocation/domain/types.ts'
 import { type Page, type PageQuery, readPage } from '../lib/paginate.ts'
+import type { Caller } from '../naming/caller.ts'
 
 export type DeploymentHistoryEvent = DeploymentHistoryEntry['event']
 

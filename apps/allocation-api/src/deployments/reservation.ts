@@ -1,7 +1,8 @@
 import { hash } from 'node:crypto'
-import type { Caller, RenewCommand } from '../allocation/domain/types.ts'
+import type { RenewCommand } from '../allocation/domain/types.ts'
 import type { AllocationService } from '../allocation/service.ts'
 import { hashToken } from '../lib/token.ts'
+import type { Caller } from '../naming/caller.ts'
 import type { DeploymentSpec } from './domain/types.ts'
 
 export type ReservationOperations = Pick<

@@ -1,8 +1,8 @@
 import { until } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
-import type { Caller } from '../../src/allocation/domain/types.ts'
 import { createBucketClaims } from '../../src/deployments/bucket-claims.ts'
 import type { DeploymentSpec } from '../../src/deployments/domain/types.ts'
+import type { Caller } from '../../src/naming/caller.ts'
 import {
   caller,
   createDeployment,

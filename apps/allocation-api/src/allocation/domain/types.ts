@@ -3,8 +3,6 @@ import type { Pages } from '../../lib/paginate.ts'
 import type { Caller } from '../../naming/caller.ts'
 import type { NameRejection, PoolName } from '../../naming/naming.ts'
 
-export type { Caller, PoolName }
-
 export interface ReserveCommand extends PoolName {
   readonly createdBy: string
   /** SHA-256 of the token of the released allocation, whose client takes the name back during the cool-off. */

@@ -1,4 +1,5 @@
-import type { Caller, Rejection } from '../../allocation/domain/types.ts'
+import type { Rejection } from '../../allocation/domain/types.ts'
+import type { Caller } from '../../naming/caller.ts'
 import { isFinished } from '../domain/lifecycle.ts'
 import type { RejectionWithDetail } from '../domain/types.ts'
 import type { DeploymentSituation } from '../repository.ts'

@@ -1,4 +1,4 @@
-import type { Caller } from '../../allocation/domain/types.ts'
+import type { Caller } from '../../naming/caller.ts'
 import { toRecord } from '../domain/spec.ts'
 import type { AccessKeyPair, StartOutcome } from '../domain/types.ts'
 import type { Proof, ProofOutcome } from '../domain-proof.ts'

@@ -1,4 +1,4 @@
-import type { Caller } from '../../allocation/domain/types.ts'
+import type { Caller } from '../../naming/caller.ts'
 import type { UnlockOutcome } from '../domain/types.ts'
 import { type CallDependencies, findAndDecide, toStateRequest } from './call.ts'
 

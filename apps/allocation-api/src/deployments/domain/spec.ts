@@ -12,8 +12,8 @@ import {
   toFieldFaults,
 } from '@pool/contract'
 import { findNearest } from '@pool/runtime/service/nearest'
-import type { PoolName } from '../../allocation/domain/types.ts'
 import { isJsonObject, type JsonObject } from '../../lib/json.ts'
+import type { PoolName } from '../../naming/naming.ts'
 import { type BucketNameResult, type Pools, toFqdn, validateName, validateOpenPool } from '../../naming/naming.ts'
 import type { AccessKeyPair, DeploymentSpec, InvalidDeployment } from './types.ts'
 

@@ -5,7 +5,8 @@ import type {
   ObjectStorageKeys,
   ObjectStorageRegion,
 } from '@pool/contract'
-import type { PoolName, Rejection } from '../../allocation/domain/types.ts'
+import type { Rejection } from '../../allocation/domain/types.ts'
+import type { PoolName } from '../../naming/naming.ts'
 import type { Operation } from './lifecycle.ts'
 
 /** A validated request in canonical form, without its credentials. */
