@@ -11,7 +11,6 @@ const database = 'packages/runtime/src/database/'
 const environment = 'packages/runtime/src/service/env.ts'
 /** Without I/O. */
 const deadline = 'packages/runtime/src/database/with-timeout.ts'
-const variableNames = 'packages/runtime/src/service/(?:nearest|unknown-variables)\\.ts'
 
 /** Any module of Node. The worker has a rule against it. */
 export const NODE = 'node:*'
@@ -24,7 +23,7 @@ export const layers = [
     root: api,
     folders: ['config/', 'naming/', '**/domain/'],
     imports: ['contract', 'api-lib'],
-    packages: ['packages/runtime/src/database/connection-string.ts', environment, variableNames],
+    packages: ['packages/runtime/src/database/connection-string.ts', environment],
   },
   { name: 'api-lib', root: api, folders: ['lib/'], imports: [], packages: ['p-limit', NODE] },
   {

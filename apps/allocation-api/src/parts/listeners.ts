@@ -1,5 +1,4 @@
-import { type App, type HttpServer, listen } from '@pool/runtime/service/http-server'
-import { toListenError } from '@pool/runtime/service/listen-error'
+import { type App, type HttpServer, listen, toListenError } from '@pool/runtime/service/http-server'
 import { type AppDependencies, type AppOptions, createApp } from '../http/app.ts'
 import { createStartingApp } from '../http/starting-app.ts'
 import type { ServiceConfig } from '../service-config.ts'

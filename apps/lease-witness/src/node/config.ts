@@ -1,7 +1,12 @@
 import { parseConnectionString } from '@pool/runtime/database/connection-string'
-import { type ConfigIssue, type Env, type EnvReader, toFileVariable } from '@pool/runtime/service/env'
+import {
+  type ConfigIssue,
+  type Env,
+  type EnvReader,
+  type KnownVariables,
+  toFileVariable,
+} from '@pool/runtime/service/env'
 import { readEnvironment } from '@pool/runtime/service/read-environment'
-import type { KnownVariables } from '@pool/runtime/service/unknown-variables'
 import { LOG_LEVELS } from '../log.ts'
 import { findSettingsIssues, type WitnessSettings } from '../settings.ts'
 

@@ -1,5 +1,5 @@
 import { SchemaVersionError } from '@pool/runtime/database/migrations'
-import { ConfigIssuesError } from '@pool/runtime/service/env'
+import { ConfigIssuesError, findUnknownVariables } from '@pool/runtime/service/env'
 import {
   EXIT_FAILURE,
   EXIT_INVALID_CONFIG,
@@ -7,7 +7,6 @@ import {
   exitWithConfigIssues,
   runService,
 } from '@pool/runtime/service/run-service'
-import { findUnknownVariables } from '@pool/runtime/service/unknown-variables'
 import { log, setLogOutput } from '../log.ts'
 import { knownVariables, readConfig } from './config.ts'
 import { createLineWriter } from './line-writer.ts'

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { listen } from '@pool/runtime/service/http-server'
-import { toListenError } from '@pool/runtime/service/listen-error'
+import { listen, toListenError } from '@pool/runtime/service/http-server'
 import { createApp } from '../app.ts'
 import type { LeaseDirectory, LeaseService, SlotUnavailable } from '../lease-service.ts'
 import { log } from '../log.ts'

@@ -11,7 +11,7 @@ import {
   toCanonicalFqdn,
   toFieldFaults,
 } from '@pool/contract'
-import { findNearest } from '@pool/runtime/service/nearest'
+import { findNearest } from '@pool/runtime/service/env'
 import { isJsonObject, type JsonObject } from '../../lib/json.ts'
 import type { PoolName } from '../../naming/naming.ts'
 import { type BucketNameResult, type Pools, toFqdn, validateName, validateOpenPool } from '../../naming/naming.ts'
