@@ -9,8 +9,8 @@ const witness = 'apps/lease-witness/src/'
 const operatorConsole = 'apps/console/src/'
 const database = 'packages/runtime/src/database/'
 const environment = 'packages/runtime/src/service/env.ts'
-/** Without I/O. */
-const deadline = 'packages/runtime/src/database/with-timeout.ts'
+/** Without a connection to a database, of which these layers have none. */
+const time = 'packages/runtime/src/database/time.ts'
 
 /** Any module of Node. The worker has a rule against it. */
 export const NODE = 'node:*'
@@ -68,7 +68,7 @@ export const layers = [
     folders: ['deployments/terraform/'],
     imports: ['api-domain', 'api-lib'],
     types: ['api-deployments'],
-    packages: [environment, deadline, NODE],
+    packages: [environment, time, NODE],
   },
   {
     name: 'api-deployments',
@@ -97,7 +97,7 @@ export const layers = [
     root: api,
     folders: ['observability/'],
     imports: ['api-domain', 'contract'],
-    packages: [deadline, 'pino', '@prometheus-io/client', '@opentelemetry/.+', NODE],
+    packages: [time, 'pino', '@prometheus-io/client', '@opentelemetry/.+', NODE],
   },
   {
     name: 'api-http',

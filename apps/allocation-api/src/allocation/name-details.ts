@@ -1,6 +1,6 @@
 import type { NameDetails } from '@pool/contract'
 import type { Sql } from '@pool/runtime/database/client'
-import { withTimeout } from '@pool/runtime/database/with-timeout'
+import { withTimeout } from '@pool/runtime/database/time'
 import type { RecordSet } from '../dns/domain/rrset.ts'
 import { type PoolName, toFqdn } from '../naming/naming.ts'
 import { type FoundRow, foundColumns, toListedName } from './name-search.ts'

@@ -1,6 +1,6 @@
 import type { ListedName, NamesQuery } from '@pool/contract'
 import type { Fragment, Sql } from '@pool/runtime/database/client'
-import { withTimeout } from '@pool/runtime/database/with-timeout'
+import { withTimeout } from '@pool/runtime/database/time'
 import { toDnsState } from '../reconciler/domain/status.ts'
 import {
   chooseNameOrder,

@@ -1,6 +1,5 @@
 import type { Sql } from '@pool/runtime/database/client'
-import { timeSql } from '@pool/runtime/database/time-sql'
-import { withTimeout } from '@pool/runtime/database/with-timeout'
+import { timeSql, withTimeout } from '@pool/runtime/database/time'
 import { type CoveringName, createPools, type Pools, toCoveringNames, toFqdn } from '../naming/naming.ts'
 import { allocationSql } from './sql.ts'
 

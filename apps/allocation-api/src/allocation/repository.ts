@@ -1,6 +1,6 @@
 import type { Allocation, DnsState, ReservedAllocation } from '@pool/contract'
 import type { Fragment, Sql } from '@pool/runtime/database/client'
-import { timeSql } from '@pool/runtime/database/time-sql'
+import { timeSql } from '@pool/runtime/database/time'
 import type { Execute, Guard, Writer } from '@pool/runtime/database/writer'
 import type { RecordSet } from '../dns/domain/rrset.ts'
 import { type DuplicateRequest, duplicateRequest, type IdempotencyClaim } from '../idempotency/idempotency.ts'

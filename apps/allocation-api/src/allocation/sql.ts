@@ -1,5 +1,5 @@
 import type { Fragment, Sql } from '@pool/runtime/database/client'
-import { timeSql } from '@pool/runtime/database/time-sql'
+import { timeSql } from '@pool/runtime/database/time'
 import type { Caller } from '../naming/caller.ts'
 import type { PoolName } from '../naming/naming.ts'
 import { newVersionColumns } from '../reconciler/new-version.ts'

@@ -1,6 +1,5 @@
 import type { Sql } from '@pool/runtime/database/client'
-import { timeSql } from '@pool/runtime/database/time-sql'
-import { withTimeout } from '@pool/runtime/database/with-timeout'
+import { timeSql, withTimeout } from '@pool/runtime/database/time'
 import { type BatchOptions, deleteInBatches } from '../lib/delete-in-batches.ts'
 
 export interface RetentionOptions extends Omit<BatchOptions, 'deleteBatch'> {

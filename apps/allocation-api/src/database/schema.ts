@@ -1,6 +1,5 @@
 import type { Sql } from '@pool/runtime/database/client'
-import { readMigrations } from '@pool/runtime/database/migration-files'
-import { type MigrateOptions, migrate, type Schema } from '@pool/runtime/database/migrations'
+import { type MigrateOptions, migrate, readMigrations, type Schema } from '@pool/runtime/database/migrations'
 
 const MIGRATIONS_FOLDER = new URL('./migrations/', import.meta.url)
 

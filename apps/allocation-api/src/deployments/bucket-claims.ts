@@ -1,7 +1,6 @@
 import type { BucketClaim } from '@pool/contract'
 import type { Fragment, Sql } from '@pool/runtime/database/client'
-import { timeSql } from '@pool/runtime/database/time-sql'
-import { withTimeout } from '@pool/runtime/database/with-timeout'
+import { timeSql, withTimeout } from '@pool/runtime/database/time'
 import type { Rejection } from '../allocation/domain/types.ts'
 import { type Page, type PageQuery, readPage } from '../lib/paginate.ts'
 import type { Caller } from '../naming/caller.ts'

@@ -1,7 +1,6 @@
 import type { Deployment, DeploymentResult, DeploymentStatus } from '@pool/contract'
 import type { Sql } from '@pool/runtime/database/client'
-import { timeSql } from '@pool/runtime/database/time-sql'
-import { withTimeout } from '@pool/runtime/database/with-timeout'
+import { timeSql, withTimeout } from '@pool/runtime/database/time'
 import type { Execute, Writer } from '@pool/runtime/database/writer'
 import { allocationSql } from '../allocation/sql.ts'
 import { type DuplicateRequest, duplicateRequest, type IdempotencyClaim } from '../idempotency/idempotency.ts'

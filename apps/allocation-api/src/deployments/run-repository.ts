@@ -1,7 +1,6 @@
 import type { DeploymentResult } from '@pool/contract'
 import type { Sql } from '@pool/runtime/database/client'
-import { timeSql } from '@pool/runtime/database/time-sql'
-import { withTimeout } from '@pool/runtime/database/with-timeout'
+import { timeSql, withTimeout } from '@pool/runtime/database/time'
 import postgres from 'postgres'
 import { allocationSql } from '../allocation/sql.ts'
 import { bucketClaimSql } from './bucket-claims.ts'

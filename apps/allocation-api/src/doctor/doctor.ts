@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 import { createDatabaseClient } from '@pool/runtime/database/client'
-import { withTimeout } from '@pool/runtime/database/with-timeout'
+import { withTimeout } from '@pool/runtime/database/time'
 import type { ConfigIssue, Env } from '@pool/runtime/service/env'
 import { EXIT_FAILURE, EXIT_INVALID_CONFIG } from '@pool/runtime/service/run-service'
 import { toPoolSizes } from '../config/config.ts'

@@ -1,4 +1,4 @@
-import { withTimeout } from '@pool/runtime/database/with-timeout'
+import { withTimeout } from '@pool/runtime/database/time'
 import pLimit from 'p-limit'
 import type { ZoneCheck } from '../dns/domain/result.ts'
 import type { DnsProvider } from '../dns/provider.ts'

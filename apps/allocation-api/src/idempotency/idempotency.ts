@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Sql } from '@pool/runtime/database/client'
-import { withTimeout } from '@pool/runtime/database/with-timeout'
+import { withTimeout } from '@pool/runtime/database/time'
 import { hashIdempotencyKey, openSealedToken, type SealedToken, sealToken } from './sealed-token.ts'
 
 /**

@@ -1,5 +1,5 @@
 import type { Sql } from '@pool/runtime/database/client'
-import { timeSql } from '@pool/runtime/database/time-sql'
+import { timeSql } from '@pool/runtime/database/time'
 import type { Guard } from '@pool/runtime/database/writer'
 import type { IdempotencyClaim } from './idempotency.ts'
 import type { SealedToken } from './sealed-token.ts'

@@ -12,7 +12,7 @@ import {
   TraceIdRatioBasedSampler,
   TracerProvider,
 } from '@opentelemetry/sdk-trace'
-import { withTimeout } from '@pool/runtime/database/with-timeout'
+import { withTimeout } from '@pool/runtime/database/time'
 import type { TracingSettings } from '../config/tracing.ts'
 import { NO_SPAN, type ParentHeaders, type Tracer } from './domain/tracer.ts'
 

@@ -1,8 +1,7 @@
 import type { Overview, OverviewQuery } from '@pool/contract'
 import { SAMPLE_RETENTION_MINUTES } from '@pool/contract'
 import type { Sql } from '@pool/runtime/database/client'
-import { timeSql } from '@pool/runtime/database/time-sql'
-import { withTimeout } from '@pool/runtime/database/with-timeout'
+import { timeSql, withTimeout } from '@pool/runtime/database/time'
 import { type CounterSample, createGrid, sumSeries, toRateSeries } from './domain/series.ts'
 
 /** What a process stores of itself. */

@@ -1,7 +1,6 @@
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { Sql } from '@pool/runtime/database/client'
-import { timeSql } from '@pool/runtime/database/time-sql'
-import { withTimeout } from '@pool/runtime/database/with-timeout'
+import { timeSql, withTimeout } from '@pool/runtime/database/time'
 import { type LiveSession, MAX_SESSION_AGE_MS, SESSION_ID_BYTES, SESSION_IDLE_MS } from './domain/session.ts'
 
 const hashId = (id: string): Buffer => createHash('sha256').update(id).digest()

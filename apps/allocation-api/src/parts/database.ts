@@ -1,12 +1,9 @@
-import { createDatabaseClient, type DatabaseClientOptions } from '@pool/runtime/database/client'
-import { countConnections } from '@pool/runtime/database/connections'
+import { createDatabaseClient, createSessions, type DatabaseClientOptions } from '@pool/runtime/database/client'
 import { createWriteCheck, createWriteProbe, DURABILITIES } from '@pool/runtime/database/durability'
-import { createHealthCheck } from '@pool/runtime/database/health-check'
-import { prepareDatabase } from '@pool/runtime/database/prepare-database'
-import { createSchemaCheck } from '@pool/runtime/database/schema-check'
-import { createServerClock } from '@pool/runtime/database/server-clock'
-import { createSessions } from '@pool/runtime/database/sessions'
-import { waitForDatabase } from '@pool/runtime/database/wait-for-database'
+import { countConnections, createHealthCheck } from '@pool/runtime/database/health'
+import { createSchemaCheck } from '@pool/runtime/database/migrations'
+import { prepareDatabase, waitForDatabase } from '@pool/runtime/database/startup'
+import { createServerClock } from '@pool/runtime/database/time'
 import { createWriter } from '@pool/runtime/database/writer'
 import { type ConfigIssue, ConfigIssuesError, type Env } from '@pool/runtime/service/env'
 import { type CoveredPool, createPoolRegistry } from '../allocation/pool-registry.ts'
@@ -50,7 +47,7 @@ export type Database = Awaited<ReturnType<typeof openDatabase>>
  */
 export const openDatabase = async (config: ServiceConfig, { observer, phase }: Base) => {
   const { timeoutMs } = config.database
-  const sessions = createSessions(now)
+  const sessions = createSessions()
   const openPool = (
     applicationName: string,
     maxConnections: number,

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { objectStorageRegions, type ServiceSettings } from '@pool/contract'
-import { untilAborted } from '@pool/runtime/database/with-timeout'
+import { untilAborted } from '@pool/runtime/database/time'
 import { toRateLimitKey } from '../credentials/service.ts'
 import { deleteInBatches } from '../lib/delete-in-batches.ts'
 import { createRateLimiter } from '../lib/rate-limiter.ts'

@@ -1,6 +1,5 @@
 import type { Fragment, Sql } from '@pool/runtime/database/client'
-import { timeSql } from '@pool/runtime/database/time-sql'
-import { withTimeout } from '@pool/runtime/database/with-timeout'
+import { timeSql, withTimeout } from '@pool/runtime/database/time'
 import type { Caller } from '../naming/caller.ts'
 import type { Orphan } from './domain/orphan.ts'
 import type { TrustedName } from './domain/resume.ts'

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { DnsState } from '@pool/contract'
 import type { Sql } from '@pool/runtime/database/client'
-import { withTimeout } from '@pool/runtime/database/with-timeout'
+import { withTimeout } from '@pool/runtime/database/time'
 import type { Unavailable } from '../dns/domain/result.ts'
 import type { DnsProvider } from '../dns/provider.ts'
 import type { Caller } from '../naming/caller.ts'

@@ -1,5 +1,5 @@
 import { createDatabaseClient, type Fragment, type Sql } from '@pool/runtime/database/client'
-import { withTimeout } from '@pool/runtime/database/with-timeout'
+import { withTimeout } from '@pool/runtime/database/time'
 
 /** Milliseconds, the same for every lock. */
 export interface ZoneLockLimits {

@@ -1,5 +1,5 @@
 import type { Sql } from '@pool/runtime/database/client'
-import { withTimeout } from '@pool/runtime/database/with-timeout'
+import { withTimeout } from '@pool/runtime/database/time'
 import { MARKER_LABEL, type StopCause, type ZoneWrites } from './domain/zone-marker.ts'
 
 /**

@@ -1,5 +1,5 @@
 import type { Sql } from '@pool/runtime/database/client'
-import { timeSql } from '@pool/runtime/database/time-sql'
+import { timeSql } from '@pool/runtime/database/time'
 import { allocationSql } from '../allocation/sql.ts'
 import type { RecordSet } from '../dns/domain/rrset.ts'
 import type { Caller } from '../naming/caller.ts'

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Migration } from '@pool/runtime/database/migration-files'
-import { migrate } from '@pool/runtime/database/migrations'
+import { type Migration, migrate } from '@pool/runtime/database/migrations'
 import { until } from '@pool/test-kit/poll.ts'
 import { isProof, proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
 import { type Api, type ApiResponse, startApi } from '@pool/test-kit/services.ts'

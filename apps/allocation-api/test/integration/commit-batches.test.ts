@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { createDatabaseClient } from '@pool/runtime/database/client'
-import { createServerClock } from '@pool/runtime/database/server-clock'
+import { createServerClock } from '@pool/runtime/database/time'
 import { createWriter, isLockTimeout } from '@pool/runtime/database/writer'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { createAllocationRepository } from '../../src/allocation/repository.ts'

@@ -3,8 +3,7 @@ import { chmod, chown, readFile, stat, writeFile } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { freePort } from '@pool/dev/ports'
-import { createDatabaseClient } from '@pool/runtime/database/client'
-import { createSessions } from '@pool/runtime/database/sessions'
+import { createDatabaseClient, createSessions } from '@pool/runtime/database/client'
 import { createCa } from '@pool/test-kit/ceph/test-ca.ts'
 import { type DedicatedPostgres, startDedicatedPostgres } from '@pool/test-kit/dedicated-postgres.ts'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
@@ -239,7 +238,7 @@ describe('a server that vanishes without closing its connections', () => {
     const link = await startTcpProxy(Number(new URL(database.url).port))
     cleanup.defer(() => link.close())
     const url = withUrl(database.url, { port: String(link.port) })
-    const sessions = createSessions(() => performance.now())
+    const sessions = createSessions()
     const idle = createDatabaseClient(url, { ...POOL, maxConnections: IDLE, maxStatementMs: 60_000, sessions })
     cleanup.defer(() => idle.end({ timeout: 0 }))
     const active = createDatabaseClient(url, { ...POOL, maxConnections: 1, maxStatementMs: 100, sessions })

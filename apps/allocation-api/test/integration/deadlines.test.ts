@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createDatabaseClient, type Sql } from '@pool/runtime/database/client'
-import { createServerClock, type ServerClock } from '@pool/runtime/database/server-clock'
+import { createServerClock, type ServerClock } from '@pool/runtime/database/time'
 import type { Writer } from '@pool/runtime/database/writer'
 import { until } from '@pool/test-kit/poll.ts'
 import type { TransactionSql } from 'postgres'

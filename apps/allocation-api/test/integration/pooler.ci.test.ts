@@ -1,5 +1,5 @@
 import { createDatabaseClient } from '@pool/runtime/database/client'
-import { withTimeout } from '@pool/runtime/database/with-timeout'
+import { withTimeout } from '@pool/runtime/database/time'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { missingPgbouncer, pgbouncerVersion, startPgbouncer } from '@pool/test-kit/pgbouncer.ts'
 import { smallPoolEnv, startApi, startReplicas } from '@pool/test-kit/services.ts'

@@ -1,5 +1,4 @@
-import { createDatabaseClient } from '@pool/runtime/database/client'
-import { createSessions } from '@pool/runtime/database/sessions'
+import { createDatabaseClient, createSessions } from '@pool/runtime/database/client'
 import { until } from '@pool/test-kit/poll.ts'
 import { startTcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
@@ -50,7 +49,7 @@ test('after a server has vanished, no lock is requested on an idle connection to
   const link = await startTcpProxy(Number(new URL(database.url).port))
   cleanup.defer(() => link.close())
   const url = Object.assign(new URL(database.url), { port: String(link.port) }).href
-  const sessions = createSessions(() => performance.now())
+  const sessions = createSessions()
   const pool = { applicationName: 'pool', maxConnections: 1, maxStatementMs: 100, sessions }
   const sql = createDatabaseClient(url, pool)
   cleanup.defer(() => sql.end({ timeout: 0 }))

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { createDatabaseClient, type Sql } from '@pool/runtime/database/client'
-import { createServerClock } from '@pool/runtime/database/server-clock'
+import { createServerClock } from '@pool/runtime/database/time'
 import { createWriter, type Writer } from '@pool/runtime/database/writer'
 import postgres from 'postgres'
 import { afterAll } from 'vitest'

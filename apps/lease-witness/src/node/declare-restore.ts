@@ -1,6 +1,6 @@
 import { createDatabaseClient } from '@pool/runtime/database/client'
 import { isDatabaseUnavailable } from '@pool/runtime/database/errors'
-import { explainStartupError } from '@pool/runtime/database/startup-errors'
+import { explainStartupError } from '@pool/runtime/database/startup'
 import { readEnvironment } from '@pool/runtime/service/read-environment'
 import { EXIT_FAILURE, exitWith, exitWithConfigIssues } from '@pool/runtime/service/run-service'
 import { declareRestore } from '../postgres/epochs.ts'

@@ -1,12 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import { createDatabaseClient, type DatabaseClientOptions } from '@pool/runtime/database/client'
+import { createDatabaseClient, createSessions, type DatabaseClientOptions } from '@pool/runtime/database/client'
 import { createWriteCheck, createWriteProbe } from '@pool/runtime/database/durability'
-import { createHealthCheck } from '@pool/runtime/database/health-check'
-import { prepareDatabase } from '@pool/runtime/database/prepare-database'
-import { createSchemaCheck } from '@pool/runtime/database/schema-check'
-import { createServerClock } from '@pool/runtime/database/server-clock'
-import { createSessions } from '@pool/runtime/database/sessions'
-import { waitForDatabase } from '@pool/runtime/database/wait-for-database'
+import { createHealthCheck } from '@pool/runtime/database/health'
+import { createSchemaCheck } from '@pool/runtime/database/migrations'
+import { prepareDatabase, waitForDatabase } from '@pool/runtime/database/startup'
+import { createServerClock } from '@pool/runtime/database/time'
 import { createWriter } from '@pool/runtime/database/writer'
 import { ConfigIssuesError } from '@pool/runtime/service/env'
 import { runPeriodically } from '@pool/runtime/service/run-periodically'
@@ -54,7 +52,7 @@ export const openLeases = async ({
 }: Pick<Config, 'database' | 'settings' | 'allowsLostWrites'>): Promise<OpenLeases> => {
   const { url, listenUrl, usesTls, timeoutMs } = database
   const report = (level: WitnessLogLevel, msg: string, fields: object = {}) => log(settings, level, { msg, ...fields })
-  const sessions = createSessions(() => performance.now())
+  const sessions = createSessions()
   const openPool = (
     name: string,
     maxConnections: number,

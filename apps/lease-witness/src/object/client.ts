@@ -1,5 +1,5 @@
 import { MAX_SLOT_BYTES } from '@pool/contract/lease'
-import { withTimeout } from '@pool/runtime/database/with-timeout'
+import { withTimeout } from '@pool/runtime/database/time'
 import type { SlotAddress } from '../lease/request.ts'
 import type { LeaseService, LeaseStatusOutcome, SlotUnavailable } from '../lease-service.ts'
 import type { LeaseObject } from './lease-object.ts'

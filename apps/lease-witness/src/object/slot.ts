@@ -1,5 +1,5 @@
 import type { LeaseTransition } from '@pool/contract/lease'
-import { TimeoutError, withTimeout } from '@pool/runtime/database/with-timeout'
+import { TimeoutError, withTimeout } from '@pool/runtime/database/time'
 import { readRecord, readRecords, writeCopy } from '../kv-copy/copy.ts'
 import { findRecord, isForeign, parseLeaseRecord, recover } from '../kv-copy/domain/records.ts'
 import { afterCopy, afterFailure, CopyPace, type CopyState, copyDueAt } from '../kv-copy/domain/schedule.ts'

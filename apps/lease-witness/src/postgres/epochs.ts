@@ -1,5 +1,5 @@
 import type { Sql } from '@pool/runtime/database/client'
-import { withTimeout } from '@pool/runtime/database/with-timeout'
+import { withTimeout } from '@pool/runtime/database/time'
 import postgres from 'postgres'
 
 /** The SQLSTATE of a statement that found another database than the one in which the current epoch started. */

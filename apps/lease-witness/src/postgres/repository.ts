@@ -1,6 +1,6 @@
 import type { LeaseList, LeaseListQuery, LeaseTransition } from '@pool/contract/lease'
 import type { Sql } from '@pool/runtime/database/client'
-import { withTimeout } from '@pool/runtime/database/with-timeout'
+import { withTimeout } from '@pool/runtime/database/time'
 import type { Execute, Writer } from '@pool/runtime/database/writer'
 import { type LeaseState, type LeaseWrite, type RejectionReason, toWireLease } from '../lease/lease.ts'
 import type { Epochs } from './epochs.ts'

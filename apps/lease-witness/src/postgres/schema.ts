@@ -1,5 +1,4 @@
-import { readMigrations } from '@pool/runtime/database/migration-files'
-import type { Schema } from '@pool/runtime/database/migrations'
+import { readMigrations, type Schema } from '@pool/runtime/database/migrations'
 
 const MIGRATIONS_FOLDER = new URL('./migrations/', import.meta.url)
 

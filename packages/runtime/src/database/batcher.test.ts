@@ -1,7 +1,7 @@
 import postgres from 'postgres'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { type BatcherOptions, createBatcher } from './batcher.ts'
-import { TimeoutError } from './with-timeout.ts'
+import { TimeoutError } from './time.ts'
 
 const TIMEOUT_MS = 5_000
 const SLOW_MS = 100

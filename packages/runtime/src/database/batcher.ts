@@ -1,5 +1,5 @@
 import { isStatementRejected } from './errors.ts'
-import { createTimeoutError, withTimeout } from './with-timeout.ts'
+import { createTimeoutError, withTimeout } from './time.ts'
 
 export interface BatcherOptions<Request, Result> {
   /**

@@ -1,5 +1,4 @@
-import type { Sql } from './client.ts'
-import type { Sessions } from './sessions.ts'
+import type { Sessions, Sql } from './client.ts'
 
 export const DURABILITIES = ['synchronous', 'single', 'asynchronous', 'volatile'] as const
 

@@ -10,7 +10,7 @@ import {
   NO_WRITABLE_SERVER,
   NotWrittenError,
 } from './errors.ts'
-import { TimeoutError } from './with-timeout.ts'
+import { TimeoutError } from './time.ts'
 
 const serverError = (code: string) => Object.assign(new postgres.PostgresError('example'), { code })
 const systemError = (code: string) => Object.assign(new Error('example'), { code })

@@ -1,5 +1,5 @@
 import postgres from 'postgres'
-import { TimeoutError } from './with-timeout.ts'
+import { TimeoutError } from './time.ts'
 
 /**
  * SQLSTATE classes and codes (Postgres manual, appendix A) after which the same statement may succeed later. They include

@@ -1,6 +1,6 @@
 import postgres from 'postgres'
 import { createDatabaseClient, type Sql } from './client.ts'
-import { withTimeout } from './with-timeout.ts'
+import { withTimeout } from './time.ts'
 
 /** Settings of the server that end a session's work if its client no longer waits for it. */
 export type SessionSettings = Readonly<Record<string, string>>

@@ -2,7 +2,7 @@ import postgres from 'postgres'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { Sql } from './client.ts'
 import { NotWrittenError } from './errors.ts'
-import type { ServerClock } from './server-clock.ts'
+import type { ServerClock } from './time.ts'
 import { createWriter, isLockTimeout } from './writer.ts'
 
 const TIMEOUT_MS = 5_000

@@ -2,8 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import postgres from 'postgres'
 import type { Fragment, Sql } from './client.ts'
 import { isDatabaseReadOnly, isNotExecuted, mayStillExecute, NotWrittenError } from './errors.ts'
-import type { ServerClock } from './server-clock.ts'
-import { withTimeout } from './with-timeout.ts'
+import { type ServerClock, withTimeout } from './time.ts'
 
 /** The two parts that make a statement safe to abandon: see `createWriter`. */
 export interface Guard {

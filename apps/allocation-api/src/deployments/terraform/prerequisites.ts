@@ -2,7 +2,7 @@ import { type ExecFileException, execFile } from 'node:child_process'
 import { access, constants, mkdir, readdir, readFile, realpath, stat } from 'node:fs/promises'
 import { delimiter, dirname, isAbsolute, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
-import { withTimeout } from '@pool/runtime/database/with-timeout'
+import { withTimeout } from '@pool/runtime/database/time'
 import { findLocalModuleCalls } from './domain/local-modules.ts'
 import { isModuleFile } from './workdir.ts'
 

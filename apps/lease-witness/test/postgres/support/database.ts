@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { createDatabaseClient, type Sql } from '@pool/runtime/database/client'
 import { migrate } from '@pool/runtime/database/migrations'
-import { createServerClock } from '@pool/runtime/database/server-clock'
+import { createServerClock } from '@pool/runtime/database/time'
 import { createWriter } from '@pool/runtime/database/writer'
 import postgres from 'postgres'
 import { createEpochs, type Epoch } from '../../../src/postgres/epochs.ts'

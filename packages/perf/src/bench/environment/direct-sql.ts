@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Sql } from '@pool/runtime/database/client'
-import { createServerClock } from '@pool/runtime/database/server-clock'
+import { createServerClock } from '@pool/runtime/database/time'
 import { createWriter } from '@pool/runtime/database/writer'
 import { createAllocationReader } from 'allocation-api/src/allocation/reader.ts'
 import { createAllocationRepository } from 'allocation-api/src/allocation/repository.ts'

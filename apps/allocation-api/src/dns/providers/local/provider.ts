@@ -1,4 +1,4 @@
-import { untilAborted } from '@pool/runtime/database/with-timeout'
+import { untilAborted } from '@pool/runtime/database/time'
 import type { Unavailable, ZonePart } from '../../domain/result.ts'
 import { toOwnerName } from '../../domain/rrset.ts'
 import { groupByOwner, toApplyResult } from '../../group-changes.ts'

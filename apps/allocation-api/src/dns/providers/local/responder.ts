@@ -1,4 +1,4 @@
-import { withTimeout } from '@pool/runtime/database/with-timeout'
+import { withTimeout } from '@pool/runtime/database/time'
 import { isAtOrBelow, type RecordSet } from '../../domain/rrset.ts'
 import { MAX_MESSAGE_SIZE } from '../../wire/message.ts'
 import type { ZoneView } from './domain/resolve.ts'

@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events'
 import { expect, test } from 'vitest'
-import { createSessions, type SessionSocket } from './sessions.ts'
+import { createSessions, drainRows, type SessionSocket } from './client.ts'
 
 /** Sessions with a clock that the test sets, and sockets that record the events of the sessions. */
 const setUp = () => {
@@ -39,4 +39,10 @@ test('after a silence, the sessions that have received nothing since its write a
   silent.emit('silent', since)
   expect(closed).toEqual(['distrust silent', 'distrust idle'])
   expect(sessions.silences).toBe(1)
+})
+
+test('returns the rows in order and empties the result', () => {
+  const result = [{ n: 1 }, { n: 2 }]
+  expect(drainRows(result)).toEqual([{ n: 1 }, { n: 2 }])
+  expect(result).toEqual([])
 })

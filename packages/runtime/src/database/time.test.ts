@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest'
-import { TimeoutError, withTimeout } from './with-timeout.ts'
+import { TimeoutError, withTimeout } from './time.ts'
 
 test('returns the result or the error of an operation that settles in time, and leaves no timer', async () => {
   vi.useFakeTimers()
