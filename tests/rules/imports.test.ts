@@ -46,7 +46,7 @@ addBreach('api-domain', `${api}/naming/breach-repository.ts`, "import '../alloca
 addBreach(
   'api-allocation',
   `${api}/allocation/breach-http.ts`,
-  "import type { X } from '../http/errors.ts'; export type Y = X",
+  "import type { X } from '../http/request.ts'; export type Y = X",
 )
 addBreach('api-deployments', `${api}/deployments/breach-terraform.ts`, "import './terraform/apply.ts'")
 addBreach('api-http', `${api}/http/breach-package.ts`, "import '../../../../packages/runtime/src/database/client.ts'")
@@ -92,7 +92,7 @@ const targets = new Map([
   [`${api}/lib/second/a.ts`, 'export {}'],
   [`${api}/allocation/repository.ts`, 'export {}'],
   [`${api}/allocation/breach-cycle-2.ts`, "import './breach-cycle-1.ts'"],
-  [`${api}/http/errors.ts`, 'export type X = 1'],
+  [`${api}/http/request.ts`, 'export type X = 1'],
   [`${api}/deployments/terraform/apply.ts`, 'export {}'],
   [`${witness}/object/client.ts`, 'export {}'],
   [`${witness}/lease/lease.ts`, 'export {}'],

@@ -6,8 +6,7 @@ import type { RecordSet } from '../dns/domain/rrset.ts'
 import { type DuplicateRequest, duplicateRequest, type IdempotencyClaim } from '../idempotency/idempotency.ts'
 import type { SealedToken } from '../idempotency/sealed-token.ts'
 import { idempotencySql } from '../idempotency/sql.ts'
-import type { Caller } from '../naming/caller.ts'
-import { type PoolName, toFqdn } from '../naming/naming.ts'
+import { type Caller, type PoolName, toFqdn } from '../naming/naming.ts'
 import { type SyncStatus, toDnsState } from '../reconciler/domain/status.ts'
 import type {
   ActiveWithoutDns,

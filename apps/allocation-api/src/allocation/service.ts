@@ -15,7 +15,7 @@ import { type Idempotency, isDuplicate } from '../idempotency/idempotency.ts'
 import { throttledCache } from '../lib/cached-query.ts'
 import { createPageQueue, paginate } from '../lib/paginate.ts'
 import { createToken, hashToken } from '../lib/token.ts'
-import type { Caller } from '../naming/caller.ts'
+import type { Caller } from '../naming/naming.ts'
 import { type PoolName, type Pools, toBucketName, toFqdn, validateName, validatePool } from '../naming/naming.ts'
 import type { WaitUntilApplied } from '../reconciler/reconciler.ts'
 import type {

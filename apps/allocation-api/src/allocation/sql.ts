@@ -1,7 +1,6 @@
 import type { Fragment, Sql } from '@pool/runtime/database/client'
 import { timeSql } from '@pool/runtime/database/time'
-import type { Caller } from '../naming/caller.ts'
-import type { PoolName } from '../naming/naming.ts'
+import type { Caller, PoolName } from '../naming/naming.ts'
 import { newVersionColumns } from '../reconciler/new-version.ts'
 
 /** The parts that the statements over pool_allocations (alias `a`) share. */

@@ -3,7 +3,7 @@ import type { Fragment, Sql } from '@pool/runtime/database/client'
 import { timeSql, withTimeout } from '@pool/runtime/database/time'
 import type { Rejection } from '../allocation/domain/types.ts'
 import { type Page, type PageQuery, readPage } from '../lib/paginate.ts'
-import type { Caller } from '../naming/caller.ts'
+import type { Caller } from '../naming/naming.ts'
 import type { RejectionWithDetail } from './domain/types.ts'
 import { deploymentHistorySql } from './history.ts'
 

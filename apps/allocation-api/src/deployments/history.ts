@@ -2,7 +2,7 @@ import type { DeploymentHistoryEntry } from '@pool/contract'
 import type { Fragment, Sql } from '@pool/runtime/database/client'
 import { withTimeout } from '@pool/runtime/database/time'
 import { type Page, type PageQuery, readPage } from '../lib/paginate.ts'
-import type { Caller } from '../naming/caller.ts'
+import type { Caller } from '../naming/naming.ts'
 
 export type DeploymentHistoryEvent = DeploymentHistoryEntry['event']
 

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import type { RenewCommand } from '../allocation/domain/types.ts'
 import type { AllocationService } from '../allocation/service.ts'
 import { hashToken } from '../lib/token.ts'
-import type { Caller } from '../naming/caller.ts'
+import type { Caller } from '../naming/naming.ts'
 import type { DeploymentSpec } from './domain/types.ts'
 
 export type ReservationOperations = Pick<

@@ -5,7 +5,6 @@ import { METHOD_NAME_ALL } from 'hono/router'
 import { RegExpRouter } from 'hono/router/reg-exp-router'
 import { SmartRouter } from 'hono/router/smart-router'
 import { TrieRouter } from 'hono/router/trie-router'
-import { getPath } from 'hono/utils/url'
 import type { AllocationService } from '../allocation/service.ts'
 import type { CredentialService } from '../credentials/service.ts'
 import type { DeploymentOperations } from '../deployments/service.ts'
@@ -13,14 +12,20 @@ import type { Observer } from '../observability/domain/observer.ts'
 import type { Tracer } from '../observability/domain/tracer.ts'
 import type { Reconciler } from '../reconciler/reconciler.ts'
 import type { Transfer } from '../transfer/transfer.ts'
-import { type BrowserPolicy, rejectForeignPage } from './browser-requests.ts'
-import type { ClientAddress } from './client-address.ts'
-import { isConsolePath, serveConsole } from './console-files.ts'
-import { RETRY_AFTER_S, sendError } from './errors.ts'
+import { serveConsole } from './console-files.ts'
 import { type App, handleRequests } from './handle-requests.ts'
-import { addRoutes, type Handlers } from './handlers.ts'
 import { requireOperator } from './operator-auth.ts'
-import type { Listener, RequestContext } from './request-context.ts'
+import {
+  addRoutes,
+  BodyTooLargeError,
+  type Handlers,
+  type HttpEnv,
+  isBodyTruncated,
+  type Listener,
+  type OnStreamError,
+  RETRY_AFTER_S,
+  sendError,
+} from './request.ts'
 import { allocationListHandlers } from './routes/allocation-lists.ts'
 import { allocationHandlers } from './routes/allocations.ts'
 import { type BucketOperations, bucketHandlers } from './routes/buckets.ts'
@@ -35,9 +40,8 @@ import { type NameOperations, nameHandlers } from './routes/names.ts'
 import { leaseHandlers, type OperatorView, operatorViewHandlers } from './routes/operator-view.ts'
 import { type SessionOperations, sessionHandlers } from './routes/session.ts'
 import { transferHandlers } from './routes/transfer.ts'
+import type { BrowserPolicy, ClientAddress } from './sender.ts'
 import type { ListStreams, StreamLimiter } from './streams.ts'
-import type { HttpEnv, OnStreamError } from './types.ts'
-import { BodyTooLargeError, isBodyTruncated } from './validate.ts'
 
 export interface AppDependencies {
   readonly allocations: AllocationService
@@ -165,13 +169,5 @@ export const createRoutes = (deps: AppDependencies, { listener, tokens, exposeLi
 export const createApp = (deps: AppDependencies, options: AppOptions): App => {
   const { browsers, clientAddress, observer, tracer } = deps
   const { listener } = options
-  // Pages of other origins can link to the console. Its files have no data.
-  const isConsole = ({ request }: RequestContext) => listener === 'operator' && isConsolePath(getPath(request))
-  return handleRequests(createRoutes(deps, options), {
-    listener,
-    clientAddress,
-    observer,
-    tracer,
-    reject: context => (isConsole(context) ? null : rejectForeignPage(context, browsers)),
-  })
+  return handleRequests(createRoutes(deps, options), { listener, browsers, clientAddress, observer, tracer })
 }

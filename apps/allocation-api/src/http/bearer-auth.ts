@@ -1,8 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { Context } from 'hono'
 import { bearerAuth } from 'hono/bearer-auth'
-import { OPERATOR_CHALLENGE, sendError } from './errors.ts'
-import type { HttpEnv } from './types.ts'
+import { type HttpEnv, OPERATOR_CHALLENGE, sendError } from './request.ts'
 
 const toDigest = (token: string): Buffer => createHash('sha256').update(token).digest()
 

@@ -4,8 +4,7 @@ import { extname, join, relative, sep } from 'node:path'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import { createMiddleware } from 'hono/factory'
-import { sendError } from './errors.ts'
-import type { HttpEnv } from './types.ts'
+import { type HttpEnv, sendError } from './request.ts'
 
 const CONSOLE_PATH = '/console'
 

@@ -1,13 +1,12 @@
 import { Hono } from 'hono'
 import { expect, test } from 'vitest'
-import type { RequestLogEntry } from '../observability/domain/request-log.ts'
-import { sendError } from './errors.ts'
+import type { RequestLogEntry } from '../observability/domain/observer.ts'
 import { handleRequests } from './handle-requests.ts'
-import type { HttpEnv } from './types.ts'
+import { type HttpEnv, sendError } from './request.ts'
 
 const ID = '0a000000-0000-4000-8000-00000000000b'
 
-/** `respond` ends the requests to /slow. A request with the header Origin is rejected. */
+/** `respond` ends the requests to /slow. */
 const createTestApp = () => {
   const entries: RequestLogEntry[] = []
   const slow = Promise.withResolvers<void>()
@@ -33,7 +32,7 @@ const createTestApp = () => {
     clientAddress: (_, header) => header('x-forwarded-for') ?? null,
     observer: { onRequest: entry => entries.push(entry) },
     tracer: null,
-    reject: context => (context.header('origin') === undefined ? null : { kind: 'forbidden', detail: 'Rejected.' }),
+    browsers: { allowedOrigins: [], loopbackHostsOnly: false },
   })
   const send = (path: string, init?: RequestInit) => app.fetch(new Request(`http://localhost${path}`, init), {})
   return { send, entries, respond: slow.resolve }

@@ -1,15 +1,21 @@
 import { randomBytes } from 'node:crypto'
+import { operations } from '@pool/contract'
 import type { Hono } from 'hono'
 import type { Result } from 'hono/router'
 import type { H, RouterRoute } from 'hono/types'
 import { getPath } from 'hono/utils/url'
-import type { Observer } from '../observability/domain/observer.ts'
-import { PROBE_ROUTES, toDeploymentId } from '../observability/domain/request-log.ts'
+import { type Observer, PROBE_ROUTES, toRoute } from '../observability/domain/observer.ts'
 import type { Tracer } from '../observability/domain/tracer.ts'
-import type { ClientAddress } from './client-address.ts'
-import { createErrorResponse, type ErrorOutcome } from './errors.ts'
-import { type Listener, type NodeExchange, RequestContext } from './request-context.ts'
-import type { HttpEnv } from './types.ts'
+import { isConsolePath } from './console-files.ts'
+import {
+  createErrorResponse,
+  type ErrorOutcome,
+  type HttpEnv,
+  type Listener,
+  type NodeExchange,
+  RequestContext,
+} from './request.ts'
+import { type BrowserPolicy, type ClientAddress, rejectForeignPage } from './sender.ts'
 
 /** Ids of this form are safe in a log line and in a header. Hono's own middleware allows fewer characters. */
 const SAFE_ID = /^[A-Za-z0-9._:/+=@-]{1,128}$/
@@ -34,8 +40,22 @@ export interface RequestHandling {
   readonly observer: Pick<Observer, 'onRequest'>
   /** Null: tracing is off. */
   readonly tracer: Tracer | null
-  /** Why a request does not reach the routes, from its header fields; null: it does. */
-  readonly reject: (request: RequestContext) => ErrorOutcome | null
+  /** Null: web pages may send every request. */
+  readonly browsers: BrowserPolicy | null
+}
+
+const DEPLOYMENT_ROUTE = toRoute(operations.getDeployment.path)
+const DEPLOYMENT_URL = /^[^/]*\/\/[^/]*\/api\/v1\/deployments\/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:[/?]|$)/i
+
+/** The deployment that a request is about; undefined if the URL has none, or something else in its place. */
+const toDeploymentId = (route: string, url: string): string | undefined =>
+  route.startsWith(DEPLOYMENT_ROUTE) ? DEPLOYMENT_URL.exec(url)?.[1]?.toLowerCase() : undefined
+
+/** Why a request does not reach the routes; null: it does. */
+const findRejection = (context: RequestContext, browsers: BrowserPolicy | null): ErrorOutcome | null => {
+  // Pages of other origins can link to the console. Its files have no data.
+  const isConsole = context.listener === 'operator' && isConsolePath(getPath(context.request))
+  return browsers === null || isConsole ? null : rejectForeignPage(context, browsers)
 }
 
 /** Sets the route of the request, and returns its response, which may not be ready yet. */
@@ -45,7 +65,7 @@ type Dispatch = (context: RequestContext) => Response | Promise<Response>
  * Passes requests to the routes. It is not middleware, because with middleware Hono composes a chain of functions for each
  * request.
  */
-const createDispatch = (routes: Hono<HttpEnv>, reject: RequestHandling['reject']): Dispatch => {
+const createDispatch = (routes: Hono<HttpEnv>, browsers: BrowserPolicy | null): Dispatch => {
   const { router } = routes
   let lastMatch: Result<[H, RouterRoute]> = [[]]
   const match: typeof router.match = (method, path) => {
@@ -53,18 +73,18 @@ const createDispatch = (routes: Hono<HttpEnv>, reject: RequestHandling['reject']
     return lastMatch
   }
   routes.router = { name: router.name, add: router.add.bind(router), match }
-  const toRoute = (): string => {
+  const findRoute = (): string => {
     // Without a route, the last match is middleware.
     const path = lastMatch[0].at(-1)?.[0][1].path ?? '*'
     return path.endsWith('*') ? 'none' : path
   }
   return context => {
     const { request } = context
-    const rejection = reject(context)
+    const rejection = findRejection(context, browsers)
     if (rejection) match(request.method === 'HEAD' ? 'GET' : request.method, getPath(request))
     // Hono looks up the route before it returns.
     const response = rejection ? createErrorResponse(context, rejection) : routes.fetch(request, context)
-    context.route = toRoute()
+    context.route = findRoute()
     return response
   }
 }
@@ -94,9 +114,9 @@ const traceRequest = (context: RequestContext, tracer: Tracer, dispatch: Dispatc
  */
 export const handleRequests = (
   routes: Hono<HttpEnv>,
-  { listener, clientAddress, observer, tracer, reject }: RequestHandling,
+  { listener, clientAddress, observer, tracer, browsers }: RequestHandling,
 ): App => {
-  const dispatch = createDispatch(routes, reject)
+  const dispatch = createDispatch(routes, browsers)
   return {
     async fetch(request, exchange) {
       const started = performance.now()

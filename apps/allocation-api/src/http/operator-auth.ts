@@ -4,9 +4,8 @@ import { createMiddleware } from 'hono/factory'
 import { EXPIRED_SESSION_COOKIES, parseSessionCookie } from '../operator/domain/session.ts'
 import type { OperatorSessions } from '../operator/sessions.ts'
 import { requireOperatorToken } from './bearer-auth.ts'
-import { isSameOriginWrite } from './domain/cross-origin.ts'
-import { sendError } from './errors.ts'
-import type { HttpEnv } from './types.ts'
+import { type HttpEnv, sendError } from './request.ts'
+import { isSameOriginWrite } from './sender.ts'
 
 const NOT_SAME_ORIGIN =
   'With a session, only pages of this origin can change something; use Authorization: Bearer <token> outside of a browser.'

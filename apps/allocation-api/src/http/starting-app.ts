@@ -2,10 +2,9 @@ import type { Health, Probe } from '@pool/contract'
 import { type Context, Hono } from 'hono'
 import type { AppDependencies, AppOptions } from './app.ts'
 import { serveConsole } from './console-files.ts'
-import { RETRY_AFTER_S, sendError } from './errors.ts'
 import { type App, handleRequests } from './handle-requests.ts'
 import { requireTokenAtStart } from './operator-auth.ts'
-import type { HttpEnv } from './types.ts'
+import { type HttpEnv, RETRY_AFTER_S, sendError } from './request.ts'
 
 export interface StartingDependencies
   extends Pick<AppDependencies, 'clientAddress' | 'metrics' | 'observer' | 'consoleFolder'> {
@@ -33,5 +32,5 @@ export const createStartingApp = (
   app.get('/healthz', c => c.json({ status: 'unhealthy', managedDomains: [...managedDomains] } satisfies Health, 503))
   app.get('/metrics', async c => c.body(await metrics.text(), 200, { 'Content-Type': metrics.contentType }))
   app.notFound(sendStarting)
-  return handleRequests(app, { listener, clientAddress, observer, tracer: null, reject: () => null })
+  return handleRequests(app, { listener, clientAddress, observer, tracer: null, browsers: null })
 }

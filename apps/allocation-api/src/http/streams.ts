@@ -1,8 +1,7 @@
 import { encodeCursor } from '@pool/contract'
 import type { Context } from 'hono'
 import type { Page } from '../lib/paginate.ts'
-import { RETRY_AFTER_S, sendError } from './errors.ts'
-import type { HttpEnv, OnStreamError } from './types.ts'
+import { type HttpEnv, type OnStreamError, RETRY_AFTER_S, sendError } from './request.ts'
 
 /** The right to one of the responses that a limiter counts. */
 export interface StreamPermit {

@@ -127,3 +127,11 @@ export const toBucketName = (prefix: string, fqdn: string): BucketNameResult => 
   const reason = findBucketNameError(name, fqdn)
   return reason === null ? { kind: 'bucket', name } : { kind: 'invalid', reason }
 }
+
+/** The origin of a request, for the history. */
+export interface Caller {
+  /** The listener that received the request, or the component that acts without one. */
+  readonly actor: 'in-cluster' | 'operator' | 'deployment'
+  readonly address: string | null
+  readonly requestId: string
+}

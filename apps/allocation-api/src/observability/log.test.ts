@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { RequestLogEntry } from './domain/request-log.ts'
+import type { RequestLogEntry } from './domain/observer.ts'
 import { createLog, createStdout } from './log.ts'
 
 const createCapture = (level: 'debug' | 'info' | 'error') => {

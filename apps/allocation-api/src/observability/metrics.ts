@@ -1,6 +1,12 @@
+import { operationList } from '@pool/contract'
 import { Counter, Gauge, Histogram, type Registry } from '@prometheus-io/client'
-import { type DriftCheckResult, SYNC_OUTCOMES, type SyncOutcome } from './domain/observer.ts'
-import { type RequestLogEntry, toOperation } from './domain/request-log.ts'
+import {
+  type DriftCheckResult,
+  type RequestLogEntry,
+  SYNC_OUTCOMES,
+  type SyncOutcome,
+  toRoute,
+} from './domain/observer.ts'
 
 /** How far the published records of a zone lag behind the desired ones. */
 interface ZoneState {
@@ -62,6 +68,16 @@ const EMPTY_ZONE = {
 
 const DRIFT_CHECK_OUTCOMES = ['compared', 'unavailable'] as const
 const RUN_OUTCOMES = ['ready', 'destroyed', 'failed', 'released', 'lease-lost']
+
+const counted: ReadonlyMap<string, string> = new Map(
+  operationList.flatMap(({ method, path, counted }) =>
+    counted === undefined ? [] : [[`${method.toUpperCase()} ${toRoute(path)}`, counted]],
+  ),
+)
+
+/** The operation whose outcome is counted, by method and route; HEAD is GET without a body (RFC 9110 section 9.3.2). */
+export const toOperation = (method: string, route: string): string | undefined =>
+  counted.get(`${method === 'HEAD' ? 'GET' : method} ${route}`)
 
 /** Without a value the gauge has no sample. */
 const setOrRemove = (gauge: Gauge, value: number | null): void => {

@@ -1,6 +1,6 @@
 import type { Fragment, Sql } from '@pool/runtime/database/client'
 import { timeSql, withTimeout } from '@pool/runtime/database/time'
-import type { Caller } from '../naming/caller.ts'
+import type { Caller } from '../naming/naming.ts'
 import type { Orphan } from './domain/orphan.ts'
 import type { TrustedName } from './domain/resume.ts'
 import { newVersionColumns } from './new-version.ts'

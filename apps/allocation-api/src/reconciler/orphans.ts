@@ -1,6 +1,5 @@
 import type { Unavailable } from '../dns/domain/result.ts'
-import type { Caller } from '../naming/caller.ts'
-import { canBeGranted } from '../naming/naming.ts'
+import { type Caller, canBeGranted } from '../naming/naming.ts'
 import { Listing } from './domain/listing.ts'
 import type { Orphan } from './domain/orphan.ts'
 import type { LockedZone } from './locked-zone.ts'

@@ -1,7 +1,7 @@
 import { drainRows, type Fragment, type Sql } from '@pool/runtime/database/client'
 import { timeSql, withTimeout } from '@pool/runtime/database/time'
 import type { RecordSet } from '../dns/domain/rrset.ts'
-import type { Caller } from '../naming/caller.ts'
+import type { Caller } from '../naming/naming.ts'
 import type { CheckedName, DesiredRecords, DueName, NameVersion } from './domain/name.ts'
 import type { AppliedName, AttemptedName, FailedName } from './domain/outcome.ts'
 import type { FailureCause, SyncStatus } from './domain/status.ts'

@@ -1,5 +1,5 @@
 import { createRecords } from '../dns/domain/rrset.ts'
-import type { Caller } from '../naming/caller.ts'
+import type { Caller } from '../naming/naming.ts'
 import type { PlannedChange } from './diff-zone.ts'
 import { Listing } from './domain/listing.ts'
 import { toTemplateChanges } from './domain/republish.ts'

@@ -2,7 +2,7 @@ import type { Sql } from '@pool/runtime/database/client'
 import { timeSql } from '@pool/runtime/database/time'
 import { allocationSql } from '../allocation/sql.ts'
 import type { RecordSet } from '../dns/domain/rrset.ts'
-import type { Caller } from '../naming/caller.ts'
+import type { Caller } from '../naming/naming.ts'
 
 /** A live name of the export with the records that it gets in its new pool; none if it is only reserved. */
 export interface MovedName {

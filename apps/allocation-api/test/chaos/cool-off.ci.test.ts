@@ -11,7 +11,7 @@ import {
 } from '@pool/test-kit/services.ts'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { hashToken } from '../../src/lib/token.ts'
-import type { Caller } from '../../src/naming/caller.ts'
+import type { Caller } from '../../src/naming/naming.ts'
 import { createTestDatabase, repositoryOptions, type TestDatabase, truncateAllocations } from '../support/database.ts'
 import { holdLock, runInOrder, untilSessionsWait } from '../support/locks.ts'
 import { commit, countStatuses, pool, release, reserve, reserveToken } from '../support/operations.ts'

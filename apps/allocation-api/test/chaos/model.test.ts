@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type AllocationReader, createAllocationReader } from '../../src/allocation/reader.ts'
 import { hashToken } from '../../src/lib/token.ts'
-import type { Caller } from '../../src/naming/caller.ts'
+import type { Caller } from '../../src/naming/naming.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createTokenRepository, type TokenRepository } from '../support/token-repository.ts'
 

@@ -2,7 +2,7 @@ import { until } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
 import { createBucketClaims } from '../../src/deployments/bucket-claims.ts'
 import type { DeploymentSpec } from '../../src/deployments/domain/types.ts'
-import type { Caller } from '../../src/naming/caller.ts'
+import type { Caller } from '../../src/naming/naming.ts'
 import {
   caller,
   createDeployment,

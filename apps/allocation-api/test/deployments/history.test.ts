@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Caller } from '../../src/naming/caller.ts'
+import type { Caller } from '../../src/naming/naming.ts'
 import {
   createDeployment,
   type DeploymentReplica,

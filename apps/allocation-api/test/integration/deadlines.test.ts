@@ -11,7 +11,7 @@ import { type DeploymentRecord, toRecord } from '../../src/deployments/domain/sp
 import { createDeploymentRepository, type DeploymentSituation } from '../../src/deployments/repository.ts'
 import { createRunRepository } from '../../src/deployments/run-repository.ts'
 import { createClaim } from '../../src/idempotency/idempotency.ts'
-import type { Caller } from '../../src/naming/caller.ts'
+import type { Caller } from '../../src/naming/naming.ts'
 import { createTestDatabase, createTestWriter, repositoryOptions, type TestDatabase } from '../support/database.ts'
 import { specFor } from '../support/deployments-fixture.ts'
 import { countLockWaiters, type HeldLock, holdLock } from '../support/locks.ts'

@@ -5,7 +5,7 @@ import { createAllocationRepository } from '../../src/allocation/repository.ts'
 import { type AllocationService, createAllocationService } from '../../src/allocation/service.ts'
 import { createIdempotency } from '../../src/idempotency/idempotency.ts'
 import { createToken } from '../../src/lib/token.ts'
-import type { Caller } from '../../src/naming/caller.ts'
+import type { Caller } from '../../src/naming/naming.ts'
 import { createTestDatabase, createTestWriter, repositoryOptions, type TestDatabase } from '../support/database.ts'
 
 const COOL_OFF_MS = 3_600_000

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { createRecords, type RecordSet, recordKey } from '../../src/dns/domain/rrset.ts'
-import type { Caller } from '../../src/naming/caller.ts'
+import type { Caller } from '../../src/naming/naming.ts'
 import { createAdoptionRepository } from '../../src/reconciler/adoption-repository.ts'
 import type { OrphanAction } from '../../src/reconciler/orphans.ts'
 import { poolDomain, template, useDnsFixture } from '../support/dns-fixture.ts'

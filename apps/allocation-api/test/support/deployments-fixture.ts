@@ -18,8 +18,7 @@ import {
   type DeploymentServiceOptions,
 } from '../../src/deployments/service.ts'
 import { createIdempotency } from '../../src/idempotency/idempotency.ts'
-import type { Caller } from '../../src/naming/caller.ts'
-import { createPools, toBucketName } from '../../src/naming/naming.ts'
+import { type Caller, createPools, toBucketName } from '../../src/naming/naming.ts'
 import { createTestDatabase, createTestWriter, type TestDatabase } from './database.ts'
 import { FakeProvisioner, FakeStates } from './fake-provisioner.ts'
 

@@ -19,8 +19,7 @@ import {
   toOwnerName,
 } from '../../src/dns/domain/rrset.ts'
 import type { DnsProvider } from '../../src/dns/provider.ts'
-import type { Caller } from '../../src/naming/caller.ts'
-import { createPools } from '../../src/naming/naming.ts'
+import { type Caller, createPools } from '../../src/naming/naming.ts'
 import type { DriftCheckResult } from '../../src/observability/domain/observer.ts'
 import { createReconciler, type Reconciler } from '../../src/reconciler/reconciler.ts'
 import { createZoneLocks } from '../../src/reconciler/zone-lock.ts'

@@ -18,7 +18,7 @@ import {
 import type { RecordSet } from '../../src/dns/domain/rrset.ts'
 import { type IdempotencyClaim, isDuplicate } from '../../src/idempotency/idempotency.ts'
 import { createToken, hashToken } from '../../src/lib/token.ts'
-import type { Caller } from '../../src/naming/caller.ts'
+import type { Caller } from '../../src/naming/naming.ts'
 import { createTestWriter } from './database.ts'
 
 export type TokenRepository = ReturnType<typeof createTokenRepository>

@@ -1,7 +1,6 @@
 import type { ActiveAllocation, Allocation, DnsState, HistoryEntry, ReservedAllocation } from '@pool/contract'
 import type { Pages } from '../../lib/paginate.ts'
-import type { Caller } from '../../naming/caller.ts'
-import type { NameRejection, PoolName } from '../../naming/naming.ts'
+import type { Caller, NameRejection, PoolName } from '../../naming/naming.ts'
 
 export interface ReserveCommand extends PoolName {
   readonly createdBy: string

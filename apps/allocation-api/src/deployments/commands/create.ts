@@ -1,7 +1,7 @@
 import type { DomainCheck } from '@pool/contract'
 import { type DuplicateRequest, duplicateRequest, type IdempotencyClaim } from '../../idempotency/idempotency.ts'
 import { createToken } from '../../lib/token.ts'
-import type { Caller } from '../../naming/caller.ts'
+import type { Caller } from '../../naming/naming.ts'
 import { toRecord } from '../domain/spec.ts'
 import type { AccessKeyPair, CreateDecision, CreateOutcome, DeploymentSpec } from '../domain/types.ts'
 import type { Proof } from '../domain-proof.ts'

@@ -1,5 +1,5 @@
 import type { Rejection } from '../../allocation/domain/types.ts'
-import type { Caller } from '../../naming/caller.ts'
+import type { Caller } from '../../naming/naming.ts'
 import { isFinished } from '../domain/lifecycle.ts'
 import type { RejectionWithDetail } from '../domain/types.ts'
 import type { DeploymentSituation } from '../repository.ts'

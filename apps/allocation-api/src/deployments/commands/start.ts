@@ -1,4 +1,4 @@
-import type { Caller } from '../../naming/caller.ts'
+import type { Caller } from '../../naming/naming.ts'
 import { toRecord } from '../domain/spec.ts'
 import type { AccessKeyPair, StartOutcome } from '../domain/types.ts'
 import type { Proof, ProofOutcome } from '../domain-proof.ts'

@@ -1,4 +1,4 @@
-import type { Caller } from '../../naming/caller.ts'
+import type { Caller } from '../../naming/naming.ts'
 import type { UnlockOutcome } from '../domain/types.ts'
 import { type CallDependencies, findAndDecide, toStateRequest } from './call.ts'
 

@@ -2,11 +2,8 @@ import { encodeCursor, operations } from '@pool/contract'
 import type { Context } from 'hono'
 import type { AllocationService } from '../../allocation/service.ts'
 import type { Pages } from '../../lib/paginate.ts'
-import { sendError } from '../errors.ts'
-import { type Handlers, validated } from '../handlers.ts'
+import { getPoolDomain, type Handlers, type HttpEnv, sendError, validated } from '../request.ts'
 import { type ListStreams, sendList } from '../streams.ts'
-import type { HttpEnv } from '../types.ts'
-import { getPoolDomain } from '../validate.ts'
 
 /** The text of `{"poolDomain":…,"<field>":[…],"nextCursor":…}`, one page at a time. */
 async function* toJsonText<Item>(

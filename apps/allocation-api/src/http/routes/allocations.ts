@@ -18,10 +18,18 @@ import type { Context } from 'hono'
 import type { CoolingOff, UpdateCommand } from '../../allocation/domain/types.ts'
 import type { AllocationService } from '../../allocation/service.ts'
 import { hashToken } from '../../lib/token.ts'
-import { sendError } from '../errors.ts'
-import { type Handlers, validated } from '../handlers.ts'
-import type { HttpEnv } from '../types.ts'
-import { getCaller, getPoolDomain, type Parsed, parse, parseWrite, readJson } from '../validate.ts'
+import {
+  getCaller,
+  getPoolDomain,
+  type Handlers,
+  type HttpEnv,
+  type Parsed,
+  parse,
+  parseWrite,
+  readJson,
+  sendError,
+  validated,
+} from '../request.ts'
 import { type NamePlanning, sendNamePlan } from './name-plan.ts'
 
 type Allocations = Pick<

@@ -1,11 +1,8 @@
 import { operations } from '@pool/contract'
 import type { Context } from 'hono'
 import type { BucketClaims } from '../../deployments/bucket-claims.ts'
-import { sendError } from '../errors.ts'
-import { type Handlers, validated } from '../handlers.ts'
+import { getCaller, type Handlers, type HttpEnv, sendError, validated } from '../request.ts'
 import { type ListStreams, sendListPage } from '../streams.ts'
-import type { HttpEnv } from '../types.ts'
-import { getCaller } from '../validate.ts'
 
 export type BucketOperations = Pick<BucketClaims, 'list' | 'lift'>
 

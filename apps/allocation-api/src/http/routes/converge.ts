@@ -21,10 +21,17 @@ import type { Busy } from '../../reconciler/locked-zone.ts'
 import type { OrphanAction } from '../../reconciler/orphans.ts'
 import type { ZoneOperations } from '../../reconciler/reconciler.ts'
 import type { PendingCounts } from '../../reconciler/repository.ts'
-import { RETRY_AFTER_S, sendError } from '../errors.ts'
-import { type Handlers, validated } from '../handlers.ts'
-import type { HttpEnv } from '../types.ts'
-import { getCaller, parseBody, parseWrite, readJson } from '../validate.ts'
+import {
+  getCaller,
+  type Handlers,
+  type HttpEnv,
+  parseBody,
+  parseWrite,
+  RETRY_AFTER_S,
+  readJson,
+  sendError,
+  validated,
+} from '../request.ts'
 import { toPlannedChange, toWireRecord } from './records.ts'
 
 const sendUnavailable = (c: Context<HttpEnv>, outcome: Unavailable | Busy) => {

@@ -6,10 +6,7 @@ import {
 } from '@pool/contract'
 import type { Context } from 'hono'
 import type { CredentialService, ValidationOutcome } from '../../credentials/service.ts'
-import { type ErrorOutcome, sendError } from '../errors.ts'
-import type { Handlers } from '../handlers.ts'
-import type { HttpEnv } from '../types.ts'
-import { parseBody } from '../validate.ts'
+import { type ErrorOutcome, type Handlers, type HttpEnv, parseBody, sendError } from '../request.ts'
 
 export interface KnownProviders {
   /** The provider of the object storage. */

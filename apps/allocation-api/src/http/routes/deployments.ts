@@ -12,9 +12,20 @@ import type { Context } from 'hono'
 import type { CallerWithToken } from '../../deployments/commands/call.ts'
 import type { TailEvent } from '../../deployments/deployment-log.ts'
 import type { DeploymentOperations } from '../../deployments/service.ts'
-import { type ErrorOutcome, RETRY_AFTER_S, sendError } from '../errors.ts'
-import { type Handlers, validated } from '../handlers.ts'
-import type { Listener } from '../request-context.ts'
+import {
+  type ErrorOutcome,
+  getCaller,
+  type Handlers,
+  type HttpEnv,
+  type Listener,
+  parse,
+  parseIdempotencyKey,
+  RETRY_AFTER_S,
+  readJson,
+  readRequiredJson,
+  sendError,
+  validated,
+} from '../request.ts'
 import {
   IDLE_COMMENT,
   type ListStreams,
@@ -24,8 +35,6 @@ import {
   sendStream,
   toEventText,
 } from '../streams.ts'
-import type { HttpEnv } from '../types.ts'
-import { getCaller, parse, parseIdempotencyKey, readJson, readRequiredJson } from '../validate.ts'
 
 const BASE_PATH = '/api/v1/deployments'
 

@@ -1,8 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { operations } from '@pool/contract'
-import { sendError } from '../errors.ts'
-import { type Handlers, validated } from '../handlers.ts'
+import { type Handlers, sendError, validated } from '../request.ts'
 
 /** The served files of Swagger UI with their content types. No other file can be requested. */
 const ASSET_TYPES: ReadonlyMap<string, string> = new Map(

@@ -1,9 +1,7 @@
 import { type DomainCheck, domainChallengeRequest } from '@pool/contract'
 import type { DomainProof } from '../../deployments/domain-proof.ts'
 import type { RateLimitDecision } from '../../lib/rate-limiter.ts'
-import { sendError } from '../errors.ts'
-import type { Handlers } from '../handlers.ts'
-import { parseBody, parseIdempotencyKey } from '../validate.ts'
+import { type Handlers, parseBody, parseIdempotencyKey, sendError } from '../request.ts'
 
 export interface DomainOperations extends Pick<DomainProof, 'createChallenge'> {
   /** Counts a challenge for the client with this address: each one is stored for days. */

@@ -1,6 +1,6 @@
 import type { Health, Probe } from '@pool/contract'
 import type { Pools } from '../../naming/naming.ts'
-import type { Handlers } from '../handlers.ts'
+import type { Handlers } from '../request.ts'
 
 export interface HealthDependencies {
   /** Whether the database responds. Resolves within 2 s even if the database hangs. */

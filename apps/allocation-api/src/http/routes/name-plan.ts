@@ -4,8 +4,7 @@ import { toStateAfter } from '../../allocation/domain/name-action.ts'
 import type { NameReader } from '../../allocation/name-details.ts'
 import type { PoolName } from '../../naming/naming.ts'
 import type { Reconciler } from '../../reconciler/reconciler.ts'
-import { sendError } from '../errors.ts'
-import type { HttpEnv } from '../types.ts'
+import { type HttpEnv, sendError } from '../request.ts'
 import { toPlannedChange, toWireRecord } from './records.ts'
 
 export interface NamePlanning {

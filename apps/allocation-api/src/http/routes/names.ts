@@ -3,9 +3,7 @@ import type { NameReader } from '../../allocation/name-details.ts'
 import type { NameSearch } from '../../allocation/name-search.ts'
 import { type Pools, validatePool } from '../../naming/naming.ts'
 import type { NameInspection } from '../../reconciler/reconciler.ts'
-import { RETRY_AFTER_S, sendError } from '../errors.ts'
-import { type Handler, type Handlers, toSteps, validated } from '../handlers.ts'
-import { getPoolDomain } from '../validate.ts'
+import { getPoolDomain, type Handler, type Handlers, RETRY_AFTER_S, sendError, toSteps, validated } from '../request.ts'
 import { toPlannedChange, toWireRecord } from './records.ts'
 
 export interface NameOperations {

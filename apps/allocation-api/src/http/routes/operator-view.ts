@@ -6,11 +6,16 @@ import type { Samples } from '../../operator/samples.ts'
 import type { Witness, WitnessFailure } from '../../operator/witness.ts'
 import type { ZoneStates } from '../../reconciler/reconciler.ts'
 import type { ZoneState } from '../../reconciler/repository.ts'
-import { RETRY_AFTER_S, sendError } from '../errors.ts'
-import { type Handlers, validated } from '../handlers.ts'
+import {
+  type Handlers,
+  type HttpEnv,
+  type OnStreamError,
+  parseBody,
+  RETRY_AFTER_S,
+  sendError,
+  validated,
+} from '../request.ts'
 import { IDLE_COMMENT, RETRY_FIELD, type StreamLimiter, sendStream } from '../streams.ts'
-import type { HttpEnv, OnStreamError } from '../types.ts'
-import { parseBody } from '../validate.ts'
 
 export interface OperatorView {
   readonly settings: () => ServiceSettings

@@ -9,10 +9,7 @@ import {
 } from '../../operator/domain/session.ts'
 import type { OperatorSessions } from '../../operator/sessions.ts'
 import { isOneOfTokens } from '../bearer-auth.ts'
-import { sendError } from '../errors.ts'
-import type { Handlers } from '../handlers.ts'
-import type { HttpEnv } from '../types.ts'
-import { parseBody } from '../validate.ts'
+import { type Handlers, type HttpEnv, parseBody, sendError } from '../request.ts'
 
 export interface SessionOperations extends Pick<OperatorSessions, 'start' | 'find' | 'end'> {
   /** Counts an attempt of the client with this address. */

@@ -1,9 +1,7 @@
 import { type ImportResponse, operations } from '@pool/contract'
 import type { Transfer } from '../../transfer/transfer.ts'
-import { RETRY_AFTER_S, sendError } from '../errors.ts'
-import { type Handlers, validated } from '../handlers.ts'
+import { getCaller, type Handlers, RETRY_AFTER_S, sendError, validated } from '../request.ts'
 import { type ListStreams, sendStream } from '../streams.ts'
-import { getCaller } from '../validate.ts'
 
 /**
  * `first`, then the parts of `rest`. It is no generator: the `return` of a generator that has not started, because its client

@@ -1,4 +1,28 @@
-import type { RequestLogEntry } from './request-log.ts'
+/**
+ * One request and its response. `route` is the pattern, not the path: it is bounded and holds nothing that was sent. Of a
+ * path, only the id of a deployment is logged, if it has the form of one.
+ */
+export interface RequestLogEntry {
+  readonly requestId: string
+  readonly listener: string
+  /** Of the client; of the proxy in front of it, if that is not trusted. */
+  readonly address: string | null
+  readonly deployment?: string | undefined
+  readonly method: string
+  readonly route: string
+  readonly status: number
+  readonly outcome: string
+  /** Of an error of the database: its SQLSTATE, the code of the connection's error, or which limit of the service it exceeded. */
+  readonly cause?: string | undefined
+  /** Seconds until the response headers were ready. */
+  readonly seconds: number
+}
+
+/** Load balancers and Prometheus repeat them, and their results are metrics. */
+export const PROBE_ROUTES: ReadonlySet<string> = new Set(['/livez', '/readyz', '/healthz', '/metrics'])
+
+/** The pattern of a path of the contract. */
+export const toRoute = (path: string): string => path.replaceAll(/\{(\w+)\}/g, ':$1')
 
 /** The unexpected errors that the parts of the service report. Each is the message of its log line. */
 export type ErrorEvent =

@@ -1,6 +1,7 @@
 import { operationList } from '@pool/contract'
 import { expect, test } from 'vitest'
-import { toOperation, toRoute } from './request-log.ts'
+import { toRoute } from './domain/observer.ts'
+import { toOperation } from './metrics.ts'
 
 test('no two operations are counted under one name', () => {
   const names = operationList.flatMap(({ method, path }) => toOperation(method.toUpperCase(), toRoute(path)) ?? [])

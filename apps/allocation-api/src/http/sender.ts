@@ -1,5 +1,8 @@
 import { BlockList, isIP, SocketAddress } from 'node:net'
+import { isLoopbackHost } from '@pool/contract'
 import type { Network } from '../config/ip-address.ts'
+import { normalizeOrigin, parseOrigin } from '../config/origin.ts'
+import type { ErrorOutcome, RequestContext } from './request.ts'
 
 /** A header field of a request; undefined: absent. Several fields of one name are joined by commas. */
 export type GetHeader = (name: Lowercase<string>) => string | undefined
@@ -93,4 +96,78 @@ export const createClientAddress = (trustedProxies: readonly Network[]): ClientA
     const [first = address, second = first] = candidates
     return first === second ? first : address
   }
+}
+
+/** The request headers by which a browser identifies the page that sends a request. Undefined: absent. */
+export interface OriginHeaders {
+  /** Fetch Metadata Request Headers, section 2.4. Only browsers send it, and a page cannot change it. */
+  readonly secFetchSite: string | undefined
+  /** RFC 6454 section 7. Browsers send it with every request that is not a GET or HEAD. */
+  readonly origin: string | undefined
+  readonly host: string | undefined
+}
+
+/** Whether the origin is `Host`. A gate in front of the service may have ended TLS, so either scheme matches. */
+const isSameHost = (origin: string, host: string | undefined): boolean => {
+  const page = parseOrigin(origin)
+  return page !== null && host !== undefined && parseOrigin(`${page.protocol}//${host}`)?.host === page.host
+}
+
+/**
+ * Whether a web page of another origin sent the request. Requests without these headers are not from a page of a current
+ * browser. `allowedOrigins` are normalized, and always pass.
+ *
+ * `same-site` counts as another origin: a page of one tenant's subdomain has the same site as one of another's.
+ */
+export const isCrossOrigin = (
+  { secFetchSite, origin, host }: OriginHeaders,
+  allowedOrigins: readonly string[],
+): boolean => {
+  if (origin !== undefined && allowedOrigins.includes(normalizeOrigin(origin) ?? '')) return false
+  // A repeated header arrives as a list.
+  const sites = secFetchSite?.toLowerCase().split(/[\s,]+/) ?? []
+  if (sites.includes('cross-site') || sites.includes('same-site')) return true
+  // Of an unknown later value, nothing is known. Then Origin decides, as it does without the header.
+  const isKnown = sites.length > 0 && sites.every(site => site === 'same-origin' || site === 'none')
+  return !isKnown && origin !== undefined && !isSameHost(origin, host)
+}
+
+/**
+ * Whether a browser says that a page of this very origin sent a request that changes something. Every browser sends `Origin`
+ * with it. `Sec-Fetch-Site`, which it sends to a host with TLS or a loopback name, decides also behind a gate that changes
+ * `Host`.
+ */
+export const isSameOriginWrite = ({ secFetchSite, origin, host }: OriginHeaders): boolean =>
+  secFetchSite === undefined
+    ? origin !== undefined && isSameHost(origin, host)
+    : secFetchSite.toLowerCase() === 'same-origin'
+
+export interface BrowserPolicy {
+  /** Normalized. Their pages may send requests; without CORS headers, they cannot read the responses. */
+  readonly allowedOrigins: readonly string[]
+  /** Rejects a `Host` that is not a loopback name: on a developer's machine, DNS rebinding makes any page same-origin. */
+  readonly loopbackHostsOnly: boolean
+}
+
+const CROSS_ORIGIN =
+  'A web page of another origin sent this request; add its origin to PDM_ALLOWED_ORIGINS if it may do so.'
+const NOT_LOOPBACK =
+  'Host is not a loopback name; use localhost, or set PDM_LOOPBACK_HOSTS_ONLY=false to accept every Host.'
+
+/**
+ * Rejects requests that a browser sends for a page of another site. The in-cluster listener has no authentication, so any
+ * page that a user of its network opens could otherwise write. It reads headers only, before the body.
+ */
+export const rejectForeignPage = (
+  request: RequestContext,
+  { allowedOrigins, loopbackHostsOnly }: BrowserPolicy,
+): ErrorOutcome | null => {
+  const host = request.header('host')
+  if (loopbackHostsOnly && !isLoopbackHost(host ?? '')) return { kind: 'forbidden', detail: NOT_LOOPBACK }
+  const secFetchSite = request.header('sec-fetch-site')
+  const origin = request.header('origin')
+  if (secFetchSite === undefined && origin === undefined) return null
+  return isCrossOrigin({ secFetchSite, origin, host }, allowedOrigins)
+    ? { kind: 'forbidden', detail: CROSS_ORIGIN }
+    : null
 }
