@@ -45,7 +45,7 @@ export default {
           '^apps/lease-witness/local/',
           '^apps/lease-witness/src/(log|settings|http/domain/[^/]+)\\.ts$',
           '^packages/dev/src/(?!build/)',
-          '^packages/contract/src/loopback-host\\.ts$',
+          '^packages/contract/src/fields\\.ts$',
           ...['esbuild', 'miniflare', 'smol-toml', 'zod', NODE].map(toPackagePattern),
         ],
       },

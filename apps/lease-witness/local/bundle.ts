@@ -71,7 +71,7 @@ const findUpwards = (directory: string, path: string): string | undefined => {
 
 const findPackage = (from: string, name: string) => findUpwards(from, join('node_modules', name))
 
-/** `@pool/contract` of `@pool/contract/loopback-host`; undefined for a path. */
+/** `@pool/contract` of `@pool/contract/fields`; undefined for a path. */
 const toPackageName = (specifier: string): string | undefined => /^(?:@[\w.-]+\/)?\w[\w.-]*/.exec(specifier)?.[0]
 
 /** What else the bundle depends on, apart from the build options. */

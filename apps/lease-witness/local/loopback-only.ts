@@ -1,4 +1,4 @@
-import { isLoopbackHost } from '@pool/contract/loopback-host'
+import { isLoopbackHost } from '@pool/contract/fields'
 
 /** The part of a worker that receives requests. */
 interface Handler {
