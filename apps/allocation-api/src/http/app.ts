@@ -1,5 +1,5 @@
-import { operationList } from '@pool/contract'
-import { Hono } from 'hono'
+import { type Health, operationList, type Probe } from '@pool/contract'
+import { type Context, Hono } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import { METHOD_NAME_ALL } from 'hono/router'
 import { RegExpRouter } from 'hono/router/reg-exp-router'
@@ -14,7 +14,7 @@ import type { Reconciler } from '../reconciler/reconciler.ts'
 import type { Transfer } from '../transfer/transfer.ts'
 import { serveConsole } from './console-files.ts'
 import { type App, handleRequests } from './handle-requests.ts'
-import { requireOperator } from './operator-auth.ts'
+import { requireOperator, requireTokenAtStart } from './operator-auth.ts'
 import {
   addRoutes,
   BodyTooLargeError,
@@ -170,4 +170,32 @@ export const createApp = (deps: AppDependencies, options: AppOptions): App => {
   const { browsers, clientAddress, observer, tracer } = deps
   const { listener } = options
   return handleRequests(createRoutes(deps, options), { listener, browsers, clientAddress, observer, tracer })
+}
+
+export interface StartingDependencies
+  extends Pick<AppDependencies, 'clientAddress' | 'metrics' | 'observer' | 'consoleFolder'> {
+  readonly managedDomains: readonly string[]
+}
+
+const sendStarting = (c: Context<HttpEnv>) =>
+  sendError(c, {
+    kind: 'database-unavailable',
+    detail:
+      'The service is starting and has not reached its database. The request was not executed; send it again later.',
+    retryAfterSeconds: RETRY_AFTER_S,
+  })
+
+/** Until the database is reached: the probes, the metrics, the files of the console, and 503 for everything else. */
+export const createStartingApp = (
+  { managedDomains, clientAddress, metrics, observer, consoleFolder }: StartingDependencies,
+  { listener, tokens }: Pick<AppOptions, 'listener' | 'tokens'>,
+): App => {
+  const app = new Hono<HttpEnv>()
+  if (tokens) app.use(serveConsole(consoleFolder)).use(requireTokenAtStart(tokens, sendStarting))
+  app.get('/livez', c => c.json({ status: 'ok' } satisfies Probe, 200))
+  app.get('/readyz', c => c.json({ status: 'starting' } satisfies Probe, 503))
+  app.get('/healthz', c => c.json({ status: 'unhealthy', managedDomains: [...managedDomains] } satisfies Health, 503))
+  app.get('/metrics', async c => c.body(await metrics.text(), 200, { 'Content-Type': metrics.contentType }))
+  app.notFound(sendStarting)
+  return handleRequests(app, { listener, clientAddress, observer, tracer: null, browsers: null })
 }

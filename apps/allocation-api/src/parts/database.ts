@@ -81,7 +81,6 @@ export const openDatabase = async (config: ServiceConfig, { observer, phase }: B
   const acceptsWrites = createHealthCheck(writeCheck.check, {
     timeoutMs: HEALTH_CHECK_TIMEOUT_MS,
     keepMs: WRITE_CHECK_INTERVAL_MS,
-    now,
   })
   const schema = await readSchema()
   const schemaCheck = createSchemaCheck(sql, schema, observer.onSchemaMisfit)
@@ -142,7 +141,6 @@ export const openDatabase = async (config: ServiceConfig, { observer, phase }: B
         isDatabaseUp: createHealthCheck(() => healthCheckSql`select 1`, {
           timeoutMs: HEALTH_CHECK_TIMEOUT_MS,
           keepMs: 0,
-          now,
         }),
         acceptsWrites: acceptsRequests,
         phase,

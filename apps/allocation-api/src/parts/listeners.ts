@@ -1,6 +1,5 @@
 import { type App, type HttpServer, listen, toListenError } from '@pool/runtime/service/http-server'
-import { type AppDependencies, type AppOptions, createApp } from '../http/app.ts'
-import { createStartingApp } from '../http/starting-app.ts'
+import { type AppDependencies, type AppOptions, createApp, createStartingApp } from '../http/app.ts'
 import type { ServiceConfig } from '../service-config.ts'
 import type { Base } from './base.ts'
 

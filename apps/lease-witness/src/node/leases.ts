@@ -81,7 +81,6 @@ export const openLeases = async ({
   const acceptsWrites = createHealthCheck(writeCheck.check, {
     timeoutMs: HEALTH_CHECK_TIMEOUT_MS,
     keepMs: WRITE_CHECK_INTERVAL_MS,
-    now: () => performance.now(),
   })
 
   const schema = await readSchema()

@@ -27,14 +27,12 @@ export interface HealthCheckOptions {
   readonly timeoutMs: number
   /** Milliseconds for which a result is returned again, so that probes cause a bounded number of checks. */
   readonly keepMs: number
-  /** Milliseconds of a monotonic clock. */
-  readonly now: () => number
 }
 
 /** Returns a function that reports whether `check` succeeds in time. Concurrent calls share one check. */
 export const createHealthCheck = (
   check: () => PromiseLike<unknown>,
-  { timeoutMs, keepMs, now }: HealthCheckOptions,
+  { timeoutMs, keepMs }: HealthCheckOptions,
 ): (() => Promise<boolean>) => {
   let latest: Promise<boolean> | undefined
   let validUntil = Number.POSITIVE_INFINITY
@@ -45,11 +43,11 @@ export const createHealthCheck = (
     } catch {
       return false
     } finally {
-      validUntil = now() + keepMs
+      validUntil = performance.now() + keepMs
     }
   }
   return () => {
-    if (latest === undefined || now() >= validUntil) {
+    if (latest === undefined || performance.now() >= validUntil) {
       validUntil = Number.POSITIVE_INFINITY
       latest = run()
     }

@@ -8,7 +8,7 @@ import {
   toSessionCookies,
 } from '../../operator/domain/session.ts'
 import type { OperatorSessions } from '../../operator/sessions.ts'
-import { isOneOfTokens } from '../bearer-auth.ts'
+import { isOneOfTokens } from '../operator-auth.ts'
 import { type Handlers, type HttpEnv, parseBody, sendError } from '../request.ts'
 
 export interface SessionOperations extends Pick<OperatorSessions, 'start' | 'find' | 'end'> {
