@@ -1,9 +1,15 @@
 import { createDatabaseClient, type Sql } from '@pool/runtime/database/client'
 import { parseConnectionString } from '@pool/runtime/database/connection-string'
-import { toDurability } from '@pool/runtime/database/durability'
+import { toDurability } from '@pool/runtime/database/health'
 import { listPendingMigrations, type Schema, SchemaVersionError } from '@pool/runtime/database/migrations'
-import { applySessionSettings, createSessionSettings, toAlterRole } from '@pool/runtime/database/session-settings'
-import { checkPreparedStatements, explainStartupError, StartupError } from '@pool/runtime/database/startup'
+import {
+  applySessionSettings,
+  checkPreparedStatements,
+  createSessionSettings,
+  explainStartupError,
+  StartupError,
+  toAlterRole,
+} from '@pool/runtime/database/startup'
 import { withTimeout } from '@pool/runtime/database/time'
 import type { Config } from '../config/config.ts'
 import { describeError } from '../observability/domain/redact.ts'

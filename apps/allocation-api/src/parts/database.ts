@@ -1,6 +1,11 @@
 import { createDatabaseClient, createSessions, type DatabaseClientOptions } from '@pool/runtime/database/client'
-import { createWriteCheck, createWriteProbe, DURABILITIES } from '@pool/runtime/database/durability'
-import { countConnections, createHealthCheck } from '@pool/runtime/database/health'
+import {
+  countConnections,
+  createHealthCheck,
+  createWriteCheck,
+  createWriteProbe,
+  DURABILITIES,
+} from '@pool/runtime/database/health'
 import { createSchemaCheck } from '@pool/runtime/database/migrations'
 import { prepareDatabase, waitForDatabase } from '@pool/runtime/database/startup'
 import { createServerClock } from '@pool/runtime/database/time'

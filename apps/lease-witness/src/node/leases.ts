@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { createDatabaseClient, createSessions, type DatabaseClientOptions } from '@pool/runtime/database/client'
-import { createWriteCheck, createWriteProbe } from '@pool/runtime/database/durability'
-import { createHealthCheck } from '@pool/runtime/database/health'
+import { createHealthCheck, createWriteCheck, createWriteProbe } from '@pool/runtime/database/health'
 import { createSchemaCheck } from '@pool/runtime/database/migrations'
 import { prepareDatabase, waitForDatabase } from '@pool/runtime/database/startup'
 import { createServerClock } from '@pool/runtime/database/time'

@@ -1,4 +1,4 @@
-import { DURABILITIES } from '@pool/runtime/database/durability'
+import { DURABILITIES } from '@pool/runtime/database/health'
 import { createMetricsRegistry } from '@pool/runtime/service/metrics-registry'
 import { Counter, Gauge, Histogram } from '@prometheus-io/client'
 import type { MetricsSource, ObservedRequest } from '../http/types.ts'

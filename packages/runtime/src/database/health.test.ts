@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createWriteCheck, type Durability, toDurability } from './durability.ts'
+import { createWriteCheck, type Durability, toDurability } from './health.ts'
 
 const row = { synchronousCommit: 'on', standbyNames: '', fsync: 'on', hasStandby: false }
 
