@@ -1,6 +1,6 @@
 import type { Deployment } from '@pool/contract'
 import type { Rejection } from '../allocation/domain/types.ts'
-import { sanitizeText } from '../lib/sanitize-text.ts'
+import { sanitizeText } from '../lib/text.ts'
 import { isFinished } from './domain/lifecycle.ts'
 import type { DeploymentLogLine, RunLease, StoredLogLine } from './domain/types.ts'
 import type { DeploymentRepository } from './repository.ts'

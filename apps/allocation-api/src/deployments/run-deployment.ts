@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { DeploymentResult } from '@pool/contract'
-import { sanitizeText } from '../lib/sanitize-text.ts'
+import { sanitizeText } from '../lib/text.ts'
 import type { LogWriter } from './deployment-log.ts'
 import type { Operation } from './domain/lifecycle.ts'
 import {

@@ -1,6 +1,6 @@
 import { planRequest, toFieldFaults } from '@pool/contract'
 import pLimit from 'p-limit'
-import { isJsonObject } from '../../lib/json.ts'
+import { isJsonObject } from '../../lib/text.ts'
 import { toModuleSecrets, toModuleVariables } from '../domain/run.ts'
 import type { AccessKeyPair, PlanOutcome } from '../domain/types.ts'
 import type { DeploymentSituation } from '../repository.ts'

@@ -1,5 +1,5 @@
 import { type DeploymentResult, loadBalancerIP } from '@pool/contract'
-import { sanitizeJson, sanitizeText } from '../../lib/sanitize-text.ts'
+import { sanitizeJson, sanitizeText } from '../../lib/text.ts'
 import type { Operation } from './lifecycle.ts'
 import type { AccessKeyPair, DeploymentSpec, RunState } from './types.ts'
 

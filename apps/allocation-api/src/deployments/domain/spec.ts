@@ -12,7 +12,7 @@ import {
   toFieldFaults,
 } from '@pool/contract'
 import { findNearest } from '@pool/runtime/service/nearest'
-import { isJsonObject, type JsonObject } from '../../lib/json.ts'
+import { isJsonObject, type JsonObject } from '../../lib/text.ts'
 import type { PoolName } from '../../naming/naming.ts'
 import { type BucketNameResult, type Pools, toFqdn, validateName, validateOpenPool } from '../../naming/naming.ts'
 import type { AccessKeyPair, DeploymentSpec, InvalidDeployment } from './types.ts'

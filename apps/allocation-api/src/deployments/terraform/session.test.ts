@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { isProofOfLock, parseLockFile, parseProbe } from './lock.ts'
+import { isProofOfLock, parseLockFile, parseProbe } from './session.ts'
 
 const toInfo = (id: string, operation: string) => `
 Error: Error acquiring the state lock
