@@ -114,15 +114,10 @@ const pick = (env: Env, names: readonly string[]): Record<string, string> =>
     }),
   )
 
-/** The complete environment of a command. It is the only place that holds the values of the module's variables. */
-export const toTerraformEnv = (
-  env: Env,
-  passthrough: readonly string[],
-  variables: Readonly<Record<string, string>>,
-): Record<string, string> => ({
+/** The environment of every command, to which each adds the values of the module's variables. */
+export const toTerraformEnv = (env: Env, passthrough: readonly string[]): Readonly<Record<string, string>> => ({
   ...pick(env, [...ALLOWLIST, ...passthrough]),
   ...fixed,
-  ...Object.fromEntries(Object.entries(variables).map(([name, value]) => [`TF_VAR_${name}`, value])),
 })
 
 /** A passed value may be a credential. Shorter values, such as "true" or a port, are not masked. */

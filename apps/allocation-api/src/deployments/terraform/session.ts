@@ -1,8 +1,7 @@
 import { constants } from 'node:fs'
 import { access, type FileHandle, open, readFile, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import type { Env } from '@pool/runtime/service/env'
-import { type Backend, toTerraformEnv } from '../../config/terraform.ts'
+import type { Backend } from '../../config/terraform.ts'
 import { createLineSplitter, isJsonObject, parseJson } from '../../lib/text.ts'
 import type { StateLock } from '../domain/types.ts'
 import { type CreatedResource, type OutputCollector, parseCreatedResource } from './domain/output.ts'
@@ -31,13 +30,14 @@ export interface ExecuteObserver {
   readonly onCreated?: (resource: CreatedResource) => void
 }
 
+type Environment = Readonly<Record<string, string>>
+
 export interface SessionOptions {
   readonly binary: string
   /** Working directory. */
   readonly cwd: string
-  /** The environment of the service, of which Terraform inherits a part. */
-  readonly env: Env
-  readonly passthrough: readonly string[]
+  /** What Terraform inherits from the service. */
+  readonly env: Environment
   /** Values of the module's variables. */
   readonly values: Readonly<Record<string, string>>
   readonly backend: Backend
@@ -65,7 +65,7 @@ interface Captured {
 }
 
 /** Drops the CLI configuration if its file does not exist, as Terraform rejects that. Terraform needs an absolute path. */
-const resolveCliConfig = async ({ TF_CLI_CONFIG_FILE: file, ...env }: Env): Promise<Env> => {
+const resolveCliConfig = async ({ TF_CLI_CONFIG_FILE: file, ...env }: Environment): Promise<Environment> => {
   if (!file) return env
   const path = resolve(file)
   return access(path).then(
@@ -73,6 +73,10 @@ const resolveCliConfig = async ({ TF_CLI_CONFIG_FILE: file, ...env }: Env): Prom
     () => env,
   )
 }
+
+/** The environment of a command is the only place that holds the values of the module's variables. */
+export const toVariableEnv = (values: Readonly<Record<string, string>>): Environment =>
+  Object.fromEntries(Object.entries(values).map(([name, value]) => [`TF_VAR_${name}`, value]))
 
 /** Runs the commands of one operation in its working directory. */
 export class TerraformSession {
@@ -192,12 +196,12 @@ export class TerraformSession {
   }
 
   async #run(args: readonly string[], more: CommandOptions): Promise<ProcessExit> {
-    const { binary, cwd, env, passthrough, values, graceMs, ended } = this.#options
+    const { binary, cwd, env, values, graceMs, ended } = this.#options
     return runInProcessGroup({
       file: binary,
       args,
       cwd,
-      env: toTerraformEnv(await resolveCliConfig(env), passthrough, values),
+      env: { ...(await resolveCliConfig(env)), ...toVariableEnv(values) },
       signal: ended,
       graceMs,
       ...more,

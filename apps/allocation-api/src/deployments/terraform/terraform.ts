@@ -148,7 +148,7 @@ export const createPrerequisites = ({
     binary,
     dataDir: resolve(dataDir),
     moduleDir: resolve(moduleDir ?? LOCAL_DEPLOYMENT_MODULE),
-    env: toTerraformEnv({ PATH: env.PATH, HOME: env.HOME }, [], {}),
+    env: toTerraformEnv({ PATH: env.PATH, HOME: env.HOME }, []),
   })
 
 /** One lock per key, granted in the order of the requests. */
@@ -191,6 +191,9 @@ export const createKeyedMutex = (): KeyedMutex => {
 class TerraformProvisioner implements Provisioner {
   readonly #options: TerraformOptions
   readonly #directories: { readonly dataDir: string; readonly moduleDir: string }
+  readonly #env: Readonly<Record<string, string>>
+  /** Secrets of the environment, which the log must not show. */
+  readonly #envSecrets: readonly string[]
   readonly #prerequisites: Prerequisites
   readonly #mutex = createKeyedMutex()
 
@@ -200,6 +203,8 @@ class TerraformProvisioner implements Provisioner {
       dataDir: resolve(options.dataDir),
       moduleDir: resolve(options.moduleDir ?? LOCAL_DEPLOYMENT_MODULE),
     }
+    this.#env = toTerraformEnv(options.env, options.passthrough)
+    this.#envSecrets = findEnvSecrets(options.env, options.passthrough)
     this.#prerequisites = createPrerequisites(options)
   }
 
@@ -368,7 +373,7 @@ class TerraformProvisioner implements Provisioner {
     work: (context: Work) => Promise<Result>,
   ): Promise<Result> {
     const { id, run, stateKey, variables, secrets } = request
-    const { env, passthrough, graceMs = DEFAULT_GRACE_MS, timeoutMs } = this.#options
+    const { graceMs = DEFAULT_GRACE_MS, timeoutMs } = this.#options
     const { dataDir } = this.#directories
     const release = await this.#mutex.acquire(stateKey, ended)
     if (!release) throw new StoppedError()
@@ -382,12 +387,11 @@ class TerraformProvisioner implements Provisioner {
         : await createTemporaryWorkdir(dataDir, timeoutMs + TEMPORARY_MARGIN_MS)
       if (isStateOnly) await writeStateModule(cwd, this.#directories, { stateKey, backend: this.#options.backend })
       else await this.#writeRootModule(cwd, request)
-      const mask = createMask([...Object.values(secrets), ...findEnvSecrets(env, passthrough)])
+      const mask = createMask([...Object.values(secrets), ...this.#envSecrets])
       const session = new TerraformSession({
         binary,
         cwd,
-        env,
-        passthrough,
+        env: this.#env,
         values: { ...variables, ...secrets },
         backend: toBackend(dataDir, stateKey, this.#options.backend),
         stateKey,
