@@ -1,6 +1,6 @@
 import { hash, hkdfSync, randomBytes } from 'node:crypto'
 import { type DomainChallenge, MAX_PROVABLE_DOMAIN_LENGTH, toChallengeName } from '@pool/contract'
-import type { Fragment, Sql } from '@pool/runtime/database/client'
+import type { Sql } from '@pool/runtime/database/client'
 import { timeSql } from '@pool/runtime/database/time-sql'
 import { withTimeout } from '@pool/runtime/database/with-timeout'
 import { hashIdempotencyKey } from '../idempotency/sealed-token.ts'
@@ -50,20 +50,6 @@ const createValue = (domain: string, key: string | undefined): string =>
   key === undefined
     ? randomBytes(VALUE_BYTES).toString('base64url')
     : Buffer.from(hkdfSync('sha256', key, domain, 'domain-challenge', VALUE_BYTES)).toString('base64url')
-
-/** Part of the statement that claims an FQDN. */
-export const domainChallengeSql = (sql: Sql) => ({
-  /**
-   * Binds the challenges of a proof to the lineage, so that a record that remains in DNS proves nothing for a later tenant.
-   * `lineages` has the columns `lineage_id` and `sovereign_fqdn`.
-   */
-  bind: (proof: Proof | null, lineages: Fragment) => sql`
-    update domain_challenges c set lineage_id = input.lineage_id from ${lineages} input
-    where c.domain = input.sovereign_fqdn and c.lineage_id is null and c.value_hash in (
-      select decode(proof.value, 'hex') from jsonb_array_elements_text(${sql.json([...(proof?.valueHashes ?? [])])}) as proof (value)
-    )
-    returning 1`,
-})
 
 export type DomainProof = ReturnType<typeof createDomainProof>
 

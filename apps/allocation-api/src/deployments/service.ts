@@ -12,8 +12,7 @@ import { startOperation } from './commands/start.ts'
 import { unlockState } from './commands/unlock.ts'
 import { Notifier, type TailOutcome, tailLog } from './deployment-log.ts'
 import type { CreateOutcome, PlanOutcome, StartOutcome, UnlockOutcome } from './domain/types.ts'
-import { type DeploymentHistoryQuery, listDeploymentHistory } from './history.ts'
-import { createDeploymentRepository, type StatusCount } from './repository.ts'
+import { createDeploymentRepository, type DeploymentHistoryQuery, type StatusCount } from './repository.ts'
 import { ReservationClient, type ReservationOperations } from './reservation.ts'
 import { createRunRepository } from './run-repository.ts'
 import { Runner, type RunnerOptions } from './runner.ts'
@@ -96,7 +95,7 @@ export const createDeploymentService = (options: DeploymentServiceOptions): Depl
     cancel: (id, caller) => cancelRun(deps, id, caller),
     unlock: (id, caller) => unlockState(deps, id, caller),
     checkDomain: (domain, key) => checkDomain(deps, domain, key),
-    history: query => listDeploymentHistory(readSql, query, statementTimeoutMs),
+    history: query => repository.listHistory(query),
     tailLog: (id, after, signal) => tailLog(tail, id, after, signal),
     countByStatus: () => repository.countByStatus(),
     activeCount: () => runner.activeCount,
