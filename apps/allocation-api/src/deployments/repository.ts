@@ -13,7 +13,7 @@ import type { PoolName } from '../naming/naming.ts'
 import type { Situation } from './domain/lifecycle.ts'
 import { type DeploymentRecord, fromRecord } from './domain/spec.ts'
 import type { DeploymentSpec, KnownState, RunState, StateLock, StoredLogLine } from './domain/types.ts'
-import type { Proof } from './domain-proof.ts'
+import type { Proof } from './fqdn.ts'
 import type { DeploymentRepositoryOptions } from './run-repository.ts'
 import { deploymentSql, isUniqueViolation, type RunRow, toRunState } from './sql.ts'
 

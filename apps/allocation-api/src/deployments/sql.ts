@@ -5,7 +5,7 @@ import postgres from 'postgres'
 import type { Caller } from '../naming/caller.ts'
 import { type DeploymentRecord, fromRecord } from './domain/spec.ts'
 import type { RunState } from './domain/types.ts'
-import type { Proof } from './domain-proof.ts'
+import type { Proof } from './fqdn.ts'
 
 /** Whether a statement violated this unique constraint or index (SQLSTATE 23505). */
 export const isUniqueViolation = (error: unknown, constraint: string): boolean =>
