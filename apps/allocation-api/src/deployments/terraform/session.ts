@@ -7,6 +7,7 @@ import type { StateLock } from '../domain/types.ts'
 import { type CreatedResource, type OutputCollector, parseCreatedResource } from './domain/output.ts'
 import {
   identifyProcessGroup,
+  type ProcessCommand,
   type ProcessExit,
   type ProcessGroupIdentity,
   runInProcessGroup,
@@ -57,6 +58,8 @@ const MAX_LINE = 256 * 1_024
 /** Characters at the end of the output in which RELEASE_FAILED is searched. */
 const MAX_TAIL = 4_096
 const RELEASE_FAILED = 'Error releasing the state lock'
+
+type CommandOptions = Pick<ProcessCommand, 'onOutput'> & Partial<Pick<ProcessCommand, 'signal' | 'file3' | 'onStarted'>>
 
 interface Captured {
   readonly exit: ProcessExit
@@ -214,9 +217,6 @@ export class TerraformSession {
     throw new CommandFailedError(reason ?? `${command} ended with ${status} and gave no reason.`)
   }
 }
-
-type CommandOptions = Pick<Parameters<typeof runInProcessGroup>[0], 'onOutput'> &
-  Partial<Pick<Parameters<typeof runInProcessGroup>[0], 'signal' | 'file3' | 'onStarted'>>
 
 /** What a state lock looks like from another process. */
 type LockProbe =
