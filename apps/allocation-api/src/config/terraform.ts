@@ -1,5 +1,5 @@
 import type { Env, EnvReader } from '@pool/runtime/service/env'
-import { isJsonObject } from '../lib/json.ts'
+import { isJsonObject, parseJson } from '../lib/text.ts'
 
 /** A Terraform backend and its arguments, as in a `terraform` block. */
 export interface Backend {
@@ -28,14 +28,6 @@ export interface TerraformSettings {
 /** Backend arguments that are credentials. The generated configuration is a file, so they must not be in it. */
 const CREDENTIAL_ARGUMENT =
   /^(?:access_key|secret_key|token|access_token|security_token|password|client_secret|client_certificate_password|sas_token|oidc_token|oidc_request_token|conn_str|credentials|encryption_key|sse_customer_key|private_key|client_private_key_pem)$/
-
-const parseJson = (text: string): unknown => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return null
-  }
-}
 
 /** Every argument, including those of nested blocks. */
 const allArguments = (value: unknown): readonly (readonly [name: string, value: unknown])[] =>
@@ -122,15 +114,10 @@ const pick = (env: Env, names: readonly string[]): Record<string, string> =>
     }),
   )
 
-/** The complete environment of a command. It is the only place that holds the values of the module's variables. */
-export const toTerraformEnv = (
-  env: Env,
-  passthrough: readonly string[],
-  variables: Readonly<Record<string, string>>,
-): Record<string, string> => ({
+/** The environment of every command, to which each adds the values of the module's variables. */
+export const toTerraformEnv = (env: Env, passthrough: readonly string[]): Readonly<Record<string, string>> => ({
   ...pick(env, [...ALLOWLIST, ...passthrough]),
   ...fixed,
-  ...Object.fromEntries(Object.entries(variables).map(([name, value]) => [`TF_VAR_${name}`, value])),
 })
 
 /** A passed value may be a credential. Shorter values, such as "true" or a port, are not masked. */

@@ -1,5 +1,5 @@
 import type { EnvReader } from '@pool/runtime/service/env'
-import { isJsonObject } from '../lib/json.ts'
+import { isJsonObject, parseJson } from '../lib/text.ts'
 
 /** Constants that only tests change, as JSON in `PDM_TEST_SETTINGS`. */
 export interface TestSettings {
@@ -16,21 +16,13 @@ export interface TestSettings {
 export const TEST_SETTINGS_VARIABLE = 'PDM_TEST_SETTINGS'
 const KEYS = ['providerUrl', 'publicPools', 'consoleFolder', 'validationAttempts']
 
-const parse = (text: string): unknown => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return null
-  }
-}
-
 const isTestSettings = (settings: unknown): settings is TestSettings =>
   isJsonObject(settings) &&
   Object.keys(settings).every(key => KEYS.includes(key)) &&
   (settings.providerUrl === undefined || URL.parse(String(settings.providerUrl))?.hostname === '127.0.0.1')
 
 export const readTestSettings = (env: EnvReader): TestSettings => {
-  const settings = parse(env.text(TEST_SETTINGS_VARIABLE) ?? '{}')
+  const settings = parseJson(env.text(TEST_SETTINGS_VARIABLE) ?? '{}')
   if (isTestSettings(settings)) return settings
   env.addIssue(
     TEST_SETTINGS_VARIABLE,

@@ -1,51 +1,11 @@
 import type { BucketClaim } from '@pool/contract'
-import type { Fragment, Sql } from '@pool/runtime/database/client'
-import { timeSql, withTimeout } from '@pool/runtime/database/time'
+import type { Sql } from '@pool/runtime/database/client'
+import { withTimeout } from '@pool/runtime/database/time'
 import type { Rejection } from '../allocation/domain/types.ts'
 import { type Page, type PageQuery, readPage } from '../lib/paginate.ts'
 import type { Caller } from '../naming/naming.ts'
 import type { RejectionWithDetail } from './domain/types.ts'
-import { deploymentHistorySql } from './history.ts'
-
-/**
- * The parts of statements over bucket_claims. A claim is provisional until the bucket may exist. A claim of another
- * lineage violates `bucket_claims_pkey`, which rejects the whole statement.
- */
-export const bucketClaimSql = (sql: Sql) => {
-  const { now } = timeSql(sql)
-  return {
-    /** The only place that claims a bucket. `lineages` has at most one row, with `lineage_id` and `sovereign_fqdn`. */
-    claim: (bucket: string | null, lineages: Fragment) => sql`
-      insert into bucket_claims (bucket, lineage_id, sovereign_fqdn, claimed_at)
-      select ${bucket}, input.lineage_id, input.sovereign_fqdn, ${now} from ${lineages} input
-      where ${bucket}::text is not null and not exists (
-        select from bucket_claims c where c.bucket = ${bucket} and c.lineage_id = input.lineage_id
-      )
-      returning 1`,
-    /** `lineages` has the column `id`. */
-    makePermanent: (lineages: Fragment) => sql`
-      update bucket_claims c set is_permanent = true from ${lineages} input where c.lineage_id = input.id
-      returning 1`,
-    /** `deployments` has the columns `lineage_id` and `request`. */
-    markCreated: (deployments: Fragment) => sql`
-      update bucket_claims c set is_created = true from ${deployments} input
-      where c.lineage_id = input.lineage_id and c.bucket = input.request -> 'storage' ->> 'bucket'
-      returning 1`,
-    /** Whether a run of lineage `l` is known to have created the bucket of deployment `d`. */
-    hasCreatedBucket: sql`exists (
-      select from bucket_claims c
-      where c.lineage_id = l.id and c.bucket = d.request -> 'storage' ->> 'bucket' and c.is_created)`,
-    /** `lineages` has the column `lineage_id`. */
-    dropProvisional: (lineages: Fragment) => sql`
-      delete from bucket_claims c using ${lineages} input where c.lineage_id = input.lineage_id and not c.is_permanent
-      returning 1`,
-    /** The same for deployments that remain: one with infrastructure keeps the claim of its input. */
-    dropUnused: (lineages: Fragment) => sql`
-      delete from bucket_claims c using ${lineages} input join lineages l on l.id = input.lineage_id
-      where c.lineage_id = l.id and not c.is_permanent and not l.has_infrastructure
-      returning 1`,
-  }
-}
+import { deploymentSql } from './sql.ts'
 
 export type LiftClaimOutcome =
   | { readonly kind: 'lifted' }
@@ -92,7 +52,7 @@ export type BucketClaims = ReturnType<typeof createBucketClaims>
 
 /** The claims as an operator sees them. */
 export const createBucketClaims = (sql: Sql, { timeoutMs }: { readonly timeoutMs: number }) => {
-  const history = deploymentHistorySql(sql)
+  const { appendHistory } = deploymentSql(sql)
 
   const findOwner = async (bucket: string): Promise<ClaimOwner | undefined> => {
     const [owner] = await withTimeout(
@@ -133,7 +93,7 @@ export const createBucketClaims = (sql: Sql, { timeoutMs }: { readonly timeoutMs
           delete from lineages l using deleted
           where l.id = deleted.lineage_id and not l.has_infrastructure and ${deploymentId}::uuid is null
             and not exists (select from bucket_claims c where c.lineage_id = l.id and c.bucket <> ${bucket})
-        ), history as (${history.append(deployment, 'bucket-claim-lifted', caller, bucket)})
+        ), history as (${appendHistory(deployment, 'bucket-claim-lifted', caller, bucket)})
         select from deleted`,
       timeoutMs,
     )

@@ -1,6 +1,6 @@
 import type { Deployment } from '@pool/contract'
 import type { Rejection } from '../allocation/domain/types.ts'
-import { sanitizeText } from '../lib/sanitize-text.ts'
+import { sanitizeText } from '../lib/text.ts'
 import { isFinished } from './domain/lifecycle.ts'
 import type { DeploymentLogLine, RunLease, StoredLogLine } from './domain/types.ts'
 import type { DeploymentRepository } from './repository.ts'
@@ -11,7 +11,6 @@ export interface LogWriterOptions {
   readonly lease: RunLease
   /** Lines that earlier runs stored. */
   readonly lineCount: number
-  readonly clock: () => Date
   readonly onStored: () => void
 }
 
@@ -36,7 +35,7 @@ export class LogWriter {
 
   log(line: DeploymentLogLine): void {
     const message = sanitizeText(line.message)
-    const at = this.#options.clock().toISOString()
+    const at = new Date().toISOString()
     if (this.#buffer.length < MAX_BUFFERED_LINES) this.#buffer.push({ ...line, message, at })
     // The lines stay buffered: the next line, or a flush, tries again.
     void this.#write().catch(() => {})

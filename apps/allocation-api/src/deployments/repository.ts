@@ -1,4 +1,4 @@
-import type { Deployment, DeploymentResult, DeploymentStatus } from '@pool/contract'
+import type { Deployment, DeploymentHistoryEntry, DeploymentResult, DeploymentStatus } from '@pool/contract'
 import type { Sql } from '@pool/runtime/database/client'
 import { timeSql, withTimeout } from '@pool/runtime/database/time'
 import type { Execute, Writer } from '@pool/runtime/database/writer'
@@ -6,14 +6,14 @@ import { allocationSql } from '../allocation/sql.ts'
 import { type DuplicateRequest, duplicateRequest, type IdempotencyClaim } from '../idempotency/idempotency.ts'
 import type { SealedToken } from '../idempotency/sealed-token.ts'
 import { idempotencySql } from '../idempotency/sql.ts'
+import { type Page, type PageQuery, readPage } from '../lib/paginate.ts'
 import type { Caller, PoolName } from '../naming/naming.ts'
-import { bucketClaimSql } from './bucket-claims.ts'
 import type { Situation } from './domain/lifecycle.ts'
 import { type DeploymentRecord, fromRecord } from './domain/spec.ts'
 import type { DeploymentSpec, KnownState, RunState, StateLock, StoredLogLine } from './domain/types.ts'
-import { domainChallengeSql, type Proof } from './domain-proof.ts'
-import { deploymentHistorySql } from './history.ts'
-import { type DeploymentRepositoryOptions, isUniqueViolation, runColumns, toRunState } from './run-repository.ts'
+import type { Proof } from './fqdn.ts'
+import type { DeploymentRepositoryOptions } from './run-repository.ts'
+import { deploymentSql, isUniqueViolation, type RunRow, toRunState } from './sql.ts'
 
 /** The decision on a request as stored under its Idempotency-Key. */
 export type StoredCreateDecision =
@@ -112,6 +112,33 @@ const toDeployment = (row: DeploymentRow): Deployment => {
   }
 }
 
+export interface DeploymentHistoryQuery extends PageQuery {
+  readonly deployment?: string | undefined
+  readonly fqdn?: string | undefined
+}
+
+interface HistoryRow {
+  readonly id: number
+  readonly at: Date
+  readonly event: DeploymentHistoryEntry['event']
+  readonly deploymentId: string
+  readonly lineageId: string
+  readonly sovereignFQDN: string
+  readonly orgName: string
+  readonly actor: DeploymentHistoryEntry['actor']
+  readonly address: string | null
+  readonly requestId: string | null
+  readonly detail: string | null
+}
+
+const toEntry = ({ id: _, at, address, requestId, detail, ...row }: HistoryRow): DeploymentHistoryEntry => ({
+  ...row,
+  at: at.toISOString(),
+  ...(address === null ? {} : { address }),
+  ...(requestId === null ? {} : { requestId }),
+  ...(detail === null ? {} : { detail }),
+})
+
 /** The rejection that a violated constraint means; rethrows every other error. */
 const toConflict = (error: unknown): 'bucket-conflict' | 'fqdn-conflict' => {
   if (isUniqueViolation(error, 'bucket_claims_pkey')) return 'bucket-conflict'
@@ -133,10 +160,10 @@ export const createDeploymentRepository = (
 ) => {
   const { now, milliseconds } = timeSql(sql)
   const { claimKey, assertInTime, storeAndReturn } = idempotencySql(sql)
-  const { claim: claimBucket, hasCreatedBucket, dropProvisional } = bucketClaimSql(sql)
+  const parts = deploymentSql(sql)
+  const { runColumns, historyColumns, appendHistory, bindProof } = parts
+  const { claimBucket, hasCreatedBucket, dropProvisionalClaim } = parts
   const { letGo } = allocationSql(sql)
-  const history = deploymentHistorySql(sql)
-  const challenges = domainChallengeSql(sql)
   const leaseEnd = sql`${now} + ${milliseconds(leaseMs)}`
   const columns = sql`
     d.id, d.number, d.status, d.request, d.started_at as "startedAt", d.finished_at as "finishedAt",
@@ -168,8 +195,8 @@ export const createDeploymentRepository = (
             ${reservationTokenHash}, ${now}, ${leaseEnd} from claim
           on conflict (sovereign_fqdn) where status in ('pending', 'provisioning', 'ready') do nothing
           returning id, lineage_id, sovereign_fqdn, request
-        ), history as (${history.append(sql`inserted`, 'created', caller)}),
-        challenges as (${challenges.bind(proof, sql`inserted`)}), lineage as (
+        ), history as (${appendHistory(sql`inserted`, 'created', caller)}),
+        challenges as (${bindProof(proof, sql`inserted`)}), lineage as (
           insert into lineages (id, sovereign_fqdn, pool_domain, subdomain, infrastructure_changed_at, created_at)
           select lineage_id, sovereign_fqdn, ${name?.poolDomain ?? null}, ${name?.subdomain ?? null}, ${now}, ${now}
           from inserted
@@ -248,7 +275,7 @@ export const createDeploymentRepository = (
       { operation, record, proof, caller }: NewOperation,
     ): Promise<AcceptResult> {
       const bucket = operation === 'apply' ? (record.storage?.bucket ?? null) : null
-      const statement: Execute<Parameters<typeof toRunState>> = (lane, guard) => lane`
+      const statement: Execute<RunRow[]> = (lane, guard) => lane`
         with claim as (${claimKey(guard, null)}), accepted as (
           update deployments d set operation = ${operation}, request = ${sql.json(record as never)}, status = ${operation === 'apply' ? 'pending' : 'destroying'},
             run_generation = d.run_generation + 1, operation_generation = d.run_generation + 1,
@@ -256,11 +283,11 @@ export const createDeploymentRepository = (
             cancelled_at = null
           from claim where ${unchanged(situation)} and d.abandoned_at is null
           returning d.*
-        ), history as (${history.append(sql`accepted`, `${operation}-requested`, caller)}),
-        challenges as (${challenges.bind(proof, sql`accepted`)}),
+        ), history as (${appendHistory(sql`accepted`, `${operation}-requested`, caller)}),
+        challenges as (${bindProof(proof, sql`accepted`)}),
         claimed as (${claimBucket(bucket, sql`accepted`)}),
         ${assertInTime(guard, ['accepted', 'history', 'challenges', 'claimed'])}
-        select ${runColumns(sql)} from in_time, accepted d join lineages l on l.id = d.lineage_id`
+        select ${runColumns} from in_time, accepted d join lineages l on l.id = d.lineage_id`
       try {
         const [row] = await write(situation.id, statement)
         return row ? { kind: 'accepted', state: toRunState(row) } : { kind: 'changed' }
@@ -285,9 +312,9 @@ export const createDeploymentRepository = (
         id,
         (lane, guard) => lane<DeploymentRow[]>`
           with claim as (${claimKey(guard, null)}), running as (
-            select ${history.columns}, d.cancelled_at is null as is_first from claim, deployments d
+            select ${historyColumns}, d.cancelled_at is null as is_first from claim, deployments d
             where d.id = ${id} and d.finished_at is null for update of d
-          ), history as (${history.append(sql`(select * from running where is_first)`, 'cancelled', caller)}),
+          ), history as (${appendHistory(sql`(select * from running where is_first)`, 'cancelled', caller)}),
           cancelled as (
             update deployments d set cancelled_at = coalesce(d.cancelled_at, ${now})
             from running where d.id = running.id returning ${columns}
@@ -303,9 +330,9 @@ export const createDeploymentRepository = (
         situation.id,
         (lane, guard) => lane`
         with claim as (${claimKey(guard, null)}), abandoned as (
-          select ${history.columns}, d.abandoned_at is null as is_first from claim, deployments d
+          select ${historyColumns}, d.abandoned_at is null as is_first from claim, deployments d
           where ${unchanged(situation)} for update of d
-        ), history as (${history.append(sql`(select * from abandoned where is_first)`, 'abandoned', caller)}),
+        ), history as (${appendHistory(sql`(select * from abandoned where is_first)`, 'abandoned', caller)}),
         updated as (
           update deployments d set abandoned_at = coalesce(d.abandoned_at, ${now})
           from abandoned where d.id = abandoned.id returning 1
@@ -323,8 +350,8 @@ export const createDeploymentRepository = (
         situation.id,
         (lane, guard) => lane`
         with claim as (${claimKey(guard, null)}), deleted as (
-          delete from deployments d using claim where ${unchanged(situation)} returning ${history.columns}, d.abandoned_at
-        ), history as (${history.append(sql`deleted`, 'deleted', caller, detail)}), claims as (${dropProvisional(sql`deleted`)}), archived as (
+          delete from deployments d using claim where ${unchanged(situation)} returning ${historyColumns}, d.abandoned_at
+        ), history as (${appendHistory(sql`deleted`, 'deleted', caller, detail)}), claims as (${dropProvisionalClaim(sql`deleted`)}), archived as (
           update lineages l set archived_at = ${now}
           from deleted where l.id = deleted.lineage_id and l.has_infrastructure and deleted.abandoned_at is not null
           returning l.id as lineage_id, l.pool_domain, l.subdomain
@@ -340,12 +367,12 @@ export const createDeploymentRepository = (
 
     /** `lockId`: of the lock that no longer exists. */
     async clearLock({ id, lineageId }: DeploymentSituation, lockId: string, caller: Caller): Promise<void> {
-      const deployment = sql`(select ${history.columns} from deployments d where d.id = ${id})`
+      const deployment = sql`(select ${historyColumns} from deployments d where d.id = ${id})`
       await write(
         id,
         (lane, guard) => lane`
           with claim as (${claimKey(guard, null)}),
-          history as (${history.append(sql`claim, ${deployment}`, 'unlocked', caller, `Lock ${lockId}`)}),
+          history as (${appendHistory(sql`claim, ${deployment}`, 'unlocked', caller, `Lock ${lockId}`)}),
           cleared as (update lineages set state_lock = null from claim where id = ${lineageId} returning 1),
           ${assertInTime(guard, ['history', 'cleared'])}
           select from in_time`,
@@ -371,6 +398,25 @@ export const createDeploymentRepository = (
         timeoutMs,
       )
       return rows.map(row => ({ number: row.number, deployment: toDeployment(row) }))
+    },
+
+    /** What was done to one deployment, under one FQDN, or to all, also to deleted ones; newest first. */
+    async listHistory(query: DeploymentHistoryQuery): Promise<Page<DeploymentHistoryEntry>> {
+      const { deployment, fqdn, cursor } = query
+      const read = (size: number) =>
+        withTimeout(
+          sql<HistoryRow[]>`
+            select id, at, event, deployment_id as "deploymentId", lineage_id as "lineageId",
+              sovereign_fqdn as "sovereignFQDN", org_name as "orgName", actor, address, request_id as "requestId", detail
+            from deployment_history
+            where true ${deployment === undefined ? sql`` : sql`and deployment_id = ${deployment}`}
+              ${fqdn === undefined ? sql`` : sql`and sovereign_fqdn = ${fqdn}`}
+              ${cursor === undefined ? sql`` : sql`and id < ${Number(cursor)}`}
+            order by id desc limit ${size}`,
+          timeoutMs,
+        )
+      const { items, nextCursor } = await readPage(query, read, ({ id }) => String(id))
+      return { items: items.map(toEntry), nextCursor }
     },
 
     async countByStatus(): Promise<StatusCount[]> {

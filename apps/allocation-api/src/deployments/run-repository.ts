@@ -1,12 +1,9 @@
 import type { DeploymentResult } from '@pool/contract'
 import type { Sql } from '@pool/runtime/database/client'
 import { timeSql, withTimeout } from '@pool/runtime/database/time'
-import postgres from 'postgres'
 import { allocationSql } from '../allocation/sql.ts'
-import { bucketClaimSql } from './bucket-claims.ts'
-import { type DeploymentRecord, fromRecord } from './domain/spec.ts'
 import type { DeploymentLogLine, KnownState, RunLease, RunState, StateLock } from './domain/types.ts'
-import { deploymentHistorySql } from './history.ts'
+import { deploymentSql, isUniqueViolation, type RunRow, toRunState } from './sql.ts'
 
 /** Times in milliseconds. */
 export interface DeploymentRepositoryOptions {
@@ -26,25 +23,6 @@ export interface RenewedLease {
 /** `name-lost`: the name belongs to another client now. `fqdn-remains`: another lineage has infrastructure. */
 export type BeginResult = 'begun' | 'lease-lost' | 'name-lost' | 'fqdn-remains'
 
-/** Whether a statement violated this unique constraint or index (SQLSTATE 23505). */
-export const isUniqueViolation = (error: unknown, constraint: string): boolean =>
-  error instanceof postgres.PostgresError && error.code === '23505' && error.constraint_name === constraint
-
-interface RunRow extends Omit<RunState, 'spec'> {
-  readonly request: DeploymentRecord
-}
-
-export const toRunState = ({ request, ...state }: RunRow): RunState => ({ ...state, spec: fromRecord(request) })
-
-/** The columns of a RunState, of deployments `d` and lineages `l`. */
-export const runColumns = (sql: Sql) => sql`
-  d.id, d.run_generation as generation, d.request, d.lineage_id as "lineageId", d.operation,
-  d.run_generation - d.operation_generation + 1 as attempt, d.reservation_token_hash as "reservationTokenHash",
-  l.has_infrastructure as "hasInfrastructure", d.is_applied as "isApplied", d.result,
-  l.state_lock as "stateLock", l.known_state as "knownState", ${bucketClaimSql(sql).hasCreatedBucket} as "hasCreatedBucket",
-  d.cancelled_at is not null as "isCancelled", d.pending_error as "pendingError",
-  d.line_count as "lineCount"`
-
 export type RunRepository = ReturnType<typeof createRunRepository>
 
 /**
@@ -53,9 +31,9 @@ export type RunRepository = ReturnType<typeof createRunRepository>
  */
 export const createRunRepository = (sql: Sql, { timeoutMs, leaseMs, coolOffMs }: DeploymentRepositoryOptions) => {
   const { now, milliseconds } = timeSql(sql)
-  const { makePermanent, markCreated, dropUnused } = bucketClaimSql(sql)
+  const { runColumns, historyColumns, appendHistory, makeClaimPermanent, markBucketCreated, dropUnusedClaim } =
+    deploymentSql(sql)
   const { hold, letGo } = allocationSql(sql)
-  const history = deploymentHistorySql(sql)
   const leaseEnd = sql`${now} + ${milliseconds(leaseMs)}`
   const ownedBy = ({ id, generation }: RunLease) =>
     sql`d.id = ${id} and d.run_generation = ${generation} and d.finished_at is null`
@@ -78,7 +56,7 @@ export const createRunRepository = (sql: Sql, { timeoutMs, leaseMs, coolOffMs }:
           )
           update deployments d set run_generation = d.run_generation + 1, run_expires_at = ${leaseEnd}
           from orphaned, lineages l where d.id = orphaned.id and l.id = d.lineage_id
-          returning ${runColumns(sql)}`,
+          returning ${runColumns}`,
         timeoutMs,
       )
       return rows.map(toRunState)
@@ -130,7 +108,7 @@ export const createRunRepository = (sql: Sql, { timeoutMs, leaseMs, coolOffMs }:
             infrastructure_changed_at = case when l.has_infrastructure then l.infrastructure_changed_at else ${now} end
           from owned where l.id = owned.lineage_id and (l.subdomain is null or exists (select from held))
           returning l.id
-        ), claims as (${makePermanent(sql`lineage`)}), used as (
+        ), claims as (${makeClaimPermanent(sql`lineage`)}), used as (
           update deployments d set module = ${moduleVersion} from owned, lineage where d.id = owned.id
         )
         select exists (select from lineage) as "hasBegun" from owned`
@@ -171,7 +149,7 @@ export const createRunRepository = (sql: Sql, { timeoutMs, leaseMs, coolOffMs }:
 
     /** Records that the bucket of the deployment exists and comes from this lineage. */
     async recordBucket(lease: RunLease): Promise<boolean> {
-      return changesRow(sql`with owned as (${lockOwned(lease)}) ${markCreated(sql`owned`)}`)
+      return changesRow(sql`with owned as (${lockOwned(lease)}) ${markBucketCreated(sql`owned`)}`)
     },
 
     async saveResult(lease: RunLease, result: DeploymentResult): Promise<boolean> {
@@ -192,8 +170,8 @@ export const createRunRepository = (sql: Sql, { timeoutMs, leaseMs, coolOffMs }:
       return changesRow(sql`
         with ready as (
           update deployments d set status = 'ready', ${finished}
-          where ${ownedBy(lease)} and d.cancelled_at is null and d.pending_error is null returning ${history.columns}
-        ), history as (${history.append(sql`ready`, 'ready', 'run')})
+          where ${ownedBy(lease)} and d.cancelled_at is null and d.pending_error is null returning ${historyColumns}
+        ), history as (${appendHistory(sql`ready`, 'ready', 'run')})
         select from ready`)
     },
 
@@ -201,18 +179,18 @@ export const createRunRepository = (sql: Sql, { timeoutMs, leaseMs, coolOffMs }:
       return changesRow(sql`
         with destroyed as (
           update deployments d set status = 'destroyed', result = null, pending_error = null, ${finished}
-          where ${ownedBy(lease)} returning ${history.columns}
-        ), claims as (${dropUnused(sql`destroyed`)}), history as (${history.append(sql`destroyed`, 'destroyed', 'run')})
+          where ${ownedBy(lease)} returning ${historyColumns}
+        ), claims as (${dropUnusedClaim(sql`destroyed`)}), history as (${appendHistory(sql`destroyed`, 'destroyed', 'run')})
         select from destroyed`)
     },
 
     /** Call after `markFailing`. A bucket that was never created is free again, unless infrastructure is to get it. */
     async markFailed(lease: RunLease): Promise<boolean> {
       return changesRow(sql`
-        with owned as (${lockOwned(lease)}), claims as (${dropUnused(sql`owned`)}), failed as (
+        with owned as (${lockOwned(lease)}), claims as (${dropUnusedClaim(sql`owned`)}), failed as (
           update deployments d set status = 'failed', error = d.pending_error, ${finished}
-          from owned where d.id = owned.id returning ${history.columns}, d.error
-        ), history as (${history.append(sql`failed`, 'failed', 'run', sql`error`)})
+          from owned where d.id = owned.id returning ${historyColumns}, d.error
+        ), history as (${appendHistory(sql`failed`, 'failed', 'run', sql`error`)})
         select from failed`)
     },
 

@@ -1,9 +1,11 @@
+import type { ObjectStorageKeys } from '@pool/contract'
 import pLimit from 'p-limit'
+import type { ValidationOutcome } from '../credentials/service.ts'
+import type { Caller } from '../naming/naming.ts'
 import { LogWriter } from './deployment-log.ts'
-import type { StorageProvider } from './domain/run.ts'
-import type { AccessKeyPair, RunLease, RunState } from './domain/types.ts'
+import type { AccessKeyPair, DeploymentSpec, Obstacle, RunLease, RunState } from './domain/types.ts'
+import type { Holder, ReservationClient } from './fqdn.ts'
 import type { Provisioner } from './provisioner.ts'
-import type { Holder, ReservationClient } from './reservation.ts'
 import {
   CancelledError,
   DeploymentRun,
@@ -11,7 +13,8 @@ import {
   ReservationLostError,
   type RunOutcome,
   ShutdownError,
-} from './run-deployment.ts'
+  type StorageProvider,
+} from './run.ts'
 import type { RunRepository } from './run-repository.ts'
 
 export interface RunObserver {
@@ -25,6 +28,8 @@ export interface RunnerOptions {
   readonly reservations: ReservationClient
   readonly provisioner: Provisioner
   readonly storage: StorageProvider
+  /** Limited per caller, so that deployments cannot be used to try credentials faster than the validation routes. */
+  readonly validateKeys: (keys: ObjectStorageKeys, address: string | null) => Promise<ValidationOutcome>
   /** Runs in progress at a time in this process. */
   readonly maxConcurrentRuns: number
   /** Milliseconds. */
@@ -33,8 +38,6 @@ export interface RunnerOptions {
   readonly reservationRenewalMs: number
   /** Monotonic clock, in milliseconds. */
   readonly now: () => number
-  readonly clock: () => Date
-  readonly isUnavailable: (error: unknown) => boolean
   readonly onLogChanged: (id: string) => void
   readonly observer: RunObserver
 }
@@ -49,6 +52,7 @@ interface ActiveRun {
 
 /** Deployments that wait in this process, with their credentials in its memory. */
 const MAX_QUEUED = 100
+const QUEUE_FULL_RETRY_S = 30
 /** Part of the lease after which an unrenewed run stops, in case this clock is slower than the database's. */
 const LEASE_SAFETY = 0.8
 
@@ -80,8 +84,28 @@ export class Runner {
     return this.#active.size
   }
 
-  hasCapacity(): boolean {
-    return !this.#isStopping && this.#limit.pendingCount < MAX_QUEUED
+  /** Why no run can start now: prerequisites of this process, its queue, or credentials that do not work. */
+  async findObstacle(
+    { storage }: DeploymentSpec,
+    credentials: AccessKeyPair | null,
+    { address }: Caller,
+  ): Promise<Obstacle | null> {
+    const { provisioner, validateKeys } = this.#options
+    const missing = await provisioner.preflight()
+    if (missing !== null) return { kind: 'provisioning-unavailable', detail: missing }
+    if (this.#isStopping || this.#limit.pendingCount >= MAX_QUEUED) {
+      const detail = 'Deployment queue is full, or the server is shutting down.'
+      return { kind: 'provisioning-unavailable', detail, retryAfterSeconds: QUEUE_FULL_RETRY_S }
+    }
+    if (!credentials || !storage) return null
+    const outcome = await validateKeys({ region: storage.region, ...credentials }, address)
+    if (outcome.kind === 'too-many-attempts') {
+      return { ...outcome, detail: 'Too many credential checks from your address.' }
+    }
+    const { kind, message } = outcome
+    if (kind === 'unavailable') return { kind: 'object-storage-unavailable', detail: message }
+    if (kind === 'accepted') return null
+    return { kind: 'invalid-deployment', faults: [{ field: 'objectStorageAccessKey', detail: message }] }
   }
 
   /** Queues the first run of a deployment that this process has stored as generation 1. */
@@ -106,8 +130,7 @@ export class Runner {
 
   /** Queues a run whose lease this process holds. */
   submit(state: RunState, credentials: AccessKeyPair | null): void {
-    const { repository, reservations, provisioner, storage, isUnavailable } = this.#options
-    const { observer, now, clock, onLogChanged } = this.#options
+    const { repository, reservations, provisioner, storage, observer, now, onLogChanged } = this.#options
     const { id, generation, lineCount } = state
     const run = new DeploymentRun({
       state,
@@ -116,12 +139,10 @@ export class Runner {
       reservations,
       provisioner,
       storage,
-      isUnavailable,
       logWriter: new LogWriter({
         repository,
         lease: { id, generation },
         lineCount,
-        clock,
         onStored: () => onLogChanged(id),
       }),
       onError: error => observer.onError(id, error),

@@ -1,15 +1,11 @@
-import { randomUUID } from 'node:crypto'
-import { isDatabaseUnavailable } from '@pool/runtime/database/errors'
 import { createCredentialService, toRateLimitKey } from '../credentials/service.ts'
 import { createBucketClaims } from '../deployments/bucket-claims.ts'
-import { parseDeploymentChange, parseDeploymentSpec, type SpecRules } from '../deployments/domain/spec.ts'
-import { createDomainProof } from '../deployments/domain-proof.ts'
+import { createSpecParser } from '../deployments/domain/spec.ts'
+import { createDomainProof, createTxtResolver } from '../deployments/fqdn.ts'
 import { createDeploymentService } from '../deployments/service.ts'
 import { createTerraform } from '../deployments/terraform/terraform.ts'
-import { createTxtResolver } from '../deployments/txt-resolver.ts'
 import { readFreeBytes } from '../lib/free-space.ts'
 import { createRateLimiter } from '../lib/rate-limiter.ts'
-import { toBucketName } from '../naming/naming.ts'
 import type { ServiceConfig } from '../service-config.ts'
 import type { Base } from './base.ts'
 import type { Database } from './database.ts'
@@ -58,12 +54,6 @@ export const createDeployments = (
   })
   const limitChallenges = createRateLimiter({ perMinute: CHALLENGES_PER_MINUTE, maxCallers: MAX_LIMITED_CLIENTS })
   const provisioner = createTerraform({ ...config.deployments, env: config.env, graceMs: TERRAFORM_GRACE_MS })
-  const specRules = (): SpecRules => ({
-    storageProvider: objectStorage.provider,
-    knownProviders,
-    toBucketName: fqdn => toBucketName(objectStorage.platformPrefix, fqdn),
-    pools: pools(),
-  })
   const deployments = createDeploymentService({
     sql,
     readSql,
@@ -72,8 +62,12 @@ export const createDeployments = (
     idempotency,
     allocations,
     validateKeys: credentials.validateKeys,
-    parseSpec: body => parseDeploymentSpec(body, specRules()),
-    parseChange: (body, deployment) => parseDeploymentChange(body, deployment, specRules()),
+    ...createSpecParser({
+      storageProvider: objectStorage.provider,
+      knownProviders,
+      bucketPrefix: objectStorage.platformPrefix,
+      pools,
+    }),
     provisioner,
     storage: objectStorage,
     maxConcurrentRuns: concurrency,
@@ -82,9 +76,6 @@ export const createDeployments = (
     reservationTtlMs: config.reservation.ttlMs,
     nameCoolOffMs: config.nameCoolOffMs,
     now,
-    clock: () => new Date(),
-    newId: randomUUID,
-    isUnavailable: isDatabaseUnavailable,
     observer: {
       onRunEnded: observer.onRunEnded,
       onError: (deployment, error) => observer.onError('deployment failed unexpectedly', error, { deployment }),

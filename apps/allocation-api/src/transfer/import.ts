@@ -3,9 +3,15 @@ import type { Sql } from '@pool/runtime/database/client'
 import postgres from 'postgres'
 import * as z from 'zod'
 import { createRecords, type RecordTemplate } from '../dns/domain/rrset.ts'
-import { createLineSplitter } from '../lib/line-splitter.ts'
-import type { Caller } from '../naming/naming.ts'
-import { type NameRejection, type Pools, toFqdn, validateName, validateOpenPool } from '../naming/naming.ts'
+import { createLineSplitter } from '../lib/text.ts'
+import {
+  type Caller,
+  type NameRejection,
+  type Pools,
+  toFqdn,
+  validateName,
+  validateOpenPool,
+} from '../naming/naming.ts'
 import { type MovedName, moveNames } from './move-names.ts'
 import { OMITTED_TABLES, TRANSFERRED_TABLES } from './tables.ts'
 

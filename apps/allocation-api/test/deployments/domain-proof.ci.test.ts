@@ -1,8 +1,13 @@
 import { createSocket, type Socket } from 'node:dgram'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createDomainProof, type DomainProof } from '../../src/deployments/domain-proof.ts'
-import { createTxtResolver, type LookUpTxt, type TxtLookup } from '../../src/deployments/txt-resolver.ts'
+import {
+  createDomainProof,
+  createTxtResolver,
+  type DomainProof,
+  type LookUpTxt,
+  type TxtLookup,
+} from '../../src/deployments/fqdn.ts'
 import { createZoneTable } from '../../src/dns/providers/local/zone-table.ts'
 import { bind, knot, type Server, startServer } from '../providers/support/rfc2136.ts'
 import {

@@ -245,7 +245,6 @@ describe('a log line whose write has an unknown outcome', () => {
       },
       lease: { id, generation: 1 },
       lineCount: 2,
-      clock: () => new Date(),
       onStored: () => {},
     })
     const line = (message: string) => ({ phase: 'apply', level: 'info', message }) as const

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { ReservationClient, type ReservationOperations } from '../../src/deployments/reservation.ts'
+import { ReservationClient, type ReservationOperations } from '../../src/deployments/fqdn.ts'
 import { hashToken } from '../../src/lib/token.ts'
 import { specFor } from '../support/deployments-fixture.ts'
 

@@ -8,7 +8,7 @@ import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { until } from '@pool/test-kit/poll.ts'
 import { type Api, type ApiResponse, sendRequest, startApi } from '@pool/test-kit/services.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { toEncodedForms } from '../../src/deployments/terraform/domain/secret-masker.ts'
+import { toEncodedForms } from '../../src/deployments/terraform/domain/output.ts'
 import {
   makeIdentities,
   overTls,

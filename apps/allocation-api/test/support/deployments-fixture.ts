@@ -1,7 +1,5 @@
-import { randomUUID } from 'node:crypto'
 import type { Deployment } from '@pool/contract'
 import { createDatabaseClient, type Sql } from '@pool/runtime/database/client'
-import { isDatabaseUnavailable } from '@pool/runtime/database/errors'
 import { createServerClock } from '@pool/runtime/database/time'
 import { until } from '@pool/test-kit/poll.ts'
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest'
@@ -9,16 +7,16 @@ import { createAllocationReader } from '../../src/allocation/reader.ts'
 import { createAllocationRepository } from '../../src/allocation/repository.ts'
 import { createAllocationService } from '../../src/allocation/service.ts'
 import type { CallerWithToken } from '../../src/deployments/commands/call.ts'
-import { parseDeploymentChange } from '../../src/deployments/domain/spec.ts'
+import { createSpecParser } from '../../src/deployments/domain/spec.ts'
 import type { AccessKeyPair, DeploymentSpec } from '../../src/deployments/domain/types.ts'
-import { createDomainProof } from '../../src/deployments/domain-proof.ts'
+import { createDomainProof } from '../../src/deployments/fqdn.ts'
 import {
   createDeploymentService,
   type DeploymentService,
   type DeploymentServiceOptions,
 } from '../../src/deployments/service.ts'
 import { createIdempotency } from '../../src/idempotency/idempotency.ts'
-import { type Caller, createPools, toBucketName } from '../../src/naming/naming.ts'
+import { type Caller, createPools } from '../../src/naming/naming.ts'
 import { createTestDatabase, createTestWriter, type TestDatabase } from './database.ts'
 import { FakeProvisioner, FakeStates } from './fake-provisioner.ts'
 
@@ -203,13 +201,12 @@ export const useDeployments = () => {
           kind: 'valid',
           ...(body as { spec: DeploymentSpec; credentials: AccessKeyPair | null }),
         }),
-        parseChange: (body, deployment) =>
-          parseDeploymentChange(body, deployment, {
-            storageProvider: 'hetzner',
-            knownProviders: ['local', 'hetzner'],
-            toBucketName: fqdn => toBucketName('catalyst', fqdn),
-            pools,
-          }),
+        parseChange: createSpecParser({
+          storageProvider: 'hetzner',
+          knownProviders: ['local', 'hetzner'],
+          bucketPrefix: 'catalyst',
+          pools: () => pools,
+        }).parseChange,
         validateKeys: async () => ({ kind: 'accepted', message: '' }),
         domainProof: createDomainProof({
           sql,
@@ -225,9 +222,6 @@ export const useDeployments = () => {
         reservationTtlMs: TTL_MS,
         nameCoolOffMs: 0,
         now: () => performance.now() + aheadMs,
-        clock: () => new Date(),
-        newId: randomUUID,
-        isUnavailable: isDatabaseUnavailable,
         observer: { onRunEnded: () => {}, onError: (_, error) => errors.push(error) },
         ...options,
       })

@@ -9,7 +9,7 @@ import type {
   StateRequest,
   UnlockResult,
 } from '../../src/deployments/provisioner.ts'
-import { findStateMismatch } from '../../src/deployments/terraform/domain/state.ts'
+import { findStateMismatch } from '../../src/deployments/terraform/state.ts'
 
 interface FakeCall<Result> {
   readonly request: ProvisioningRequest

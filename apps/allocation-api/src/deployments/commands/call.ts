@@ -1,18 +1,15 @@
 import { timingSafeEqual } from 'node:crypto'
-import type { Deployment, ObjectStorageKeys } from '@pool/contract'
+import type { Deployment } from '@pool/contract'
 import type { Rejection } from '../../allocation/domain/types.ts'
-import type { ValidationOutcome } from '../../credentials/service.ts'
 import type { Idempotency } from '../../idempotency/idempotency.ts'
 import { hashToken } from '../../lib/token.ts'
 import type { Caller } from '../../naming/naming.ts'
 import { type Call, decideCall, type Verdict } from '../domain/lifecycle.ts'
-import type { StorageProvider } from '../domain/run.ts'
 import { type ChangeableDeployment, parseCredentials, type SpecResult } from '../domain/spec.ts'
-import type { AccessKeyPair, DeploymentSpec, Obstacle } from '../domain/types.ts'
-import type { DomainProof } from '../domain-proof.ts'
+import type { DomainProof, ReservationClient } from '../fqdn.ts'
 import type { Provisioner, StateRequest } from '../provisioner.ts'
 import type { DeploymentRepository, DeploymentSituation, Remains } from '../repository.ts'
-import type { ReservationClient } from '../reservation.ts'
+import type { StorageProvider } from '../run.ts'
 import type { Runner } from '../runner.ts'
 
 /** What the calls to deployments work with. */
@@ -26,10 +23,6 @@ export interface CallDependencies {
   readonly idempotency: Pick<Idempotency, 'replayThenExecute' | 'isExecuted'>
   readonly parseSpec: (body: unknown) => SpecResult
   readonly parseChange: (body: unknown, deployment: ChangeableDeployment) => SpecResult
-  /** Limited per caller, so that deployments cannot be used to try credentials faster than the validation routes. */
-  readonly validateKeys: (keys: ObjectStorageKeys, address: string | null) => Promise<ValidationOutcome>
-  /** A new UUID. */
-  readonly newId: () => string
 }
 
 /** Who calls, and the token of the deployment if one was sent. An operator needs none. */
@@ -41,8 +34,6 @@ export interface CallerWithToken {
 export type CancelOutcome =
   | { readonly kind: 'cancelling'; readonly deployment: Deployment }
   | Rejection<'not-found' | 'token-mismatch'>
-
-const QUEUE_FULL_RETRY_S = 30
 
 /** An operator's actor is that of the operator listener, which authenticates. */
 const isAuthorized = ({ caller, token }: CallerWithToken, { tokenHash }: DeploymentSituation): boolean =>
@@ -98,30 +89,6 @@ export const parseInput = (
   if (operation === 'apply') return parseChange(body, situation)
   const parsed = parseCredentials(body, situation.spec)
   return parsed.kind === 'valid' ? { ...parsed, spec: situation.spec } : parsed
-}
-
-/** Finds out why no run can start now: prerequisites of this process, its queue, or credentials that do not work. */
-export const findObstacle = async (
-  { provisioner, runner, validateKeys }: CallDependencies,
-  spec: DeploymentSpec,
-  credentials: AccessKeyPair | null,
-  caller: Caller,
-): Promise<Obstacle | null> => {
-  const missing = await provisioner.preflight()
-  if (missing !== null) return { kind: 'provisioning-unavailable', detail: missing }
-  if (!runner.hasCapacity()) {
-    const detail = 'Deployment queue is full, or the server is shutting down.'
-    return { kind: 'provisioning-unavailable', detail, retryAfterSeconds: QUEUE_FULL_RETRY_S }
-  }
-  if (!credentials || !spec.storage) return null
-  const outcome = await validateKeys({ region: spec.storage.region, ...credentials }, caller.address)
-  if (outcome.kind === 'too-many-attempts') {
-    return { ...outcome, detail: 'Too many credential checks from your address.' }
-  }
-  const { kind, message } = outcome
-  if (kind === 'unavailable') return { kind: 'object-storage-unavailable', detail: message }
-  if (kind === 'accepted') return null
-  return { kind: 'invalid-deployment', faults: [{ field: 'objectStorageAccessKey', detail: message }] }
 }
 
 /** What remains under an FQDN and who can clear it. It names nothing that belongs to the other tenant's deployment. */

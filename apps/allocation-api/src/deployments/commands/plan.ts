@@ -1,17 +1,10 @@
 import { planRequest, toFieldFaults } from '@pool/contract'
 import pLimit from 'p-limit'
-import { isJsonObject } from '../../lib/json.ts'
-import { toModuleSecrets, toModuleVariables } from '../domain/run.ts'
+import { isJsonObject } from '../../lib/text.ts'
 import type { AccessKeyPair, PlanOutcome } from '../domain/types.ts'
 import type { DeploymentSituation } from '../repository.ts'
-import {
-  type CallDependencies,
-  type CallerWithToken,
-  findAndDecide,
-  findObstacle,
-  parseInput,
-  toStateRequest,
-} from './call.ts'
+import { toModuleSecrets, toModuleVariables } from '../run.ts'
+import { type CallDependencies, type CallerWithToken, findAndDecide, parseInput, toStateRequest } from './call.ts'
 
 /** A plan runs in the request, so this bounds the Terraform processes in addition to those of runs. */
 const MAX_CONCURRENT_PLANS = 2
@@ -60,7 +53,7 @@ export const createPlanner = (deps: CallDependencies) => {
       const detail = 'Too many plans are waiting; retry later.'
       return { kind: 'provisioning-unavailable', detail, retryAfterSeconds: PLAN_RETRY_S }
     }
-    const obstacle = await findObstacle(deps, spec, credentials, callerWithToken.caller)
+    const obstacle = await deps.runner.findObstacle(spec, credentials, callerWithToken.caller)
     if (obstacle) return obstacle
     return limit(() => runPlan(deps, operation, { ...found.situation, spec }, credentials, signal))
   }

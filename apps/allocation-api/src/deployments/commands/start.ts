@@ -1,16 +1,9 @@
 import type { Caller } from '../../naming/naming.ts'
 import { toRecord } from '../domain/spec.ts'
 import type { AccessKeyPair, StartOutcome } from '../domain/types.ts'
-import type { Proof, ProofOutcome } from '../domain-proof.ts'
+import type { Proof, ProofOutcome } from '../fqdn.ts'
 import type { DeploymentSituation } from '../repository.ts'
-import {
-  type CallDependencies,
-  type CallerWithToken,
-  findAndDecide,
-  findObstacle,
-  parseInput,
-  toRemainsDetail,
-} from './call.ts'
+import { type CallDependencies, type CallerWithToken, findAndDecide, parseInput, toRemainsDetail } from './call.ts'
 
 /** An apply claims the FQDN again if nothing of the lineage has kept it from others. */
 const prove = async (
@@ -76,7 +69,7 @@ export const startOperation = async (
     if (parsed.kind !== 'valid') return parsed
     const { spec, credentials } = parsed
     const situation = { ...found.situation, spec }
-    const obstacle = await findObstacle(deps, spec, credentials, caller)
+    const obstacle = await deps.runner.findObstacle(spec, credentials, caller)
     if (obstacle) return obstacle
     const proven = await prove(deps, operation, situation)
     if (proven.kind !== 'proven') return proven

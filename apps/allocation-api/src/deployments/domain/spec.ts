@@ -12,9 +12,16 @@ import {
   toFieldFaults,
 } from '@pool/contract'
 import { findNearest } from '@pool/runtime/service/env'
-import { isJsonObject, type JsonObject } from '../../lib/json.ts'
+import { isJsonObject, type JsonObject } from '../../lib/text.ts'
 import type { PoolName } from '../../naming/naming.ts'
-import { type BucketNameResult, type Pools, toFqdn, validateName, validateOpenPool } from '../../naming/naming.ts'
+import {
+  type BucketNameResult,
+  type Pools,
+  toBucketName,
+  toFqdn,
+  validateName,
+  validateOpenPool,
+} from '../../naming/naming.ts'
 import type { AccessKeyPair, DeploymentSpec, InvalidDeployment } from './types.ts'
 
 export interface SpecRules {
@@ -230,6 +237,26 @@ export const parseDeploymentChange = (
   // Only fields that were sent: JSON has no undefined.
   const changed = changes.data as Partial<DeploymentSpec>
   return { kind: 'valid', spec: { ...spec, ...changed, storage }, credentials }
+}
+
+export interface SpecParserOptions extends Pick<SpecRules, 'storageProvider' | 'knownProviders'> {
+  readonly bucketPrefix: string
+  /** They change while the service runs. */
+  readonly pools: () => Pools
+}
+
+/** Parses requests by the rules of the moment. */
+export const createSpecParser = ({ bucketPrefix, pools, ...fixed }: SpecParserOptions) => {
+  const rules = (): SpecRules => ({
+    ...fixed,
+    toBucketName: fqdn => toBucketName(bucketPrefix, fqdn),
+    pools: pools(),
+  })
+  return {
+    parseSpec: (body: unknown): SpecResult => parseDeploymentSpec(body, rules()),
+    parseChange: (body: unknown, deployment: ChangeableDeployment): SpecResult =>
+      parseDeploymentChange(body, deployment, rules()),
+  }
 }
 
 export type CredentialsResult =

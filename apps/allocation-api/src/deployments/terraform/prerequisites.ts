@@ -1,9 +1,10 @@
 import { type ExecFileException, execFile } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import { access, constants, mkdir, readdir, readFile, realpath, stat } from 'node:fs/promises'
-import { delimiter, dirname, isAbsolute, join, resolve } from 'node:path'
+import { basename, delimiter, dirname, isAbsolute, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { withTimeout } from '@pool/runtime/database/time'
-import { findLocalModuleCalls } from './domain/local-modules.ts'
+import { isJsonObject, parseJson } from '../../lib/text.ts'
 import { isModuleFile } from './workdir.ts'
 
 const INSTALL =
@@ -16,12 +17,9 @@ const MIN_VERSION = '1.6.0'
 
 /** Parses the output of `version -json`; null if it is not Terraform's or OpenTofu's. */
 export const parseVersion = (output: string): string | null => {
-  try {
-    const { terraform_version: version } = JSON.parse(output)
-    return typeof version === 'string' && /^\d+\.\d+\.\d+/.test(version) ? version : null
-  } catch {
-    return null
-  }
+  const parsed = parseJson(output)
+  const version = isJsonObject(parsed) ? parsed.terraform_version : null
+  return typeof version === 'string' && /^\d+\.\d+\.\d+/.test(version) ? version : null
 }
 
 /** Compares the three numbers: a pre-release counts as its release. */
@@ -62,40 +60,6 @@ const makeDirectory = async (path: string): Promise<void> => {
     await makeDirectory(dirname(path))
     await make()
   }
-}
-
-const readModuleFiles = async (directory: string): Promise<ReadonlyMap<string, string>> => {
-  const names = (await readdir(directory).catch(() => [])).filter(isModuleFile)
-  const read = async (name: string) => [name, await readFile(join(directory, name), 'utf8').catch(() => '')] as const
-  return new Map(await Promise.all(names.map(read)))
-}
-
-interface MissingModule {
-  /** The file with the call. */
-  readonly caller: string
-  readonly source: string
-  /** Where the module would be. */
-  readonly path: string
-}
-
-/**
- * The first module that a call by a relative path does not find, also in the modules that are called; null if there is none.
- * A run uses the module where it is, so what it calls must be there too.
- */
-const findMissingModule = async (
-  directory: string,
-  visited: Set<string> = new Set(),
-): Promise<MissingModule | null> => {
-  visited.add(directory)
-  for (const { file, source } of findLocalModuleCalls(await readModuleFiles(directory))) {
-    const path = join(directory, source)
-    const called = await realpath(path).catch(() => null)
-    const isDirectory = called !== null && (await stat(called)).isDirectory()
-    if (!isDirectory) return { caller: join(directory, file), source, path }
-    const missing = visited.has(called) ? null : await findMissingModule(called, visited)
-    if (missing !== null) return missing
-  }
-  return null
 }
 
 export interface PrerequisitesOptions {
@@ -184,4 +148,134 @@ export class Prerequisites {
     const { caller, source, path } = missing
     return `PDM_TERRAFORM_MODULE is ${moduleDir}, but ${caller} calls the module ${source}, and ${path} is not a directory; copy that directory too, or set PDM_TERRAFORM_MODULE to a module with everything that it calls.`
   }
+}
+
+const readModuleFiles = async (directory: string): Promise<ReadonlyMap<string, string>> => {
+  const names = (await readdir(directory).catch(() => [])).filter(isModuleFile)
+  const read = async (name: string) => [name, await readFile(join(directory, name), 'utf8').catch(() => '')] as const
+  return new Map(await Promise.all(names.map(read)))
+}
+
+interface MissingModule {
+  /** The file with the call. */
+  readonly caller: string
+  readonly source: string
+  /** Where the module would be. */
+  readonly path: string
+}
+
+/**
+ * The first module that a call by a relative path does not find, also in the modules that are called; null if there is none.
+ * A run uses the module where it is, so what it calls must be there too.
+ */
+const findMissingModule = async (
+  directory: string,
+  visited: Set<string> = new Set(),
+): Promise<MissingModule | null> => {
+  visited.add(directory)
+  for (const { file, source } of findLocalModuleCalls(await readModuleFiles(directory))) {
+    const path = join(directory, source)
+    const called = await realpath(path).catch(() => null)
+    const isDirectory = called !== null && (await stat(called)).isDirectory()
+    if (!isDirectory) return { caller: join(directory, file), source, path }
+    const missing = visited.has(called) ? null : await findMissingModule(called, visited)
+    if (missing !== null) return missing
+  }
+  return null
+}
+
+/** A call of another module by a relative path, which Terraform resolves from the directory of the calling file. */
+interface LocalModuleCall {
+  /** Name of the file with the call. */
+  readonly file: string
+  readonly source: string
+}
+
+/**
+ * A string and a heredoc are one token each. A template that contains strings is several tokens, whose braces match unless one
+ * of these strings has a single brace; then later calls are missed, and Terraform reports them.
+ */
+const TOKEN = /(?:#|\/\/).*|\/\*[\s\S]*?\*\/|<<-?(\w+)\r?\n[\s\S]*?\n[ \t]*\1\b|"(?:[^"\\]|\\.)*"|[\w-]+|\S/g
+const COMMENT = /^(?:#|\/[/*])/
+
+/** Only a literal says where the module is. */
+const LOCAL_SOURCE = /^\.\.?\/[^$%\\]*$/
+
+const findInBlocks = (text: string): readonly string[] => {
+  const tokens = (text.match(TOKEN) ?? []).filter(token => !COMMENT.test(token))
+  const sources: string[] = []
+  let depth = 0
+  let isModule = false
+  for (const [index, token] of tokens.entries()) {
+    if (token === '{') {
+      if (depth === 0) isModule = tokens[index - 2] === 'module'
+      depth += 1
+    } else if (token === '}') {
+      depth -= 1
+    } else if (token === 'source' && depth === 1 && isModule && tokens[index + 1] === '=') {
+      sources.push(tokens[index + 2]?.replace(/^"(.*)"$/, '$1') ?? '')
+    }
+  }
+  return sources
+}
+
+/** In the JSON syntax, each block is an object or a list of objects. */
+const toBlocks = (value: unknown): readonly object[] =>
+  Array.isArray(value) ? value.flatMap(toBlocks) : typeof value === 'object' && value !== null ? [value] : []
+
+const findInJson = (text: string): readonly string[] =>
+  toBlocks(parseJson(text))
+    .flatMap(root => toBlocks('module' in root ? root.module : null))
+    .flatMap(modules => Object.values(modules).flatMap(toBlocks))
+    .flatMap(call => ('source' in call && typeof call.source === 'string' ? [call.source] : []))
+
+/** A file that Terraform and OpenTofu both read: of `a.tf` and `a.tofu`, OpenTofu reads the latter only. */
+const isReadByBoth = (name: string, names: ReadonlySet<string>): boolean =>
+  /\.tf(?:\.json)?$/.test(name) && !names.has(name.replace(/\.tf(?=\.json$|$)/, '.tofu'))
+
+const isOverride = (name: string): boolean => /(?:^|_)override\.(?:tf|tofu)(?:\.json)?$/.test(name)
+
+/**
+ * The calls by a relative path in the files of one directory, by name and text. It returns none where a call can be missed or
+ * replaced: in files that only one of Terraform and OpenTofu reads, and in a directory with override files.
+ */
+export const findLocalModuleCalls = (files: ReadonlyMap<string, string>): readonly LocalModuleCall[] => {
+  const names = new Set(files.keys())
+  if ([...names].some(isOverride)) return []
+  return [...files].flatMap(([file, text]) => {
+    if (!isReadByBoth(file, names)) return []
+    const sources = file.endsWith('.json') ? findInJson(text) : findInBlocks(text)
+    return sources.filter(source => LOCAL_SOURCE.test(source)).map(source => ({ file, source }))
+  })
+}
+
+const HASH_CHARACTERS = 12
+
+/** Every file of the module, by path. Names that begin with a dot belong to tools, such as `.terraform`. */
+const listFiles = async (root: string, path = ''): Promise<string[]> => {
+  const names = (await readdir(join(root, path))).filter(name => !name.startsWith('.')).sort()
+  const lists = await Promise.all(
+    names.map(async name => {
+      const child = path === '' ? name : `${path}/${name}`
+      // A mounted ConfigMap has symbolic links.
+      const entry = await stat(join(root, child)).catch(() => null)
+      if (entry?.isDirectory()) return listFiles(root, child)
+      return entry?.isFile() ? [child] : []
+    }),
+  )
+  return lists.flat()
+}
+
+/**
+ * Identifies the content of a module: the name of its directory, and the beginning of the SHA-256 of its files. Modules
+ * outside the directory that it calls are not part of it.
+ */
+export const readModuleVersion = async (moduleDir: string): Promise<string> => {
+  const hash = createHash('sha256')
+  for (const path of await listFiles(moduleDir)) {
+    const content = await readFile(join(moduleDir, path))
+    // With both lengths, so that no two sets of files give the same input.
+    hash.update(`${Buffer.byteLength(path)} ${path} ${content.length} `).update(content)
+  }
+  return `${basename(moduleDir)}@sha256:${hash.digest('hex').slice(0, HASH_CHARACTERS)}`
 }

@@ -1,14 +1,17 @@
 import { constants } from 'node:fs'
 import { access, type FileHandle, open, readFile, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import type { Env } from '@pool/runtime/service/env'
-import { type Backend, toTerraformEnv } from '../../config/terraform.ts'
-import { createLineSplitter } from '../../lib/line-splitter.ts'
+import type { Backend } from '../../config/terraform.ts'
+import { createLineSplitter, isJsonObject, parseJson } from '../../lib/text.ts'
 import type { StateLock } from '../domain/types.ts'
-import { type LockProbe, PROBE, parseLockFile, parseProbe } from './domain/lock.ts'
 import { type CreatedResource, type OutputCollector, parseCreatedResource } from './domain/output.ts'
-import { LockRecorder } from './lock-recorder.ts'
-import { type ProcessExit, runInProcessGroup } from './process-group.ts'
+import {
+  identifyProcessGroup,
+  type ProcessCommand,
+  type ProcessExit,
+  type ProcessGroupIdentity,
+  runInProcessGroup,
+} from './process-group.ts'
 import { toLockFilePath } from './workdir.ts'
 
 export class StoppedError extends Error {
@@ -28,13 +31,14 @@ export interface ExecuteObserver {
   readonly onCreated?: (resource: CreatedResource) => void
 }
 
+type Environment = Readonly<Record<string, string>>
+
 export interface SessionOptions {
   readonly binary: string
   /** Working directory. */
   readonly cwd: string
-  /** The environment of the service, of which Terraform inherits a part. */
-  readonly env: Env
-  readonly passthrough: readonly string[]
+  /** What Terraform inherits from the service. */
+  readonly env: Environment
   /** Values of the module's variables. */
   readonly values: Readonly<Record<string, string>>
   readonly backend: Backend
@@ -49,11 +53,13 @@ export interface SessionOptions {
 const MAX_CAPTURE = 64 * 1_024 * 1_024
 /** A lock is looked up and lifted, and the state is read, also after the command was stopped. */
 const FINAL_TIMEOUT_MS = 30_000
-/** Longer lines do not report a created resource. In characters. */
+/** Longer lines neither report a created resource nor prove a lock. In characters. */
 const MAX_LINE = 256 * 1_024
 /** Characters at the end of the output in which RELEASE_FAILED is searched. */
 const MAX_TAIL = 4_096
 const RELEASE_FAILED = 'Error releasing the state lock'
+
+type CommandOptions = Pick<ProcessCommand, 'onOutput'> & Partial<Pick<ProcessCommand, 'signal' | 'file3' | 'onStarted'>>
 
 interface Captured {
   readonly exit: ProcessExit
@@ -62,7 +68,7 @@ interface Captured {
 }
 
 /** Drops the CLI configuration if its file does not exist, as Terraform rejects that. Terraform needs an absolute path. */
-const resolveCliConfig = async ({ TF_CLI_CONFIG_FILE: file, ...env }: Env): Promise<Env> => {
+const resolveCliConfig = async ({ TF_CLI_CONFIG_FILE: file, ...env }: Environment): Promise<Environment> => {
   if (!file) return env
   const path = resolve(file)
   return access(path).then(
@@ -70,6 +76,10 @@ const resolveCliConfig = async ({ TF_CLI_CONFIG_FILE: file, ...env }: Env): Prom
     () => env,
   )
 }
+
+/** The environment of a command is the only place that holds the values of the module's variables. */
+export const toVariableEnv = (values: Readonly<Record<string, string>>): Environment =>
+  Object.fromEntries(Object.entries(values).map(([name, value]) => [`TF_VAR_${name}`, value]))
 
 /** Runs the commands of one operation in its working directory. */
 export class TerraformSession {
@@ -93,6 +103,7 @@ export class TerraformSession {
     const output = this.#options.collector.forPhase(phase)
     const recorder = onLock && this.#createRecorder(onLock)
     const lines = createLineSplitter(MAX_LINE, line => {
+      recorder?.onLine(line)
       const created = parseCreatedResource(line)
       if (created) onCreated?.(created)
     })
@@ -101,10 +112,7 @@ export class TerraformSession {
       onStarted: leader => recorder?.onStarted(leader),
       onOutput: (stream, chunk) => {
         output.write(stream, chunk)
-        if (stream === 'stdout') {
-          recorder?.write(chunk)
-          lines.push(chunk)
-        }
+        if (stream === 'stdout') lines.push(chunk)
         text = (text + chunk).slice(-MAX_TAIL)
       },
     })
@@ -191,12 +199,12 @@ export class TerraformSession {
   }
 
   async #run(args: readonly string[], more: CommandOptions): Promise<ProcessExit> {
-    const { binary, cwd, env, passthrough, values, graceMs, ended } = this.#options
+    const { binary, cwd, env, values, graceMs, ended } = this.#options
     return runInProcessGroup({
       file: binary,
       args,
       cwd,
-      env: toTerraformEnv(await resolveCliConfig(env), passthrough, values),
+      env: { ...(await resolveCliConfig(env)), ...toVariableEnv(values) },
       signal: ended,
       graceMs,
       ...more,
@@ -210,5 +218,94 @@ export class TerraformSession {
   }
 }
 
-type CommandOptions = Pick<Parameters<typeof runInProcessGroup>[0], 'onOutput'> &
-  Partial<Pick<Parameters<typeof runInProcessGroup>[0], 'signal' | 'file3' | 'onStarted'>>
+/** What a state lock looks like from another process. */
+type LockProbe =
+  | { readonly kind: 'not-locked' }
+  | { readonly kind: 'locked'; readonly id: string }
+  /** The state is locked and the backend does not show by which lock, or it cannot be reached. */
+  | { readonly kind: 'unknown' }
+
+/**
+ * A command that takes the lock and releases it, and changes nothing: the root module has no such resource. It needs no
+ * input variables.
+ */
+const PROBE = ['untaint', '-no-color', '-allow-missing', '-lock-timeout=0s', 'terraform_data.none'] as const
+
+/** What the probe's own lock is for. */
+const PROBE_OPERATION = 'untaint'
+
+/** The error of PROBE: https://developer.hashicorp.com/terraform/language/state/locking */
+export const parseProbe = (exitCode: number | null, output: string): LockProbe => {
+  if (exitCode === 0) return { kind: 'not-locked' }
+  const named = /already locked:\s+ID=(\S+)/.exec(output)?.[1]
+  if (named) return { kind: 'locked', id: named }
+  const id = /^\s*ID:[ \t]+(\S+)/m.exec(output)?.[1]
+  const operation = /^\s*Operation:[ \t]+(\S+)/m.exec(output)?.[1]
+  // Some backends show the lock that could not be taken instead of the one that exists.
+  return id && operation && operation !== PROBE_OPERATION ? { kind: 'locked', id } : { kind: 'unknown' }
+}
+
+/** The ID in the file that the `local` backend keeps beside a locked state; null if it has another format. */
+export const parseLockFile = (text: string): string | null => {
+  const info = parseJson(text)
+  return isJsonObject(info) && typeof info.ID === 'string' && info.ID !== '' ? info.ID : null
+}
+
+/** Whether this line of the machine-readable UI shows that the command holds the lock: it has read the state. */
+export const isProofOfLock = (line: string): boolean =>
+  /^\{.*"type":"(?:refresh_start|refresh_complete|resource_drift|planned_change|change_summary|apply_start|apply_progress|apply_complete|provision_\w+)"/.test(
+    line,
+  )
+
+interface LockRecorderOptions {
+  /** The ID of the lock that the state has now; null if it has none or its backend does not show it. */
+  readonly findLockId: () => Promise<string | null>
+  /** Lifts this lock, whose process group has ended. Returns whether it is known to be gone. */
+  readonly lift: (id: string) => Promise<boolean>
+  readonly onLock: (lock: StateLock | null) => Promise<void>
+}
+
+/**
+ * Reports the lock that a command takes. Terraform does not show the ID of its own lock. While the command holds the lock,
+ * no other lock of this state exists, so the ID that the state shows is its own. A command that is killed before this was
+ * found out leaves a lock that is not recorded.
+ */
+class LockRecorder {
+  readonly #options: LockRecorderOptions
+  #holder: ProcessGroupIdentity | undefined
+  #hasExited = false
+  #recorded: Promise<string | null> | undefined
+
+  constructor(options: LockRecorderOptions) {
+    this.#options = options
+  }
+
+  onStarted(leader: number): void {
+    this.#holder = identifyProcessGroup(leader)
+  }
+
+  /** A line of the command's standard output. */
+  onLine(line: string): void {
+    if (!this.#recorded && isProofOfLock(line)) this.#recorded = this.#record()
+  }
+
+  /** Call after the exit. Reports the end of the lock, if it was recorded and is known to be gone. */
+  async finish(hasReleased: boolean): Promise<void> {
+    this.#hasExited = true
+    const id = await this.#recorded
+    if (id && (hasReleased || (await this.#options.lift(id)))) await this.#report(null)
+  }
+
+  async #record(): Promise<string | null> {
+    const id = await this.#options.findLockId().catch(() => null)
+    // After the exit, another process may have taken the lock.
+    if (id === null || this.#hasExited || !this.#holder) return null
+    await this.#report({ id, ...this.#holder })
+    return id
+  }
+
+  /** A lock that could not be recorded is only harder to lift. */
+  #report(lock: StateLock | null): Promise<void> {
+    return this.#options.onLock(lock).catch(() => {})
+  }
+}

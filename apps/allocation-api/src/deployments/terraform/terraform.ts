@@ -2,7 +2,7 @@ import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Env } from '@pool/runtime/service/env'
 import { findEnvSecrets, type TerraformSettings, toTerraformEnv } from '../../config/terraform.ts'
-import { createKeyedMutex } from '../../lib/keyed-mutex.ts'
+import { parseJson } from '../../lib/text.ts'
 import type { DeploymentLogLine, StateLock } from '../domain/types.ts'
 import type {
   DestroyResult,
@@ -16,15 +16,22 @@ import type {
   StateRequest,
   UnlockResult,
 } from '../provisioner.ts'
-import { OutputCollector } from './domain/output.ts'
+import { createMask, type Mask, maskValue, OutputCollector } from './domain/output.ts'
 import { createPlanMask, findPlannedBucket, toPublicPlan } from './domain/plan.ts'
-import { createMask, type Mask, maskValue } from './domain/secret-masker.ts'
-import { type State, type StateContents, StateFormatError, sortState } from './domain/state.ts'
-import { readModuleVersion } from './module-version.ts'
-import { Prerequisites } from './prerequisites.ts'
+import { Prerequisites, readModuleVersion } from './prerequisites.ts'
 import { checkProcessGroup } from './process-group.ts'
 import { CommandFailedError, StoppedError, TerraformSession } from './session.ts'
-import { changeState, establishState, readState, untaintBucket } from './state-access.ts'
+import {
+  changeState,
+  establishState,
+  isBucketResource,
+  readState,
+  type State,
+  type StateContents,
+  StateFormatError,
+  sortState,
+  untaintBucket,
+} from './state.ts'
 import {
   archiveState,
   type BucketImport,
@@ -114,13 +121,9 @@ const toDestroyTargets = ({ hasKeptBucket, others, requiredByBucket }: StateCont
 }
 
 const parsePlan = (text: string): unknown => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    throw new CommandFailedError(
-      'The plan that Terraform printed is not JSON; check the binary (PDM_TERRAFORM_BINARY).',
-    )
-  }
+  const plan = parseJson(text)
+  if (plan !== undefined) return plan
+  throw new CommandFailedError('The plan that Terraform printed is not JSON; check the binary (PDM_TERRAFORM_BINARY).')
 }
 
 /** The JSON of a plan, which contains secrets. */
@@ -145,8 +148,40 @@ export const createPrerequisites = ({
     binary,
     dataDir: resolve(dataDir),
     moduleDir: resolve(moduleDir ?? LOCAL_DEPLOYMENT_MODULE),
-    env: toTerraformEnv({ PATH: env.PATH, HOME: env.HOME }, [], {}),
+    env: toTerraformEnv({ PATH: env.PATH, HOME: env.HOME }, []),
   })
+
+/** One lock per key, granted in the order of the requests. */
+interface KeyedMutex {
+  /** Waits for the lock and returns the function that releases it; null if the signal aborts first. */
+  acquire(key: string, signal: AbortSignal): Promise<(() => void) | null>
+}
+
+export const createKeyedMutex = (): KeyedMutex => {
+  /** Per key, the promise that resolves when the last request in the queue has released the lock. */
+  const tails = new Map<string, Promise<void>>()
+  return {
+    acquire: async (key, signal) => {
+      const previous = tails.get(key) ?? Promise.resolve()
+      const released = Promise.withResolvers<void>()
+      // Includes `previous`, so a request that aborts does not let the next one overtake the current holder.
+      const tail = previous.then(() => released.promise)
+      tails.set(key, tail)
+      void tail.then(() => {
+        if (tails.get(key) === tail) tails.delete(key)
+      })
+      const aborted = Promise.withResolvers<true>()
+      const onAbort = () => aborted.resolve(true)
+      signal.addEventListener('abort', onAbort, { once: true })
+      if (signal.aborted) onAbort()
+      const isAborted = await Promise.race([previous.then(() => false), aborted.promise])
+      signal.removeEventListener('abort', onAbort)
+      if (!isAborted) return released.resolve
+      released.resolve()
+      return null
+    },
+  }
+}
 
 /**
  * Infrastructure by `terraform` or `tofu`. Each operation runs `init` and its commands in a new working directory, with a
@@ -156,6 +191,9 @@ export const createPrerequisites = ({
 class TerraformProvisioner implements Provisioner {
   readonly #options: TerraformOptions
   readonly #directories: { readonly dataDir: string; readonly moduleDir: string }
+  readonly #env: Readonly<Record<string, string>>
+  /** Secrets of the environment, which the log must not show. */
+  readonly #envSecrets: readonly string[]
   readonly #prerequisites: Prerequisites
   readonly #mutex = createKeyedMutex()
 
@@ -165,6 +203,8 @@ class TerraformProvisioner implements Provisioner {
       dataDir: resolve(options.dataDir),
       moduleDir: resolve(options.moduleDir ?? LOCAL_DEPLOYMENT_MODULE),
     }
+    this.#env = toTerraformEnv(options.env, options.passthrough)
+    this.#envSecrets = findEnvSecrets(options.env, options.passthrough)
     this.#prerequisites = createPrerequisites(options)
   }
 
@@ -292,7 +332,8 @@ class TerraformProvisioner implements Provisioner {
   async #importBucket(session: TerraformSession, request: ProvisioningRequest, state: State): Promise<boolean> {
     const { bucket, mayImportBucket = false } = request
     if (!mayImportBucket || bucket === null || sortState(state.resources, bucket).hasKeptBucket) return false
-    const planned = findPlannedBucket((await planAsJson(session)).json, bucket)
+    const { json } = await planAsJson(session)
+    const planned = findPlannedBucket(json, (type, attributes) => isBucketResource(type, attributes, bucket))
     if (planned === null) return false
     await this.#writeRootModule(session.cwd, request, { ...planned, id: bucket })
     try {
@@ -332,7 +373,7 @@ class TerraformProvisioner implements Provisioner {
     work: (context: Work) => Promise<Result>,
   ): Promise<Result> {
     const { id, run, stateKey, variables, secrets } = request
-    const { env, passthrough, graceMs = DEFAULT_GRACE_MS, timeoutMs } = this.#options
+    const { graceMs = DEFAULT_GRACE_MS, timeoutMs } = this.#options
     const { dataDir } = this.#directories
     const release = await this.#mutex.acquire(stateKey, ended)
     if (!release) throw new StoppedError()
@@ -346,12 +387,11 @@ class TerraformProvisioner implements Provisioner {
         : await createTemporaryWorkdir(dataDir, timeoutMs + TEMPORARY_MARGIN_MS)
       if (isStateOnly) await writeStateModule(cwd, this.#directories, { stateKey, backend: this.#options.backend })
       else await this.#writeRootModule(cwd, request)
-      const mask = createMask([...Object.values(secrets), ...findEnvSecrets(env, passthrough)])
+      const mask = createMask([...Object.values(secrets), ...this.#envSecrets])
       const session = new TerraformSession({
         binary,
         cwd,
-        env,
-        passthrough,
+        env: this.#env,
         values: { ...variables, ...secrets },
         backend: toBackend(dataDir, stateKey, this.#options.backend),
         stateKey,

@@ -1,5 +1,5 @@
 import { type DomainCheck, domainChallengeRequest } from '@pool/contract'
-import type { DomainProof } from '../../deployments/domain-proof.ts'
+import type { DomainProof } from '../../deployments/fqdn.ts'
 import type { RateLimitDecision } from '../../lib/rate-limiter.ts'
 import { type Handlers, parseBody, parseIdempotencyKey, sendError } from '../request.ts'
 

@@ -1,5 +1,123 @@
+import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { parseCreatedResource, parseDiagnostic, parseUiMessage } from './output.ts'
+import { createMask, maskValue, parseCreatedResource, parseDiagnostic, parseUiMessage } from './output.ts'
+
+const access = 'AKIAMARKEDACCESSKEY1'
+const secret = 'mark/"ed+secret\\key\'&<=$' + '{x}%~ü9'
+const mask = createMask([access, secret])
+const base64 = (text: string) => Buffer.from(text).toString('base64')
+
+describe('a secret is masked', () => {
+  test.each<readonly [string, string]>([
+    ['unchanged', secret],
+    ['in JSON', JSON.stringify({ key: secret })],
+    ['in JSON within JSON', JSON.stringify(JSON.stringify(secret))],
+    ['in JSON of Go', JSON.stringify(secret).replace('&', '\\u0026').replace('<', '\\u003c')],
+    ['in JSON of ASCII alone', JSON.stringify(secret).replace('ü', '\\u00fc')],
+    ['in JSON of PHP', JSON.stringify(secret).replace('/', '\\/')],
+    ['in a URL', `https://x/?key=${encodeURIComponent(secret)}&b=1`],
+    ['in a URL, lower case', `?key=${encodeURIComponent(secret).replace(/%../g, hex => hex.toLowerCase())}`],
+    ['in a URL as a whole', encodeURI(`https://x/${secret}`)],
+    ['in a form', new URLSearchParams({ key: secret }).toString()],
+    ['in HTML', 'mark/&quot;ed+secret\\key&#39;&amp;&lt;=$' + '{x}%~ü9'],
+    ['in HTML of Go', 'mark/&#34;ed+secret\\key&#39;&amp;&lt;=$' + '{x}%~ü9'],
+    ['in HCL', `"${JSON.stringify(secret).slice(1, -1).replace('${', '$${')}"`],
+    ['in single quotes of a shell', `'${secret.replace("'", "'\\''")}'`],
+    ['in double quotes of a shell', `"${secret.replace(/["$`\\]/g, '\\$&')}"`],
+    ['escaped for a shell', secret.replace(/[^\w.,:+/@%=-]/g, '\\$&')],
+    ['in base64', base64(secret)],
+    ['in base64 for URLs', Buffer.from(secret).toString('base64url')],
+    ['in base64 in a URL', encodeURIComponent(base64(secret))],
+  ])('%s', (_, text) => {
+    const masked = mask(`before ${text} after`)
+    expect(masked).toMatch(/^before .{0,25}<redacted>.{0,6} after$/)
+    expect(masked).not.toMatch(/secret|bWFya|hcm/)
+  })
+
+  test('at any offset in base64, in Basic credentials and wrapped over lines', () => {
+    for (const before of ['', 'a', 'ab', 'abc']) {
+      const encoded = base64(`${before}:${access}:${secret}:rest`)
+      const masked = mask(encoded)
+      expect(masked.replaceAll('<redacted>', '').length).toBeLessThan(before.length + 24)
+      expect(masked.match(/<redacted>/g)).toHaveLength(2)
+      const [first = '', second = ''] = [encoded.slice(0, 60), encoded.slice(60)]
+      for (const [line, part] of [
+        [mask(`x: ${first}`), first],
+        [mask(second), second],
+      ] as const) {
+        expect(line).toContain('<redacted>')
+        expect(line).not.toContain(part.slice(-12))
+      }
+    }
+  })
+
+  test('overlapping and adjacent secrets are masked as one', () => {
+    const overlapping = createMask(['abcdefgh', 'efghijkl', 'wwww'])
+    expect(overlapping('1 abcdefghijkl 2')).toBe('1 <redacted> 2')
+    expect(overlapping('abcdefghabcdefgh.')).toBe('<redacted>.')
+    expect(overlapping('wwwwwww.')).toBe('<redacted>.')
+  })
+
+  test('by each of its lines', () => {
+    const lines = createMask(['first line\r\nsecond line'])
+    expect(lines('a first line')).toBe('a <redacted>')
+    expect(lines('second line b')).toBe('<redacted> b')
+  })
+
+  test('in a line that was truncated at any position within it', () => {
+    for (let length = 1; length <= access.length; length += 1) {
+      const masked = mask(`${'-'.repeat(2_000)} key=${access.slice(0, length)}`, true)
+      expect(masked).not.toMatch(/AK?I?A?M?$/)
+      expect(masked).toMatch(/^-{100,}.*<redacted>$/)
+    }
+  })
+
+  test('in every string of a value', () => {
+    expect(maskValue({ a: [access, 1, null, true], [access]: { b: `<${access}>` } }, mask)).toEqual({
+      a: ['<redacted>', 1, null, true],
+      '<redacted>': { b: '<<redacted>>' },
+    })
+  })
+})
+
+test.each([
+  ['text without secrets', 'Apply complete! Resources: 3 added, 0 changed, 0 destroyed.'],
+  ['a few characters of a secret', 'AKIA is what access keys begin with, KEY1 is not much'],
+  ['an empty line', ''],
+])('%s is unchanged', (_, text) => {
+  expect(mask(text)).toBe(text)
+  expect(createMask(['', 'abc'])('abc')).toBe('abc')
+})
+
+test('no secret survives any encoding in any context', async () => {
+  const encodings: readonly ((text: string) => string)[] = [
+    text => text,
+    text => JSON.stringify(text),
+    text => encodeURIComponent(text),
+    text => new URLSearchParams({ text }).toString(),
+    base64,
+    text => Buffer.from(text).toString('base64url'),
+    text => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&#34;'),
+    text => text.replace(/[$%](?=\{)/g, '$&$&'),
+    text => text.replaceAll("'", "'\\''"),
+  ]
+  const word = fc.string({ unit: 'grapheme-ascii', minLength: 6, maxLength: 40 })
+  const around = fc.string({ unit: fc.constantFrom('!', '-', '#', ' '), maxLength: 5 })
+  await fc.assert(
+    fc.property(word, word, around, around, fc.constantFrom(...encodings), (one, two, before, after, encode) => {
+      const masked = createMask([one, two])(encode(before + one) + after + encode(two + after))
+      // Neither the encoded secret nor the decoded one is left.
+      for (const each of [one, two]) {
+        if ('<redacted>'.includes(each)) continue
+        expect(masked).not.toContain(each)
+        expect(masked).not.toContain(JSON.stringify(each).slice(1, -1))
+        expect(masked).not.toContain(encodeURIComponent(each))
+        expect(Buffer.from(masked.replaceAll('<redacted>', ''), 'base64').toString()).not.toContain(each)
+      }
+    }),
+    { numRuns: 300 },
+  )
+})
 
 const json = (message: object): string => JSON.stringify({ '@level': 'info', '@module': 'terraform.ui', ...message })
 const line = (level: string, text: string, prefix = '') => ({ kind: 'line', level, prefix, text, isReason: false })

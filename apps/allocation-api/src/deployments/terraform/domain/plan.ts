@@ -1,7 +1,6 @@
 import { redacted } from '@pool/contract'
-import { isJsonObject, type JsonObject } from '../../../lib/json.ts'
-import { type Mask, maskValue } from './secret-masker.ts'
-import { isBucketResource } from './state.ts'
+import { isJsonObject, type JsonObject } from '../../../lib/text.ts'
+import { type Mask, maskValue } from './output.ts'
 
 /**
  * The parts of Terraform's plan representation that describe changes. Variables, configuration and the prior state are
@@ -108,12 +107,15 @@ interface PlannedBucket {
 }
 
 /** The bucket that a plan would create; null if it would create none. */
-export const findPlannedBucket = (plan: unknown, bucket: string): PlannedBucket | null => {
+export const findPlannedBucket = (
+  plan: unknown,
+  isBucket: (type: string, attributes: JsonObject) => boolean,
+): PlannedBucket | null => {
   const changes = toList(isJsonObject(plan) ? plan.resource_changes : null).filter(isJsonObject)
   const found = changes.find(({ type, change }) => {
     const { actions, after } = isJsonObject(change) ? change : {}
     const isCreated = Array.isArray(actions) && actions.length === 1 && actions[0] === 'create'
-    return isCreated && isBucketResource(String(type), isJsonObject(after) ? after : {}, bucket)
+    return isCreated && isBucket(String(type), isJsonObject(after) ? after : {})
   })
   return found
     ? { address: String(found.address), type: String(found.type), provider: String(found.provider_name) }

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../../lib/json.ts'
+import type { JsonObject } from '../../../lib/text.ts'
 import { isAtOrBelow, type RecordChange, toOwnerName } from '../../domain/rrset.ts'
 import { type CloudflareRecord, toContent, toPresentation } from './record.ts'
 

@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject } from '../../../lib/json.ts'
+import { isJsonObject, type JsonObject } from '../../../lib/text.ts'
 import type { Unavailable } from '../../domain/result.ts'
 import type { ProviderResponse } from '../../http-client.ts'
 import { sanitizeMessage } from '../../sanitize-error.ts'

@@ -1,5 +1,5 @@
 import { isIPv4, isIPv6 } from 'node:net'
-import { isJsonObject, type JsonObject } from '../../../lib/json.ts'
+import { isJsonObject, type JsonObject } from '../../../lib/text.ts'
 import { type RecordSet, recordKey } from '../../domain/rrset.ts'
 import { quoteString, quoteStrings } from '../../wire/rdata.ts'
 

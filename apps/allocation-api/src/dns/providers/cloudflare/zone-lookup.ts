@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject } from '../../../lib/json.ts'
+import { isJsonObject, type JsonObject } from '../../../lib/text.ts'
 import type { Unavailable } from '../../domain/result.ts'
 import type { CloudflareApi } from './api.ts'
 import { type StaleZoneError, unavailable } from './errors.ts'

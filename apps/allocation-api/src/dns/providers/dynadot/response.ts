@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject } from '../../../lib/json.ts'
+import { isJsonObject, type JsonObject } from '../../../lib/text.ts'
 import type { DynadotRecord } from './record.ts'
 
 /** The result of a command, from the body: Dynadot returns HTTP 200 for nearly everything. */

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { createKeyedMutex } from './keyed-mutex.ts'
+import { createKeyedMutex } from './terraform.ts'
 
 const never = new AbortController().signal
 

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { createLineSplitter } from './line-splitter.ts'
-import { stripControlCharacters, toSingleLine, truncateUtf8 } from './sanitize-text.ts'
+import { createLineSplitter, stripControlCharacters, toSingleLine, truncateUtf8 } from './text.ts'
 
 const split = (chunks: readonly string[], limit = 10) => {
   const emitted: (string | [string])[] = []

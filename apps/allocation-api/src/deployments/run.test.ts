@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
+import type { AccessKeyPair, RunState } from './domain/types.ts'
 import { decideResume, type ResumeDecision } from './run.ts'
-import type { AccessKeyPair, RunState } from './types.ts'
 
 const credentials: AccessKeyPair = { accessKey: 'a'.repeat(16), secretKey: 's'.repeat(32) }
 const state: RunState = {

@@ -1,5 +1,9 @@
 import { expect, test } from 'vitest'
-import { isProofOfLock, parseLockFile, parseProbe } from './lock.ts'
+import { isProofOfLock, parseLockFile, parseProbe, toVariableEnv } from './session.ts'
+
+test('the environment of a command has the values of the variables', () => {
+  expect(toVariableEnv({ a: '1', k: 's' })).toEqual({ TF_VAR_a: '1', TF_VAR_k: 's' })
+})
 
 const toInfo = (id: string, operation: string) => `
 Error: Error acquiring the state lock

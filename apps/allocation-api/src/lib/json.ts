@@ -1,5 +1,0 @@
-/** A JSON object: neither an array nor null. */
-export type JsonObject = Readonly<Record<string, unknown>>
-
-export const isJsonObject = (value: unknown): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
