@@ -1,7 +1,6 @@
 import type { EnvReader } from '@pool/runtime/service/env'
 import type { ApplyResult, ReadResult, Unavailable, WantedRecords, ZoneCheck, ZonePart } from '../../domain/result.ts'
-import { createNameFilter } from '../../domain/rrset.ts'
-import { groupByOwner } from '../../group-changes.ts'
+import { createNameFilter, groupByOwner } from '../../domain/rrset.ts'
 import type { DnsProvider, ReadProvider } from '../../provider.ts'
 import { API_URL, type CloudflareOptions, createApi } from './api.ts'
 import { validateCloudflareChange } from './batch.ts'

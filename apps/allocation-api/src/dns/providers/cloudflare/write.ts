@@ -1,7 +1,7 @@
 import { chunkBySize } from '../../../lib/chunk.ts'
 import { type BatchResult, bisect } from '../../bisect.ts'
 import type { ApplyResult, Unavailable } from '../../domain/result.ts'
-import { type OwnerChanges, toApplyResult } from '../../group-changes.ts'
+import { type OwnerChanges, toApplyResult } from '../../domain/rrset.ts'
 import type { CloudflareApi } from './api.ts'
 import { countOperations, mergeOperations, type Operations, planBatch } from './batch.ts'
 import { isOutdated, type StaleZoneError } from './errors.ts'

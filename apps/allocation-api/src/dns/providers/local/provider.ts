@@ -1,7 +1,6 @@
 import { untilAborted } from '@pool/runtime/database/with-timeout'
 import type { Unavailable, ZonePart } from '../../domain/result.ts'
-import { toOwnerName } from '../../domain/rrset.ts'
-import { groupByOwner, toApplyResult } from '../../group-changes.ts'
+import { groupByOwner, toApplyResult, toOwnerName } from '../../domain/rrset.ts'
 import type { DnsProvider } from '../../provider.ts'
 import { findCnameConflicts, validateChange } from './validate.ts'
 import type { RecordKey, ZonePage, ZoneTable } from './zone-table.ts'
