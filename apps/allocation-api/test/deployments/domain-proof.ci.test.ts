@@ -3,7 +3,7 @@ import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createDomainProof, type DomainProof } from '../../src/deployments/domain-proof.ts'
 import { createTxtResolver, type LookUpTxt, type TxtLookup } from '../../src/deployments/txt-resolver.ts'
-import { createZoneTable } from '../../src/dns/providers/local/zone-table.ts'
+import { createZoneTable } from '../../src/dns/providers/local/provider.ts'
 import { bind, knot, type Server, startServer } from '../providers/support/rfc2136.ts'
 import {
   caller,

@@ -1,8 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { ZonePart } from '../../domain/result.ts'
 import type { RecordSet } from '../../domain/rrset.ts'
-import { CLASSES, parseMessage, TYPES, toRcodeName, toTypeName, type WireRecord } from '../../wire/message.ts'
-import { printRdata } from '../../wire/rdata.ts'
+import { CLASSES, parseMessage, toRcodeName, type WireRecord } from '../../wire/message.ts'
+import { printRdata, TYPES, toTypeName } from '../../wire/rdata.ts'
 import { exchangeSigned, ServerError, type SignedPeer, toServerError } from './connection.ts'
 import { encodeTransferRequest } from './update-message.ts'
 

@@ -5,7 +5,7 @@ import type { Unavailable, WantedRecords, ZoneCheck, ZonePart } from '../../doma
 import { createNameFilter, isAtOrBelow, recordKey, toApplyResult, toOwnerName } from '../../domain/rrset.ts'
 import type { DnsProvider, ReadProvider } from '../../provider.ts'
 import { collectWanted } from '../../read-zone.ts'
-import { encodeName, FormatError } from '../../wire/name.ts'
+import { encodeName, FormatError } from '../../wire/rdata.ts'
 import { transferZone } from './axfr.ts'
 import { openConnection, ServerError, type SignedPeer } from './connection.ts'
 import { type TsigKey, toTsigSize } from './tsig.ts'

@@ -9,11 +9,8 @@ import {
   HEADER_SIZE,
   MAX_MESSAGE_SIZE,
   OPCODES,
-  TYPES,
-  toTypeCode,
 } from '../../wire/message.ts'
-import { encodeName } from '../../wire/name.ts'
-import { encodeRdata } from '../../wire/rdata.ts'
+import { encodeName, encodeRdata, TYPES, toTypeCode } from '../../wire/rdata.ts'
 
 /** RFC 5936 section 2.1. */
 export const encodeTransferRequest = (id: number, zone: string): Buffer =>
