@@ -11,7 +11,6 @@ import { createAdoptionRepository } from './adoption-repository.ts'
 import { diffZone, type ZoneDiff, type ZoneDifferences } from './diff-zone.ts'
 import { MAX_BATCH_SIZE, NOTHING_SYNCED, type SyncResult } from './domain/outcome.ts'
 import { isDecided, toDnsState, toWithdrawalState } from './domain/status.ts'
-import { createDriftChecks } from './drift-checks.ts'
 import {
   type Busy,
   createZoneLocker,
@@ -19,7 +18,6 @@ import {
   type ReconcilerSettings,
   type ReconcilerTools,
 } from './locked-zone.ts'
-import { createMarkerChecks } from './marker-checks.ts'
 import { type ComparedName, compareName, type PlannedAction, planAction, type RecordAction } from './name-records.ts'
 import { type ChangeOrphansOptions, changeOrphans, type OrphanChange, type OrphanChangeOutcome } from './orphans.ts'
 import { ProviderClient } from './provider-client.ts'
@@ -32,9 +30,9 @@ import {
   resumeZone,
   type StoppedZoneChanges,
 } from './resume-zone.ts'
-import { syncZone } from './sync-zone.ts'
+import { syncZone, ZoneSyncQueue } from './sync-zone.ts'
+import { createDriftChecks, createMarkerChecks } from './zone-checks.ts'
 import type { WithLock } from './zone-lock.ts'
-import { ZoneSyncQueue } from './zone-sync-queue.ts'
 import { createZoneWritesRepository, type FormerRecord } from './zone-writes.ts'
 
 export interface ReconcilerOptions extends ReconcilerSettings {
