@@ -4,7 +4,7 @@ import { withTimeout } from '@pool/runtime/database/with-timeout'
 import type { Caller } from '../naming/caller.ts'
 import type { Orphan } from './domain/orphan.ts'
 import type { TrustedName } from './domain/resume.ts'
-import { newVersionColumns } from './new-version.ts'
+import { newVersionColumns } from './repository.ts'
 
 /** A token that no client has. */
 const unknownToken = (sql: Sql) => sql`sha256(convert_to(gen_random_uuid()::text, 'UTF8'))`
@@ -194,5 +194,21 @@ export const createAdoptionRepository = (sql: Sql, { timeoutMs }: { timeoutMs: n
       timeoutMs,
     )
     return rows.map(({ subdomain }) => subdomain)
+  },
+
+  /** Raises the number to that of a zone which another state of the database wrote. */
+  async catchUpSerial(zone: string, serial: number): Promise<void> {
+    await withTimeout(
+      sql`update dns_zone_writes set serial = greatest(serial, ${serial}) where zone = ${zone}`,
+      timeoutMs,
+    )
+  },
+
+  /** Ends a stop of the writes. */
+  async resumeWrites(zone: string): Promise<void> {
+    await withTimeout(
+      sql`update dns_zone_writes set stopped_cause = null, stopped_at = null where zone = ${zone}`,
+      timeoutMs,
+    )
   },
 })

@@ -29,7 +29,6 @@ import type { ProviderClient } from './provider-client.ts'
 import type { ReconcilerRepository } from './repository.ts'
 import { type ReadFirst, type WithLock, type ZoneLock, ZoneLockLostError } from './zone-lock.ts'
 import { type ScanPage, scanZone } from './zone-scan.ts'
-import type { ZoneWritesRepository } from './zone-writes.ts'
 
 /** What a process needs to know for its work on zones. */
 export interface ReconcilerSettings {
@@ -52,7 +51,6 @@ export interface ReconcilerSettings {
 export interface ReconcilerTools extends ReconcilerSettings {
   readonly repository: ReconcilerRepository
   readonly adoptions: AdoptionRepository
-  readonly writes: ZoneWritesRepository
   readonly provider: ProviderClient
   /** The provider has one TTL for all records of a zone. */
   readonly hasZoneTtl: boolean
@@ -143,7 +141,7 @@ export class LockedZone {
   /** Null if the provider of this process is that of the zone. */
   async findOtherProvider(): Promise<Unavailable | null> {
     const { name, tools } = this
-    const writes = await tools.writes.find(name)
+    const writes = await tools.repository.findWrites(name)
     if (isOwnProvider(writes, tools.providerKind)) return null
     const reason = `The zone ${name} is published with ${writes.providerKind}, and this replica is configured with ${tools.providerKind}.`
     return { kind: 'unavailable', scope: 'zone', reason }
@@ -154,10 +152,10 @@ export class LockedZone {
    * if the lock was lost in between. `apply` stops the zone if it must not be written, for all replicas.
    */
   async checkMarkers(markers: readonly ZoneMarker[], mode: Mode): Promise<MarkerCheck> {
-    const { writes, observer } = this.tools
-    const known = await writes.find(this.name)
+    const { repository, observer } = this.tools
+    const known = await repository.findWrites(this.name)
     const stopCause = findStopCause(markers, known)
-    if (stopCause && mode === 'apply' && (await writes.stop(this.name, stopCause))) {
+    if (stopCause && mode === 'apply' && (await repository.stopWrites(this.name, stopCause))) {
       observer.onZoneStopped(this.name, stopCause)
     }
     return { stopCause, stoppedMsAgo: known.stoppedMsAgo, isOutdated: isMarkerOutdated(markers, known) }
@@ -165,11 +163,11 @@ export class LockedZone {
 
   /** Writes the marker alone. It reads it first: a provider that replaces whole zones plans the write on that read. */
   async writeMarker(): Promise<ApplyResult> {
-    const { writes, providerKind } = this.tools
+    const { repository, providerKind } = this.tools
     const read = await this.readMarkers()
     if (read.kind === 'unavailable') return read
-    const { installation } = await writes.find(this.name)
-    const serial = await writes.raise(this.name, providerKind)
+    const { installation } = await repository.findWrites(this.name)
+    const serial = await repository.raiseSerial(this.name, providerKind)
     await this.assertHeld()
     return this.#write({ installation, serial }, [])
   }

@@ -21,6 +21,7 @@ import {
 import { type ComparedName, compareName, type PlannedAction, planAction, type RecordAction } from './name-records.ts'
 import { type ChangeOrphansOptions, changeOrphans, type OrphanChange, type OrphanChangeOutcome } from './orphans.ts'
 import { ProviderClient } from './provider-client.ts'
+import { createProviderMoves, type FormerRecord } from './provider-moves.ts'
 import { createReconcilerRepository, type PendingCounts, type ZoneState } from './repository.ts'
 import { republishZone, type TemplateChanges, type TemplateDiff } from './republish-zone.ts'
 import {
@@ -33,7 +34,6 @@ import {
 import { syncZone, ZoneSyncQueue } from './sync-zone.ts'
 import { createDriftChecks, createMarkerChecks } from './zone-checks.ts'
 import type { WithLock } from './zone-lock.ts'
-import { createZoneWritesRepository, type FormerRecord } from './zone-writes.ts'
 
 export interface ReconcilerOptions extends ReconcilerSettings {
   readonly provider: DnsProvider
@@ -149,7 +149,7 @@ export const createReconciler = (options: ReconcilerOptions): Reconciler => {
   const { tracer = null } = options
   const statements = { timeoutMs: options.statementTimeoutMs }
   const repository = traceStatements(tracer, 'reconciler', createReconcilerRepository(options.sql, statements))
-  const writes = createZoneWritesRepository(options.sql, statements)
+  const moves = createProviderMoves(options.sql, statements)
   const { concurrency, hasZoneTtl = false } = options.provider
   const provider = new ProviderClient({
     provider: options.provider,
@@ -164,7 +164,7 @@ export const createReconciler = (options: ReconcilerOptions): Reconciler => {
     writesZones,
   })
   const adoptions = createAdoptionRepository(options.sql, statements)
-  const tools: ReconcilerTools = { ...options, repository, adoptions, writes, provider, hasZoneTtl }
+  const tools: ReconcilerTools = { ...options, repository, adoptions, provider, hasZoneTtl }
   const withZone = createZoneLocker(tools, options.withLock, concurrency)
   const drift = createDriftChecks(tools, withZone)
   const queues = new Map<string, ZoneSyncQueue>()
@@ -259,7 +259,7 @@ export const createReconciler = (options: ReconcilerOptions): Reconciler => {
 
     async listFormerRecords(poolDomain, offset, limit) {
       const rejection = validatePool(poolDomain, pools())
-      return rejection ?? { kind: 'listed', records: await writes.listFormerRecords(poolDomain, offset, limit) }
+      return rejection ?? { kind: 'listed', records: await moves.listFormerRecords(poolDomain, offset, limit) }
     },
 
     compareName: (poolDomain, subdomain) => inZone(poolDomain, zone => compareName(zone, subdomain)),

@@ -8,9 +8,7 @@ import type { CheckedName, DesiredRecords, DueName, NameVersion } from './domain
 import type { AppliedName, AttemptedName, FailedName } from './domain/outcome.ts'
 import type { FailureCause, SyncStatus } from './domain/status.ts'
 import type { StopCause, ZoneWrites } from './domain/zone-marker.ts'
-import { newVersionColumns } from './new-version.ts'
 import { isTransactionOpen, type LockLane } from './zone-lock.ts'
-import { assertInstallation, raiseSerial, selectWrites } from './zone-writes.ts'
 
 /** What a sync reads first: the names that are due, and the state of the writes to the zone. */
 export interface Due {
@@ -73,6 +71,23 @@ export interface PendingCounts {
   readonly failing: number
 }
 
+/** How many of the latest previous record sets are kept for a name whose records change often. */
+const MAX_PREVIOUS_RECORD_SETS = 120
+
+/**
+ * The assignments that start a new version of a row `d` of dns_names, due at `at`. The records that were desired before
+ * become previous ones, because a write of them that timed out can still take effect. Failures of the previous version end.
+ */
+export const newVersionColumns = (sql: Sql, desired: Fragment, at: Fragment) => sql`
+  version = nextval('dns_version'), desired = ${desired}, changed_at = ${at}, next_attempt_at = ${at},
+  previous_records = (
+    select coalesce(jsonb_agg(record_set order by position), '[]') from (
+      select record_set, position from jsonb_array_elements(d.previous_records || d.desired)
+        with ordinality as previous (record_set, position)
+      order by position desc limit ${MAX_PREVIOUS_RECORD_SETS}
+    ) latest),
+  attempts = 0, failure = null, last_error = null, is_drift_repair = false`
+
 /** Rows named `item`, passed as one JSON parameter. */
 const toVersionRows = (sql: Sql, names: readonly NameVersion[]) => sql`
   jsonb_to_recordset(${sql.json(names.map(({ subdomain, version }) => ({ subdomain, version })))}) as item
@@ -112,6 +127,28 @@ const selectDue = (sql: Sql, zone: string, limit: number) => sql`
   from dns_names
   where zone = ${zone} and applied_version < version and next_attempt_at <= statement_timestamp()
   order by changed_at limit ${limit}`
+
+/**
+ * Raises the number of the zone's last write and returns it as `serial`, with the cause of a stop. It is committed before the
+ * write.
+ */
+const raiseSerial = (sql: Sql, zone: string, providerKind: string) => sql`
+  insert into dns_zone_writes as w (zone, serial, provider_kind) values (${zone}, 1, ${providerKind})
+  on conflict (zone) do update set serial = w.serial + 1, provider_kind = coalesce(w.provider_kind, excluded.provider_kind)
+  returning serial, stopped_cause`
+
+/** The columns of a `ZoneWrites`. */
+const selectWrites = (sql: Sql, zone: string) => sql`
+  select i.id as installation, coalesce(w.serial, 0) as serial, w.provider_kind as "providerKind",
+    w.stopped_cause as "stoppedCause",
+    extract(epoch from statement_timestamp() - w.stopped_at)::float8 * 1000 as "stoppedMsAgo"
+  from installation i left join dns_zone_writes w on w.zone = ${zone}`
+
+/** `row` is the first one of `selectWrites`. */
+const assertInstallation = <Row>(row: Row | undefined): Row => {
+  if (!row) throw new Error('the table installation is empty; restore its row')
+  return row
+}
 
 const toState = (desired: readonly RecordSet[]) => (desired.length === 0 ? 'none' : 'active')
 
@@ -262,6 +299,31 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
       timeoutMs,
     )
     return row?.isHeld === true
+  },
+
+  async findWrites(zone: string): Promise<ZoneWrites> {
+    const [row] = await withTimeout(sql<ZoneWrites[]>`${selectWrites(sql, zone)}`, timeoutMs)
+    return assertInstallation(row)
+  },
+
+  /** Raises the number of the zone's last write, and returns it. */
+  async raiseSerial(zone: string, providerKind: string): Promise<number> {
+    const [row] = await withTimeout(sql<{ serial: number }[]>`${raiseSerial(sql, zone, providerKind)}`, timeoutMs)
+    return row?.serial ?? 0
+  },
+
+  /** Stops all writes to the zone, from every replica. Returns false if they are stopped already. */
+  async stopWrites(zone: string, cause: StopCause): Promise<boolean> {
+    const stopped = await withTimeout(
+      sql`
+      insert into dns_zone_writes as w (zone, stopped_cause, stopped_at)
+      values (${zone}, ${cause}, statement_timestamp())
+      on conflict (zone) do update set stopped_cause = excluded.stopped_cause, stopped_at = excluded.stopped_at
+        where w.stopped_cause is null
+      returning zone`,
+      timeoutMs,
+    )
+    return stopped.length > 0
   },
 
   async findStatus(zone: string, subdomain: string): Promise<SyncStatus | null> {

@@ -155,8 +155,8 @@ const settle = async (
  * that of another database in the zone, the next sync would stop it again.
  */
 const endStop = async (zone: LockedZone, zoneSerial: number): Promise<Unavailable | null> => {
-  const { writes, repository } = zone.tools
-  await writes.catchUp(zone.name, zoneSerial)
+  const { adoptions, repository } = zone.tools
+  await adoptions.catchUpSerial(zone.name, zoneSerial)
   const result = await zone.writeMarker()
   if (result.kind === 'unavailable') return result
   const [rejection] = result.rejected
@@ -164,7 +164,7 @@ const endStop = async (zone: LockedZone, zoneSerial: number): Promise<Unavailabl
     const reason = `The DNS provider rejected ${rejection.name}: ${rejection.reason}. Make room for it, then resume again.`
     return { kind: 'unavailable', scope: 'zone', reason }
   }
-  await writes.resume(zone.name)
+  await adoptions.resumeWrites(zone.name)
   await repository.retryNow(zone.name)
   return null
 }

@@ -10,9 +10,6 @@ import {
 } from '../../dns/domain/rrset.ts'
 import type { DesiredName } from './name.ts'
 
-/** How many of the latest previous record sets are kept for a name whose records change often. */
-export const MAX_PREVIOUS_RECORD_SETS = 120
-
 export interface PlanOptions {
   readonly zone: string
   /** The provider has one TTL for all records of a zone, so the desired TTL is not compared. */
