@@ -7,10 +7,10 @@ import type { DnsProvider } from '../dns/provider.ts'
 import type { Caller } from '../naming/caller.ts'
 import { type NameRejection, validatePool } from '../naming/naming.ts'
 import { runInSpan, type Tracer, traceStatements } from '../observability/domain/tracer.ts'
-import { createAdoptionRepository } from './adoption-repository.ts'
 import { diffZone, type ZoneDiff, type ZoneDifferences } from './diff-zone.ts'
-import { MAX_BATCH_SIZE, NOTHING_SYNCED, type SyncResult } from './domain/outcome.ts'
+import { MAX_BATCH_SIZE, NOTHING_SYNCED, type SyncResult } from './domain/plan.ts'
 import { isDecided, toDnsState, toWithdrawalState } from './domain/status.ts'
+import type { WithLock } from './locked-zone.ts'
 import {
   type Busy,
   createZoneLocker,
@@ -19,6 +19,7 @@ import {
   type ReconcilerTools,
 } from './locked-zone.ts'
 import { type ComparedName, compareName, type PlannedAction, planAction, type RecordAction } from './name-records.ts'
+import { createOperationsRepository } from './operations-repository.ts'
 import { type ChangeOrphansOptions, changeOrphans, type OrphanChange, type OrphanChangeOutcome } from './orphans.ts'
 import { ProviderClient } from './provider-client.ts'
 import { createProviderMoves, type FormerRecord } from './provider-moves.ts'
@@ -33,7 +34,6 @@ import {
 } from './resume-zone.ts'
 import { syncZone, ZoneSyncQueue } from './sync-zone.ts'
 import { createDriftChecks, createMarkerChecks } from './zone-checks.ts'
-import type { WithLock } from './zone-lock.ts'
 
 export interface ReconcilerOptions extends ReconcilerSettings {
   readonly provider: DnsProvider
@@ -149,6 +149,7 @@ export const createReconciler = (options: ReconcilerOptions): Reconciler => {
   const { tracer = null } = options
   const statements = { timeoutMs: options.statementTimeoutMs }
   const repository = traceStatements(tracer, 'reconciler', createReconcilerRepository(options.sql, statements))
+  const operations = traceStatements(tracer, 'reconciler', createOperationsRepository(options.sql, statements))
   const moves = createProviderMoves(options.sql, statements)
   const { concurrency, hasZoneTtl = false } = options.provider
   const provider = new ProviderClient({
@@ -163,8 +164,7 @@ export const createReconciler = (options: ReconcilerOptions): Reconciler => {
     tracer,
     writesZones,
   })
-  const adoptions = createAdoptionRepository(options.sql, statements)
-  const tools: ReconcilerTools = { ...options, repository, adoptions, provider, hasZoneTtl }
+  const tools: ReconcilerTools = { ...options, repository, operations, provider, hasZoneTtl }
   const withZone = createZoneLocker(tools, options.withLock, concurrency)
   const drift = createDriftChecks(tools, withZone)
   const queues = new Map<string, ZoneSyncQueue>()

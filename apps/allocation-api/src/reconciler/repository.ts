@@ -3,12 +3,20 @@ import { drainRows } from '@pool/runtime/database/drain-rows'
 import { timeSql } from '@pool/runtime/database/time-sql'
 import { withTimeout } from '@pool/runtime/database/with-timeout'
 import type { RecordSet } from '../dns/domain/rrset.ts'
-import type { Caller } from '../naming/caller.ts'
-import type { CheckedName, DesiredRecords, DueName, NameVersion } from './domain/name.ts'
-import type { AppliedName, AttemptedName, FailedName } from './domain/outcome.ts'
+import type { CheckedName, DueName, NameVersion } from './domain/name.ts'
+import type { AppliedName, AttemptedName, FailedName } from './domain/plan.ts'
 import type { FailureCause, SyncStatus } from './domain/status.ts'
 import type { StopCause, ZoneWrites } from './domain/zone-marker.ts'
-import { isTransactionOpen, type LockLane } from './zone-lock.ts'
+
+/** Executes statements on the connection of a lock. */
+export interface LockLane {
+  readonly sql: Sql
+  /**
+   * A condition that is false once the lock is lost, which may have opened another session. Each write must contain it, and
+   * its value is read with them.
+   */
+  readonly isHeld: Fragment
+}
 
 /** What a sync reads first: the names that are due, and the state of the writes to the zone. */
 export interface Due {
@@ -36,11 +44,6 @@ export interface SyncOutcomes {
   readonly isComplete: boolean
   /** The delay of the first drift check if the zone is new. */
   readonly firstDriftCheckMs: number
-}
-
-/** The desired records of an active name, and the address that they have. */
-export interface ActiveRecords extends DesiredRecords {
-  readonly address: string
 }
 
 /** What the service knows of a zone, and when that changed. */
@@ -149,6 +152,10 @@ const assertInstallation = <Row>(row: Row | undefined): Row => {
   if (!row) throw new Error('the table installation is empty; restore its row')
   return row
 }
+
+/** Whether the transaction of a lock is in progress, for a statement of another session. It fails on a standby. */
+export const isTransactionOpen = (sql: Sql, transaction: string) =>
+  sql`pg_xact_status(${transaction}::xid8) = 'in progress'`
 
 const toState = (desired: readonly RecordSet[]) => (desired.length === 0 ? 'none' : 'active')
 
@@ -417,49 +424,6 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
           changed_at = statement_timestamp(), next_attempt_at = statement_timestamp()
         from ${toVersionRows(sql, names)}
         where d.zone = ${zone} and d.subdomain = item.subdomain and d.version = item.version`,
-      timeoutMs,
-    )
-  },
-
-  /** The active names of the zone after `after`, in their order. */
-  async listActive(zone: string, after: string, limit: number): Promise<ActiveRecords[]> {
-    const rows = await withTimeout(
-      sql<ActiveRecords[]>`
-        select a.subdomain, host(a.load_balancer_ip) as address, d.version, d.desired
-        from (
-          select * from pool_allocations
-          where pool_domain = ${zone} and state = 'active' and subdomain > ${after} order by subdomain limit ${limit}
-        ) a cross join lateral (
-          select version, desired from dns_names where zone = a.pool_domain and subdomain = a.subdomain limit 1
-        ) d
-        order by a.subdomain`,
-      timeoutMs,
-    )
-    return drainRows(rows)
-  },
-
-  /** Gives active names other desired records, unless they have changed since these versions. */
-  async republish(
-    zone: string,
-    names: readonly DesiredRecords[],
-    { actor, address, requestId }: Caller,
-  ): Promise<void> {
-    const items = names.map(({ subdomain, version, desired }) => ({ subdomain, version, desired }))
-    await withTimeout(
-      sql`
-        with republished as (
-          update dns_names d set
-            ${newVersionColumns(sql, sql`item.desired`, sql`statement_timestamp()`)}
-          from jsonb_to_recordset(${sql.json(items as never)}) as item (subdomain text, version bigint, desired jsonb)
-          where d.zone = ${zone} and d.subdomain = item.subdomain and d.version = item.version
-          returning d.subdomain
-        )
-        insert into allocation_history
-          (pool_domain, subdomain, event, from_state, to_state, created_by, actor, address, request_id)
-        select a.pool_domain, a.subdomain, 'republished', 'active', 'active', a.created_by, ${actor}, ${address},
-          ${requestId}
-        from republished join pool_allocations a on a.pool_domain = ${zone} and a.subdomain = republished.subdomain
-        order by a.subdomain`,
       timeoutMs,
     )
   },

@@ -136,7 +136,7 @@ const settle = async (
   trust: Trust,
   caller: Caller,
 ): Promise<ZoneDifference[]> => {
-  const { repository, adoptions } = zone.tools
+  const { repository, operations } = zone.tools
   const trusted = names.filter(({ action }) => TRUSTED_ACTIONS.includes(action))
   const others = names.filter(({ action }) => !TRUSTED_ACTIONS.includes(action))
   const drifted = others.filter(({ isApplied }) => isApplied)
@@ -144,9 +144,9 @@ const settle = async (
   const addDone = (subdomains: readonly string[]) => {
     for (const subdomain of subdomains) done.add(subdomain)
   }
-  if (trusted.length > 0) addDone(await adoptions.trustZone(zone.name, trusted, caller))
+  if (trusted.length > 0) addDone(await operations.trustZone(zone.name, trusted, caller))
   if (drifted.length > 0) await repository.markDrifted(zone.name, drifted)
-  if (orphans.length > 0) addDone(await adoptions[trust === 'zone' ? 'adopt' : 'remove'](zone.name, orphans, caller))
+  if (orphans.length > 0) addDone(await operations[trust === 'zone' ? 'adopt' : 'remove'](zone.name, orphans, caller))
   return recheck(zone, decided, done)
 }
 
@@ -155,8 +155,8 @@ const settle = async (
  * that of another database in the zone, the next sync would stop it again.
  */
 const endStop = async (zone: LockedZone, zoneSerial: number): Promise<Unavailable | null> => {
-  const { adoptions, repository } = zone.tools
-  await adoptions.catchUpSerial(zone.name, zoneSerial)
+  const { operations, repository } = zone.tools
+  await operations.catchUpSerial(zone.name, zoneSerial)
   const result = await zone.writeMarker()
   if (result.kind === 'unavailable') return result
   const [rejection] = result.rejected
@@ -164,7 +164,7 @@ const endStop = async (zone: LockedZone, zoneSerial: number): Promise<Unavailabl
     const reason = `The DNS provider rejected ${rejection.name}: ${rejection.reason}. Make room for it, then resume again.`
     return { kind: 'unavailable', scope: 'zone', reason }
   }
-  await adoptions.resumeWrites(zone.name)
+  await operations.resumeWrites(zone.name)
   await repository.retryNow(zone.name)
   return null
 }

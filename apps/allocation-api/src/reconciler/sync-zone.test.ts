@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { NOTHING_SYNCED, type SyncResult } from './domain/outcome.ts'
+import { NOTHING_SYNCED, type SyncResult } from './domain/plan.ts'
 import { ZoneSyncQueue } from './sync-zone.ts'
 
 const result = (version: number): SyncResult => ({

@@ -5,17 +5,21 @@ import type { SyncOutcome } from '../observability/domain/observer.ts'
 import type { DueName } from './domain/name.ts'
 import {
   type Failure,
+  indexRecords,
+  limitPlans,
   MAX_BATCH_SIZE,
   type NameOutcome,
   NOTHING_SYNCED,
   type Outcome,
   type PlannedName,
+  type PlanOptions,
+  planName,
   type SyncResult,
   toFailure,
   toOutcome,
   toStopFailure,
-} from './domain/outcome.ts'
-import { indexRecords, limitPlans, type PlanOptions, planName, toWantedRecords } from './domain/plan.ts'
+  toWantedRecords,
+} from './domain/plan.ts'
 import { findStopCause, isOwnProvider, parseMarkers, toMarkerName } from './domain/zone-marker.ts'
 import type { LockedZone } from './locked-zone.ts'
 import type { Due } from './repository.ts'
