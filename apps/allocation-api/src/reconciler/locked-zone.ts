@@ -6,11 +6,11 @@ import type { RecordChange, RecordTemplate } from '../dns/domain/rrset.ts'
 import type { Pools } from '../naming/naming.ts'
 import type { ReconcilerObserver } from '../observability/domain/observer.ts'
 import type { DesiredName } from './domain/name.ts'
-import type { PlanOptions } from './domain/plan.ts'
 import {
   MAX_BATCH_SIZE,
   type NameOutcome,
   type PlannedName,
+  type PlanOptions,
   type SyncResult,
   toAppliedNames,
   toAttemptedNames,
@@ -358,8 +358,10 @@ export class LockedZone {
     const { repository, observer } = this.tools
     const known = await repository.findWrites(this.name)
     const stopCause = findStopCause(markers, known)
-    if (stopCause && mode === 'apply' && (await repository.stopWrites(this.name, stopCause))) {
-      observer.onZoneStopped(this.name, stopCause)
+    if (stopCause && mode === 'apply') {
+      // Another replica may have resumed the zone since the markers were read.
+      await this.assertHeld()
+      if (await repository.stopWrites(this.name, stopCause)) observer.onZoneStopped(this.name, stopCause)
     }
     return { stopCause, stoppedMsAgo: known.stoppedMsAgo, isOutdated: isMarkerOutdated(markers, known) }
   }

@@ -10,13 +10,13 @@ import { runInSpan, type Tracer, traceStatements } from '../observability/domain
 import { diffZone, type ZoneDiff, type ZoneDifferences } from './diff-zone.ts'
 import { MAX_BATCH_SIZE, NOTHING_SYNCED, type SyncResult } from './domain/plan.ts'
 import { isDecided, toDnsState, toWithdrawalState } from './domain/status.ts'
-import type { WithLock } from './locked-zone.ts'
 import {
   type Busy,
   createZoneLocker,
   type LockedZone,
   type ReconcilerSettings,
   type ReconcilerTools,
+  type WithLock,
 } from './locked-zone.ts'
 import { type ComparedName, compareName, type PlannedAction, planAction, type RecordAction } from './name-records.ts'
 import { createOperationsRepository } from './operations-repository.ts'

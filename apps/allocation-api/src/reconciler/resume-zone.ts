@@ -187,8 +187,8 @@ export const resumeZone = async (
   const listing = new Listing<ZoneDifference>()
   for await (const page of findDifferences(zone, trust, stoppedMsAgo ?? 0)) {
     if (page.kind === 'unavailable') return page
+    if (caller) await zone.assertHeld()
     listing.add(caller ? await settle(zone, page, trust, caller) : page.decided)
-    await zone.assertHeld()
   }
   const failure = caller ? await endStop(zone, maxSerial(read.markers)) : null
   return failure ?? { kind: 'planned', stopCause, differences: listing.items, differenceCount: listing.count }

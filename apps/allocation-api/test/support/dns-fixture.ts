@@ -273,6 +273,12 @@ export const useDnsFixture = () => {
       aheadMs += ms
       await database.advance(ms)
     },
+    /** Ends the connections that hold zone locks. */
+    async loseZoneLocks(): Promise<void> {
+      await database.sql`
+        select pg_terminate_backend(pid) from pg_stat_activity
+        where datname = current_database() and application_name = 'allocation-api zone' and state = 'idle in transaction'`
+    },
     /** Reserves and commits the name. Returns the version to wait for. */
     async activate(subdomain: string, address = '192.0.2.1', zone = poolDomain) {
       const fqdn = `${subdomain}.${zone}`
