@@ -9,8 +9,7 @@ import { encodeName, FormatError } from '../../wire/rdata.ts'
 import { transferZone } from './axfr.ts'
 import { openConnection, ServerError, type SignedPeer } from './connection.ts'
 import { type TsigKey, toTsigSize } from './tsig.ts'
-import { checkUpdate, sendUpdates } from './update.ts'
-import { buildUpdates, maxUpdateSize } from './update-message.ts'
+import { buildUpdates, checkUpdate, maxUpdateSize, sendUpdates } from './update.ts'
 
 export interface Rfc2136Options {
   /** The primary server of the zones. */
