@@ -2,7 +2,7 @@ import { createRecords } from '../dns/domain/rrset.ts'
 import type { Caller } from '../naming/caller.ts'
 import type { PlannedChange } from './diff-zone.ts'
 import { Listing } from './domain/listing.ts'
-import { toTemplateChanges } from './domain/republish.ts'
+import { toRecordChanges } from './domain/record-changes.ts'
 import type { Busy, ReconcilerTools, WithZone } from './locked-zone.ts'
 import type { ActiveRecords } from './operations-repository.ts'
 
@@ -38,7 +38,7 @@ export const republishZone = async (
     const names = await operations.listActive(zone, after, BATCH_SIZE)
     const different = names.flatMap(({ subdomain, version, address, desired }) => {
       const records = createRecords(`${subdomain}.${zone}`, address, recordTemplate)
-      const own = toTemplateChanges(desired, records)
+      const own = toRecordChanges({ owned: [], desired }, records)
       return own.length === 0 ? [] : [{ subdomain, version, desired: records, own }]
     })
     if (caller && different.length > 0) await operations.republish(zone, different, caller)
