@@ -51,8 +51,8 @@ export const createDriftChecks = (tools: ReconcilerTools, withZone: WithZone) =>
   }
 }
 
-/** The pause after a check that failed, without its jitter of a fifth either way. */
-const RETRY_MS = 10_000
+/** The pause after a marker check that failed, without its jitter of a fifth either way. */
+const MARKER_RETRY_MS = 10_000
 
 /** False if the zone could not be read. */
 const checkMarker = async (zone: LockedZone): Promise<boolean> => {
@@ -88,7 +88,7 @@ export const createMarkerChecks = (
     while (!signal.aborted) {
       const zone = findDueZone()
       if (zone === null) return
-      retryAt.set(zone, now() + RETRY_MS * (0.8 + 0.4 * random()))
+      retryAt.set(zone, now() + MARKER_RETRY_MS * (0.8 + 0.4 * random()))
       try {
         const isDone = await withZone(zone, checkMarker)
         // Another replica has the lock: the next run tries again.
