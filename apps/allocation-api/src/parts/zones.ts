@@ -73,12 +73,8 @@ export const createZones = async (config: ServiceConfig, base: Base, database: D
     observer,
     tracer,
   })
-  const syncDueZones = async () => {
-    await reconciler.syncDueZones()
-    observer.onDatabaseReached()
-  }
   const jobs: readonly Job[] = [
-    { failure: 'search for due zones failed', intervalMs: SYNC_INTERVAL_MS, run: syncDueZones },
+    { failure: 'search for due zones failed', intervalMs: SYNC_INTERVAL_MS, run: reconciler.syncDueZones },
     { failure: 'zone sync failed', intervalMs: SYNC_INTERVAL_MS, run: reconciler.checkMarkers },
   ]
 

@@ -274,6 +274,7 @@ export const createReconciler = (options: ReconcilerOptions): Reconciler => {
     async syncDueZones() {
       if (writesZones) for (const zone of await repository.listDueZones()) void requestSync(zone)
       if (!isStopping) await drift.startDue()
+      observer.onDatabaseReached()
     },
 
     checkMarkers: createMarkerChecks(tools, withZone),

@@ -207,6 +207,7 @@ const startReplica = ({
       onDriftCheck: (_, result) => void driftChecks.push(result),
       onZoneStopped: (_, cause) => void stops.push(cause),
       onMarkerRejected: (_, reason) => void markerRejections.push(reason),
+      onDatabaseReached() {},
       onError: (_, error) => void errors.push(error),
     },
   })

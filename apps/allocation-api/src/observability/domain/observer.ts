@@ -49,6 +49,8 @@ export interface ReconcilerObserver {
   onZoneStopped(zone: string, cause: string): void
   /** The provider does not accept the marker, so nothing shows later that a restored database is older than the zone. */
   onMarkerRejected(zone: string, reason: string): void
+  /** A statement that runs every second succeeded. */
+  onDatabaseReached(): void
   /** `context` is logged with the error and must not hold secrets. */
   onError(event: ErrorEvent, error: unknown, context?: Readonly<Record<string, unknown>>): void
 }
@@ -81,8 +83,6 @@ export interface Observer extends ReconcilerObserver {
   onSwept(count: number): void
   /** A run of the sweeper ended without an error. */
   onSweepEnded(): void
-  /** A statement that runs every second succeeded. */
-  onDatabaseReached(): void
   /** A run deleted rows that were older than their retention. */
   onOldRowsDeleted(counts: object): void
   /** At the start: the service cannot publish names in these zones. The texts have no secrets. */

@@ -172,6 +172,7 @@ class Interleaving {
           },
           onZoneStopped: (_, cause) => this.#violations.push(`zone stopped: ${cause}`),
           onMarkerRejected() {},
+          onDatabaseReached() {},
           onError: (event, error) => this.#violations.push(`${event}: ${error}`),
         },
       }),
