@@ -1,5 +1,4 @@
-import type { ErrorEvent, Observer } from './domain/observer.ts'
-import { createOutage } from './domain/outage.ts'
+import { createOutage, type ErrorEvent, type Observer } from './domain/observer.ts'
 import { describeError, redact } from './domain/redact.ts'
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
