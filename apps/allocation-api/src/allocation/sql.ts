@@ -1,7 +1,7 @@
 import type { Fragment, Sql } from '@pool/runtime/database/client'
 import { timeSql } from '@pool/runtime/database/time'
 import type { Caller, PoolName } from '../naming/naming.ts'
-import { newVersionColumns } from '../reconciler/new-version.ts'
+import { newVersionColumns } from '../reconciler/repository.ts'
 
 /** The parts that the statements over pool_allocations (alias `a`) share. */
 export const allocationSql = (sql: Sql) => {

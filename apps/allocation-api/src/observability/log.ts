@@ -1,8 +1,7 @@
 import { redacted } from '@pool/contract'
 import { type DestinationStream, type Logger, pino } from 'pino'
 import type { LogLevel } from '../config/config.ts'
-import { type ErrorEvent, type Observer, PROBE_ROUTES, type RequestLogEntry } from './domain/observer.ts'
-import { createOutage } from './domain/outage.ts'
+import { createOutage, type ErrorEvent, type Observer, PROBE_ROUTES, type RequestLogEntry } from './domain/observer.ts'
 import { describeError, redact } from './domain/redact.ts'
 import type { Metrics } from './metrics.ts'
 

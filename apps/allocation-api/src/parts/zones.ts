@@ -1,8 +1,8 @@
 import { type ConfigIssue, ConfigIssuesError } from '@pool/runtime/service/env'
 import { FAILURE_CAUSES } from '../reconciler/domain/status.ts'
+import { createZoneLocks } from '../reconciler/locked-zone.ts'
+import { createProviderMoves } from '../reconciler/provider-moves.ts'
 import { createReconciler } from '../reconciler/reconciler.ts'
-import { createZoneLocks } from '../reconciler/zone-lock.ts'
-import { createZoneWritesRepository } from '../reconciler/zone-writes.ts'
 import type { ServiceConfig } from '../service-config.ts'
 import type { Base } from './base.ts'
 import type { Database } from './database.ts'
@@ -29,12 +29,12 @@ const moveZones = async (
   { observer }: Base,
   { sql, timeoutMs, pools }: Database,
 ) => {
-  const zoneWrites = createZoneWritesRepository(sql, { timeoutMs })
+  const moves = createProviderMoves(sql, { timeoutMs })
   const { managed, draining } = pools()
-  const moved = await zoneWrites.listOtherProviders(managed, dnsProvider.kind)
+  const moved = await moves.listOtherProviders(managed, dnsProvider.kind)
   if (moved.length === 0) return
   if (!dns.movesProvider) throw new ConfigIssuesError(moved.map(toProviderIssue(dnsProvider.kind)))
-  const names = await zoneWrites.moveTo(dnsProvider.kind, [...managed, ...draining])
+  const names = await moves.moveTo(dnsProvider.kind, [...managed, ...draining])
   observer.onProviderMove(
     moved.map(({ zone }) => zone),
     names,
@@ -73,12 +73,8 @@ export const createZones = async (config: ServiceConfig, base: Base, database: D
     observer,
     tracer,
   })
-  const syncDueZones = async () => {
-    await reconciler.syncDueZones()
-    observer.onDatabaseReached()
-  }
   const jobs: readonly Job[] = [
-    { failure: 'search for due zones failed', intervalMs: SYNC_INTERVAL_MS, run: syncDueZones },
+    { failure: 'search for due zones failed', intervalMs: SYNC_INTERVAL_MS, run: reconciler.syncDueZones },
     { failure: 'zone sync failed', intervalMs: SYNC_INTERVAL_MS, run: reconciler.checkMarkers },
   ]
 

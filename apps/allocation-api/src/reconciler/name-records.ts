@@ -1,8 +1,8 @@
 import type { Unavailable } from '../dns/domain/result.ts'
 import { createRecords, type RecordChange, type RecordSet } from '../dns/domain/rrset.ts'
-import { applyAction, planWithoutZone } from './domain/action-plan.ts'
 import type { DesiredName } from './domain/name.ts'
 import { indexRecords, planName } from './domain/plan.ts'
+import { applyAction, toRecordChanges } from './domain/record-changes.ts'
 import { type LockedZone, type ReconcilerTools, toPlanOptions, type WithZone } from './locked-zone.ts'
 
 /** The desired records of a name and those of the zone. */
@@ -83,7 +83,7 @@ export const planAction = async (
   const nothing = { deletedRecords: [], conflict: null }
   if (read?.kind !== 'read') {
     const unavailable = read?.reason ?? BUSY
-    return { kind: 'planned', ...nothing, changes: planWithoutZone(before, after), unavailable }
+    return { kind: 'planned', ...nothing, changes: toRecordChanges(before, after.desired), unavailable }
   }
   const plan = planName(indexRecords(zone, read), after, await toPlanOptions(tools, zone, [after]))
   return plan.kind === 'conflict'

@@ -69,7 +69,7 @@ export const changeOrphans = async (
     if (!caller) continue
     for (let i = 0; i < orphans.length; i += BATCH_SIZE) {
       const batch = orphans.slice(i, i + BATCH_SIZE)
-      changedCount += (await zone.tools.adoptions[action](zone.name, batch, caller)).length
+      changedCount += (await zone.tools.operations[action](zone.name, batch, caller)).length
     }
   }
   return { kind: 'orphans', orphans: listing.items, orphanCount: listing.count, changedCount }

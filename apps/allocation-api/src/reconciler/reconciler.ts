@@ -6,22 +6,22 @@ import type { Unavailable } from '../dns/domain/result.ts'
 import type { DnsProvider } from '../dns/provider.ts'
 import { type Caller, type NameRejection, validatePool } from '../naming/naming.ts'
 import { runInSpan, type Tracer, traceStatements } from '../observability/domain/tracer.ts'
-import { createAdoptionRepository } from './adoption-repository.ts'
 import { diffZone, type ZoneDiff, type ZoneDifferences } from './diff-zone.ts'
-import { MAX_BATCH_SIZE, NOTHING_SYNCED, type SyncResult } from './domain/outcome.ts'
+import { MAX_BATCH_SIZE, NOTHING_SYNCED, type SyncResult } from './domain/plan.ts'
 import { isDecided, toDnsState, toWithdrawalState } from './domain/status.ts'
-import { createDriftChecks } from './drift-checks.ts'
 import {
   type Busy,
   createZoneLocker,
   type LockedZone,
   type ReconcilerSettings,
   type ReconcilerTools,
+  type WithLock,
 } from './locked-zone.ts'
-import { createMarkerChecks } from './marker-checks.ts'
 import { type ComparedName, compareName, type PlannedAction, planAction, type RecordAction } from './name-records.ts'
+import { createOperationsRepository } from './operations-repository.ts'
 import { type ChangeOrphansOptions, changeOrphans, type OrphanChange, type OrphanChangeOutcome } from './orphans.ts'
 import { ProviderClient } from './provider-client.ts'
+import { createProviderMoves, type FormerRecord } from './provider-moves.ts'
 import { createReconcilerRepository, type PendingCounts, type ZoneState } from './repository.ts'
 import { republishZone, type TemplateChanges, type TemplateDiff } from './republish-zone.ts'
 import {
@@ -31,10 +31,8 @@ import {
   resumeZone,
   type StoppedZoneChanges,
 } from './resume-zone.ts'
-import { syncZone } from './sync-zone.ts'
-import type { WithLock } from './zone-lock.ts'
-import { ZoneSyncQueue } from './zone-sync-queue.ts'
-import { createZoneWritesRepository, type FormerRecord } from './zone-writes.ts'
+import { syncZone, ZoneSyncQueue } from './sync-zone.ts'
+import { createDriftChecks, createMarkerChecks } from './zone-checks.ts'
 
 export interface ReconcilerOptions extends ReconcilerSettings {
   readonly provider: DnsProvider
@@ -150,7 +148,8 @@ export const createReconciler = (options: ReconcilerOptions): Reconciler => {
   const { tracer = null } = options
   const statements = { timeoutMs: options.statementTimeoutMs }
   const repository = traceStatements(tracer, 'reconciler', createReconcilerRepository(options.sql, statements))
-  const writes = createZoneWritesRepository(options.sql, statements)
+  const operations = traceStatements(tracer, 'reconciler', createOperationsRepository(options.sql, statements))
+  const moves = createProviderMoves(options.sql, statements)
   const { concurrency, hasZoneTtl = false } = options.provider
   const provider = new ProviderClient({
     provider: options.provider,
@@ -164,8 +163,7 @@ export const createReconciler = (options: ReconcilerOptions): Reconciler => {
     tracer,
     writesZones,
   })
-  const adoptions = createAdoptionRepository(options.sql, statements)
-  const tools: ReconcilerTools = { ...options, repository, adoptions, writes, provider, hasZoneTtl }
+  const tools: ReconcilerTools = { ...options, repository, operations, provider, hasZoneTtl }
   const withZone = createZoneLocker(tools, options.withLock, concurrency)
   const drift = createDriftChecks(tools, withZone)
   const queues = new Map<string, ZoneSyncQueue>()
@@ -260,7 +258,7 @@ export const createReconciler = (options: ReconcilerOptions): Reconciler => {
 
     async listFormerRecords(poolDomain, offset, limit) {
       const rejection = validatePool(poolDomain, pools())
-      return rejection ?? { kind: 'listed', records: await writes.listFormerRecords(poolDomain, offset, limit) }
+      return rejection ?? { kind: 'listed', records: await moves.listFormerRecords(poolDomain, offset, limit) }
     },
 
     compareName: (poolDomain, subdomain) => inZone(poolDomain, zone => compareName(zone, subdomain)),
@@ -275,6 +273,7 @@ export const createReconciler = (options: ReconcilerOptions): Reconciler => {
     async syncDueZones() {
       if (writesZones) for (const zone of await repository.listDueZones()) void requestSync(zone)
       if (!isStopping) await drift.startDue()
+      observer.onDatabaseReached()
     },
 
     checkMarkers: createMarkerChecks(tools, withZone),

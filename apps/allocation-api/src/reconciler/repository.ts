@@ -1,14 +1,21 @@
-import { drainRows, type Fragment, type Sql } from '@pool/runtime/database/client'
+import type { Fragment, Sql } from '@pool/runtime/database/client'
+import { drainRows } from '@pool/runtime/database/client'
 import { timeSql, withTimeout } from '@pool/runtime/database/time'
 import type { RecordSet } from '../dns/domain/rrset.ts'
-import type { Caller } from '../naming/naming.ts'
-import type { CheckedName, DesiredRecords, DueName, NameVersion } from './domain/name.ts'
-import type { AppliedName, AttemptedName, FailedName } from './domain/outcome.ts'
+import type { CheckedName, DueName, NameVersion } from './domain/name.ts'
+import type { AppliedName, AttemptedName, FailedName } from './domain/plan.ts'
 import type { FailureCause, SyncStatus } from './domain/status.ts'
 import type { StopCause, ZoneWrites } from './domain/zone-marker.ts'
-import { newVersionColumns } from './new-version.ts'
-import { isTransactionOpen, type LockLane } from './zone-lock.ts'
-import { assertInstallation, raiseSerial, selectWrites } from './zone-writes.ts'
+
+/** Executes statements on the connection of a lock. */
+export interface LockLane {
+  readonly sql: Sql
+  /**
+   * A condition that is false once the lock is lost, which may have opened another session. Each write must contain it, and
+   * its value is read with them.
+   */
+  readonly isHeld: Fragment
+}
 
 /** What a sync reads first: the names that are due, and the state of the writes to the zone. */
 export interface Due {
@@ -38,11 +45,6 @@ export interface SyncOutcomes {
   readonly firstDriftCheckMs: number
 }
 
-/** The desired records of an active name, and the address that they have. */
-export interface ActiveRecords extends DesiredRecords {
-  readonly address: string
-}
-
 /** What the service knows of a zone, and when that changed. */
 export interface ZoneState {
   readonly zone: string
@@ -70,6 +72,23 @@ export interface PendingCounts {
   readonly pending: number
   readonly failing: number
 }
+
+/** How many of the latest previous record sets are kept for a name whose records change often. */
+const MAX_PREVIOUS_RECORD_SETS = 120
+
+/**
+ * The assignments that start a new version of a row `d` of dns_names, due at `at`. The records that were desired before
+ * become previous ones, because a write of them that timed out can still take effect. Failures of the previous version end.
+ */
+export const newVersionColumns = (sql: Sql, desired: Fragment, at: Fragment) => sql`
+  version = nextval('dns_version'), desired = ${desired}, changed_at = ${at}, next_attempt_at = ${at},
+  previous_records = (
+    select coalesce(jsonb_agg(record_set order by position), '[]') from (
+      select record_set, position from jsonb_array_elements(d.previous_records || d.desired)
+        with ordinality as previous (record_set, position)
+      order by position desc limit ${MAX_PREVIOUS_RECORD_SETS}
+    ) latest),
+  attempts = 0, failure = null, last_error = null, is_drift_repair = false`
 
 /** Rows named `item`, passed as one JSON parameter. */
 const toVersionRows = (sql: Sql, names: readonly NameVersion[]) => sql`
@@ -110,6 +129,32 @@ const selectDue = (sql: Sql, zone: string, limit: number) => sql`
   from dns_names
   where zone = ${zone} and applied_version < version and next_attempt_at <= statement_timestamp()
   order by changed_at limit ${limit}`
+
+/**
+ * Raises the number of the zone's last write and returns it as `serial`, with the cause of a stop. It is committed before the
+ * write.
+ */
+const raiseSerial = (sql: Sql, zone: string, providerKind: string) => sql`
+  insert into dns_zone_writes as w (zone, serial, provider_kind) values (${zone}, 1, ${providerKind})
+  on conflict (zone) do update set serial = w.serial + 1, provider_kind = coalesce(w.provider_kind, excluded.provider_kind)
+  returning serial, stopped_cause`
+
+/** The columns of a `ZoneWrites`. */
+const selectWrites = (sql: Sql, zone: string) => sql`
+  select i.id as installation, coalesce(w.serial, 0) as serial, w.provider_kind as "providerKind",
+    w.stopped_cause as "stoppedCause",
+    extract(epoch from statement_timestamp() - w.stopped_at)::float8 * 1000 as "stoppedMsAgo"
+  from installation i left join dns_zone_writes w on w.zone = ${zone}`
+
+/** `row` is the first one of `selectWrites`. */
+const assertInstallation = <Row>(row: Row | undefined): Row => {
+  if (!row) throw new Error('the table installation is empty; restore its row')
+  return row
+}
+
+/** Whether the transaction of a lock is in progress, for a statement of another session. It fails on a standby. */
+export const isTransactionOpen = (sql: Sql, transaction: string) =>
+  sql`pg_xact_status(${transaction}::xid8) = 'in progress'`
 
 const toState = (desired: readonly RecordSet[]) => (desired.length === 0 ? 'none' : 'active')
 
@@ -262,6 +307,31 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
     return row?.isHeld === true
   },
 
+  async findWrites(zone: string): Promise<ZoneWrites> {
+    const [row] = await withTimeout(sql<ZoneWrites[]>`${selectWrites(sql, zone)}`, timeoutMs)
+    return assertInstallation(row)
+  },
+
+  /** Raises the number of the zone's last write, and returns it. */
+  async raiseSerial(zone: string, providerKind: string): Promise<number> {
+    const [row] = await withTimeout(sql<{ serial: number }[]>`${raiseSerial(sql, zone, providerKind)}`, timeoutMs)
+    return row?.serial ?? 0
+  },
+
+  /** Stops all writes to the zone, from every replica. Returns false if they are stopped already. */
+  async stopWrites(zone: string, cause: StopCause): Promise<boolean> {
+    const stopped = await withTimeout(
+      sql`
+      insert into dns_zone_writes as w (zone, stopped_cause, stopped_at)
+      values (${zone}, ${cause}, statement_timestamp())
+      on conflict (zone) do update set stopped_cause = excluded.stopped_cause, stopped_at = excluded.stopped_at
+        where w.stopped_cause is null
+      returning zone`,
+      timeoutMs,
+    )
+    return stopped.length > 0
+  },
+
   async findStatus(zone: string, subdomain: string): Promise<SyncStatus | null> {
     const [row] = await withTimeout(
       sql<SyncStatus[]>`
@@ -353,49 +423,6 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
           changed_at = statement_timestamp(), next_attempt_at = statement_timestamp()
         from ${toVersionRows(sql, names)}
         where d.zone = ${zone} and d.subdomain = item.subdomain and d.version = item.version`,
-      timeoutMs,
-    )
-  },
-
-  /** The active names of the zone after `after`, in their order. */
-  async listActive(zone: string, after: string, limit: number): Promise<ActiveRecords[]> {
-    const rows = await withTimeout(
-      sql<ActiveRecords[]>`
-        select a.subdomain, host(a.load_balancer_ip) as address, d.version, d.desired
-        from (
-          select * from pool_allocations
-          where pool_domain = ${zone} and state = 'active' and subdomain > ${after} order by subdomain limit ${limit}
-        ) a cross join lateral (
-          select version, desired from dns_names where zone = a.pool_domain and subdomain = a.subdomain limit 1
-        ) d
-        order by a.subdomain`,
-      timeoutMs,
-    )
-    return drainRows(rows)
-  },
-
-  /** Gives active names other desired records, unless they have changed since these versions. */
-  async republish(
-    zone: string,
-    names: readonly DesiredRecords[],
-    { actor, address, requestId }: Caller,
-  ): Promise<void> {
-    const items = names.map(({ subdomain, version, desired }) => ({ subdomain, version, desired }))
-    await withTimeout(
-      sql`
-        with republished as (
-          update dns_names d set
-            ${newVersionColumns(sql, sql`item.desired`, sql`statement_timestamp()`)}
-          from jsonb_to_recordset(${sql.json(items as never)}) as item (subdomain text, version bigint, desired jsonb)
-          where d.zone = ${zone} and d.subdomain = item.subdomain and d.version = item.version
-          returning d.subdomain
-        )
-        insert into allocation_history
-          (pool_domain, subdomain, event, from_state, to_state, created_by, actor, address, request_id)
-        select a.pool_domain, a.subdomain, 'republished', 'active', 'active', a.created_by, ${actor}, ${address},
-          ${requestId}
-        from republished join pool_allocations a on a.pool_domain = ${zone} and a.subdomain = republished.subdomain
-        order by a.subdomain`,
       timeoutMs,
     )
   },

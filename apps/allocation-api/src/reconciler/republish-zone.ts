@@ -2,9 +2,9 @@ import { createRecords } from '../dns/domain/rrset.ts'
 import type { Caller } from '../naming/naming.ts'
 import type { PlannedChange } from './diff-zone.ts'
 import { Listing } from './domain/listing.ts'
-import { toTemplateChanges } from './domain/republish.ts'
+import { toRecordChanges } from './domain/record-changes.ts'
 import type { Busy, ReconcilerTools, WithZone } from './locked-zone.ts'
-import type { ActiveRecords } from './repository.ts'
+import type { ActiveRecords } from './operations-repository.ts'
 
 /** How the desired records of the active names of a zone differ from those of the current template. */
 export interface TemplateChanges {
@@ -27,7 +27,7 @@ const BATCH_SIZE = 500
  * nothing. `busy`: the names before the interruption have their new records, and the others do not.
  */
 export const republishZone = async (
-  { repository, recordTemplate }: ReconcilerTools,
+  { operations, recordTemplate }: ReconcilerTools,
   withZone: WithZone,
   zone: string,
   caller: Caller | null,
@@ -35,13 +35,13 @@ export const republishZone = async (
   const changes = new Listing<PlannedChange>()
   let nameCount = 0
   const republishBatch = async (after: string): Promise<readonly ActiveRecords[]> => {
-    const names = await repository.listActive(zone, after, BATCH_SIZE)
+    const names = await operations.listActive(zone, after, BATCH_SIZE)
     const different = names.flatMap(({ subdomain, version, address, desired }) => {
       const records = createRecords(`${subdomain}.${zone}`, address, recordTemplate)
-      const own = toTemplateChanges(desired, records)
+      const own = toRecordChanges({ owned: [], desired }, records)
       return own.length === 0 ? [] : [{ subdomain, version, desired: records, own }]
     })
-    if (caller && different.length > 0) await repository.republish(zone, different, caller)
+    if (caller && different.length > 0) await operations.republish(zone, different, caller)
     nameCount += different.length
     for (const { subdomain, own } of different) changes.add(own.map(change => ({ subdomain, change })))
     return names

@@ -135,7 +135,7 @@ const settle = async (
   trust: Trust,
   caller: Caller,
 ): Promise<ZoneDifference[]> => {
-  const { repository, adoptions } = zone.tools
+  const { repository, operations } = zone.tools
   const trusted = names.filter(({ action }) => TRUSTED_ACTIONS.includes(action))
   const others = names.filter(({ action }) => !TRUSTED_ACTIONS.includes(action))
   const drifted = others.filter(({ isApplied }) => isApplied)
@@ -143,9 +143,9 @@ const settle = async (
   const addDone = (subdomains: readonly string[]) => {
     for (const subdomain of subdomains) done.add(subdomain)
   }
-  if (trusted.length > 0) addDone(await adoptions.trustZone(zone.name, trusted, caller))
+  if (trusted.length > 0) addDone(await operations.trustZone(zone.name, trusted, caller))
   if (drifted.length > 0) await repository.markDrifted(zone.name, drifted)
-  if (orphans.length > 0) addDone(await adoptions[trust === 'zone' ? 'adopt' : 'remove'](zone.name, orphans, caller))
+  if (orphans.length > 0) addDone(await operations[trust === 'zone' ? 'adopt' : 'remove'](zone.name, orphans, caller))
   return recheck(zone, decided, done)
 }
 
@@ -154,8 +154,8 @@ const settle = async (
  * that of another database in the zone, the next sync would stop it again.
  */
 const endStop = async (zone: LockedZone, zoneSerial: number): Promise<Unavailable | null> => {
-  const { writes, repository } = zone.tools
-  await writes.catchUp(zone.name, zoneSerial)
+  const { operations, repository } = zone.tools
+  await operations.catchUpSerial(zone.name, zoneSerial)
   const result = await zone.writeMarker()
   if (result.kind === 'unavailable') return result
   const [rejection] = result.rejected
@@ -163,7 +163,7 @@ const endStop = async (zone: LockedZone, zoneSerial: number): Promise<Unavailabl
     const reason = `The DNS provider rejected ${rejection.name}: ${rejection.reason}. Make room for it, then resume again.`
     return { kind: 'unavailable', scope: 'zone', reason }
   }
-  await writes.resume(zone.name)
+  await operations.resumeWrites(zone.name)
   await repository.retryNow(zone.name)
   return null
 }
@@ -186,8 +186,8 @@ export const resumeZone = async (
   const listing = new Listing<ZoneDifference>()
   for await (const page of findDifferences(zone, trust, stoppedMsAgo ?? 0)) {
     if (page.kind === 'unavailable') return page
+    if (caller) await zone.assertHeld()
     listing.add(caller ? await settle(zone, page, trust, caller) : page.decided)
-    await zone.assertHeld()
   }
   const failure = caller ? await endStop(zone, maxSerial(read.markers)) : null
   return failure ?? { kind: 'planned', stopCause, differences: listing.items, differenceCount: listing.count }

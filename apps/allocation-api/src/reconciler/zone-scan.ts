@@ -1,12 +1,12 @@
 import type { Unavailable, ZonePart } from '../dns/domain/result.ts'
 import type { RecordSet, RecordTemplate } from '../dns/domain/rrset.ts'
-import { BoundedMap } from './domain/bounded-map.ts'
 import type { CheckedName } from './domain/name.ts'
 import { type Orphan, OrphanCandidate } from './domain/orphan.ts'
 import { toSubdomain } from './domain/plan.ts'
 import {
   addKnown,
   addUnknown,
+  BoundedMap,
   type ScanEntry,
   type ScannedName,
   toScannedName,

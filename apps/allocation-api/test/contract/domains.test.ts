@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { deploymentRequest } from '@pool/test-kit/deployment-request.ts'
 import { afterAll, describe, expect, test } from 'vitest'
-import { createZoneTable } from '../../src/dns/providers/local/zone-table.ts'
+import { createZoneTable } from '../../src/dns/providers/local/provider.ts'
 import { createContractCall, startTestService } from '../support/service.ts'
 import { isTerraformMissing } from '../terraform/support/terraform.ts'
 

@@ -8,7 +8,7 @@ import {
   type LookUpTxt,
   type TxtLookup,
 } from '../../src/deployments/fqdn.ts'
-import { createZoneTable } from '../../src/dns/providers/local/zone-table.ts'
+import { createZoneTable } from '../../src/dns/providers/local/provider.ts'
 import { bind, knot, type Server, startServer } from '../providers/support/rfc2136.ts'
 import {
   caller,

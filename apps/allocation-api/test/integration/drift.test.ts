@@ -343,9 +343,7 @@ describe('drift', () => {
     )
     await until('the read is in flight', () => fixture.provider.readsInFlight === 1)
     const before = await row('acme')
-    await fixture.sql`
-      select pg_terminate_backend(pid) from pg_stat_activity
-      where datname = current_database() and application_name = 'allocation-api zone' and state = 'idle in transaction'`
+    await fixture.loseZoneLocks()
     gate.resolve()
     await lost
     expect(await row('acme')).toEqual(before)
@@ -365,9 +363,7 @@ describe('drift', () => {
     fixture.provider.readGate = read.promise
     scan.resolve()
     await until('the marker is read', () => fixture.provider.calls.length === before + 2)
-    await fixture.sql`
-      select pg_terminate_backend(pid) from pg_stat_activity
-      where datname = current_database() and application_name = 'allocation-api zone' and state = 'idle in transaction'`
+    await fixture.loseZoneLocks()
     read.resolve()
     await lost
     expect(fixture.provider.calls.slice(before)).toEqual(['read', 'read'])

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { createRecords, type RecordSet, recordKey } from '../../src/dns/domain/rrset.ts'
 import type { Caller } from '../../src/naming/naming.ts'
-import { createAdoptionRepository } from '../../src/reconciler/adoption-repository.ts'
+import { createOperationsRepository } from '../../src/reconciler/operations-repository.ts'
 import type { OrphanAction } from '../../src/reconciler/orphans.ts'
 import { poolDomain, template, useDnsFixture } from '../support/dns-fixture.ts'
 
@@ -118,7 +118,7 @@ describe('records without a row', () => {
 
   test('a name that was taken since is left out, in either order', async () => {
     await prepare()
-    const orphans = createAdoptionRepository(fixture.sql, { timeoutMs: 5_000 })
+    const orphans = createOperationsRepository(fixture.sql, { timeoutMs: 5_000 })
     await activate('lost')
     expect(await orphans.adopt(poolDomain, [found, lost], caller)).toEqual(['found'])
     expect(await events('lost')).toEqual(['reserved', 'committed'])
@@ -129,7 +129,7 @@ describe('records without a row', () => {
   })
 
   test('an adoption and a removal at the same moment: one of them gets the name', async () => {
-    const orphans = createAdoptionRepository(fixture.sql, { timeoutMs: 5_000 })
+    const orphans = createOperationsRepository(fixture.sql, { timeoutMs: 5_000 })
     for (let round = 0; round < 20; round += 1) {
       const subdomain = `race${round}`
       const orphan = { subdomain, address: '198.51.100.7', records: recordsOf(subdomain), otherCount: 0 }

@@ -409,9 +409,7 @@ describe('the reconciler', () => {
     expect((await one.dns.waitUntilApplied(await activate('acme'))).status).toBe('pending')
     await until('the read is in flight', () => fixture.provider.readsInFlight === 1)
     fixture.provider.readGate = Promise.resolve()
-    await fixture.sql`
-      select pg_terminate_backend(pid) from pg_stat_activity
-      where datname = current_database() and application_name = 'allocation-api zone' and state = 'idle in transaction'`
+    await fixture.loseZoneLocks()
 
     expect(await two.dns.waitUntilApplied(await release('acme'))).toEqual({ status: 'published' })
     expect(await two.dns.waitUntilApplied(await activate('other'))).toEqual({ status: 'published' })
@@ -439,9 +437,7 @@ describe('the reconciler', () => {
     expect((await one.dns.waitUntilApplied(await activate('acme'))).status).toBe('pending')
     await untilBlocks(sql, disk)
     const since = performance.now()
-    await sql`
-      select pg_terminate_backend(pid) from pg_stat_activity
-      where datname = current_database() and application_name = 'allocation-api zone' and state = 'idle in transaction'`
+    await fixture.loseZoneLocks()
     await until('what the attempt knows of the lock is old', () => performance.now() - since > 100)
     await disk.release()
     await until('the lost lock is reported', () => one.errors.length > 0)
@@ -457,9 +453,7 @@ describe('the reconciler', () => {
     expect((await one.dns.waitUntilApplied(await activate('acme'))).status).toBe('pending')
     await until('the write is in flight', () => fixture.provider.appliesInFlight === 1)
     fixture.provider.applyGate = Promise.resolve()
-    await fixture.sql`
-      select pg_terminate_backend(pid) from pg_stat_activity
-      where datname = current_database() and application_name = 'allocation-api zone' and state = 'idle in transaction'`
+    await fixture.loseZoneLocks()
     gate.resolve()
     await until('the lost lock is reported', () => one.errors.length > 0)
     expect(await row('acme')).toMatchObject({ applied_version: 0 })

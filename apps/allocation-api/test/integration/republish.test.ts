@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createReconcilerRepository } from '../../src/reconciler/repository.ts'
+import { createOperationsRepository } from '../../src/reconciler/operations-repository.ts'
 import { poolDomain, useDnsFixture } from '../support/dns-fixture.ts'
 import { holdLock } from '../support/locks.ts'
 
@@ -40,7 +40,7 @@ test('1200 names in batches: every name gets the records of the template and one
 test('a name that was released or changed since it was read is left alone', async () => {
   const { dns } = replica({ recordTemplate })
   for (const name of ['changed', 'released', 'same']) await activate(name)
-  const { republish, listActive } = createReconcilerRepository(fixture.sql, { timeoutMs: 5_000 })
+  const { republish, listActive } = createOperationsRepository(fixture.sql, { timeoutMs: 5_000 })
   const names = await listActive(poolDomain, '', 10)
   await update('changed', '192.0.2.9')
   await release('released')

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { createRecords, recordKey } from '../../src/dns/domain/rrset.ts'
-import { createAdoptionRepository } from '../../src/reconciler/adoption-repository.ts'
 import { createMarkerRecord, parseMarkers, toMarkerName } from '../../src/reconciler/domain/zone-marker.ts'
+import { createOperationsRepository } from '../../src/reconciler/operations-repository.ts'
 import { repositoryOptions } from '../support/database.ts'
 import { poolDomain, template, useDnsFixture } from '../support/dns-fixture.ts'
 import { runInOrder } from '../support/locks.ts'
@@ -188,12 +188,12 @@ describe.each(['known', 'unknown'])('the adoption of a reserved name with %s rec
     const records = toRecords(subdomain, OTHER)
     const adopt = () =>
       row === 'known'
-        ? createAdoptionRepository(sql, options).trustZone(
+        ? createOperationsRepository(sql, options).trustZone(
             poolDomain,
             [{ subdomain, version, action: 'adopt', databaseAddress: null, zoneAddress: OTHER, desired: records }],
             operator,
           )
-        : createAdoptionRepository(sql, options).adopt(
+        : createOperationsRepository(sql, options).adopt(
             poolDomain,
             [{ subdomain, address: OTHER, records, otherCount: 0 }],
             operator,

@@ -2,14 +2,8 @@ import { createDatabaseClient, createSessions } from '@pool/runtime/database/cli
 import { until } from '@pool/test-kit/poll.ts'
 import { startTcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { createReconcilerRepository } from '../../src/reconciler/repository.ts'
-import {
-  createZoneLocks,
-  isTransactionOpen,
-  type LockLane,
-  type ZoneLock,
-  ZoneLockLostError,
-} from '../../src/reconciler/zone-lock.ts'
+import { createZoneLocks, type ZoneLock, ZoneLockLostError } from '../../src/reconciler/locked-zone.ts'
+import { createReconcilerRepository, isTransactionOpen, type LockLane } from '../../src/reconciler/repository.ts'
 import { useTestDatabase } from '../support/database.ts'
 
 const database = await useTestDatabase()

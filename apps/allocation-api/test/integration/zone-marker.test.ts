@@ -8,6 +8,8 @@ import { poolDomain, useDnsFixture } from '../support/dns-fixture.ts'
 const MARKER_KEY = `${toMarkerName(poolDomain)} TXT`
 const MINUTE_MS = 60_000
 const otherInstallation = '11111111-2222-4333-8444-555555555555'
+/** Depends on which is detected first: the closed connection, its reset, or the missing lock of the new connection. */
+const LOST_LOCK = /zone lock lost: pool\.test|CONNECTION_CLOSED|ECONNRESET/
 const down = { kind: 'unavailable', reason: 'The provider is down.' } as const
 
 /** Copies the tables of the names and of the zones. `restore` brings them back. */
@@ -113,6 +115,20 @@ describe('the marker of a zone', () => {
       await dns.checkMarkers(new AbortController().signal)
       return stops.length === 1
     })
+  })
+
+  test('a drift check that loses its zone lock does not stop the zone: it may have been resumed since', async () => {
+    const { dns, stops } = replica()
+    await dns.waitUntilApplied(await activate('acme'))
+    setSerial(1, otherInstallation)
+    const gate = Promise.withResolvers<void>()
+    fixture.provider.readGate = gate.promise
+    const lost = expect(dns.repair(poolDomain)).rejects.toThrow(LOST_LOCK)
+    await until('the read is in flight', () => fixture.provider.readsInFlight === 1)
+    await fixture.loseZoneLocks()
+    gate.resolve()
+    await lost
+    expect(stops).toEqual([])
   })
 
   test('every replica respects the stop, without a call of the provider', async () => {
@@ -344,6 +360,26 @@ describe('the resume of a stopped zone', () => {
       pending: 0,
     })
     expect(await listActive()).toMatchObject({ newer: '192.0.2.80', reused: '192.0.2.71' })
+  })
+
+  test('a resume that loses its zone lock during the scan changes no name', async () => {
+    const { dns } = replica()
+    await restoreOlder(dns)
+    const before = await listActive()
+    const [markers, scan] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    const { calls } = fixture.provider
+    const count = calls.length
+    fixture.provider.readGate = markers.promise
+    const lost = expect(dns.resume(poolDomain, { trust: 'zone', caller: operator })).rejects.toThrow(LOST_LOCK)
+    await until('the markers are read', () => calls.length === count + 1)
+    fixture.provider.readGate = scan.promise
+    markers.resolve()
+    await until('the scan is in flight', () => calls.length === count + 2)
+    await fixture.loseZoneLocks()
+    scan.resolve()
+    await lost
+    expect(await listActive()).toEqual(before)
+    expect(await dns.listZoneStates()).toMatchObject([{ stopCause: 'database-older' }])
   })
 
   test('a zone that is not stopped is not resumed', async () => {

@@ -1,8 +1,7 @@
 import { createDatabaseClient } from '@pool/runtime/database/client'
 import postgres from 'postgres'
 import type { RecordChange } from '../../src/dns/domain/rrset.ts'
-import { createLocalProvider } from '../../src/dns/providers/local/provider.ts'
-import { createZoneTable } from '../../src/dns/providers/local/zone-table.ts'
+import { createLocalProvider, createZoneTable } from '../../src/dns/providers/local/provider.ts'
 import { createTestDatabase, getTestDsn } from '../support/database.ts'
 import { describeConformance, type ProviderSubject } from './conformance.ts'
 

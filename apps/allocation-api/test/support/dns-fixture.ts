@@ -21,8 +21,8 @@ import {
 import type { DnsProvider } from '../../src/dns/provider.ts'
 import { type Caller, createPools } from '../../src/naming/naming.ts'
 import type { DriftCheckResult } from '../../src/observability/domain/observer.ts'
+import { createZoneLocks } from '../../src/reconciler/locked-zone.ts'
 import { createReconciler, type Reconciler } from '../../src/reconciler/reconciler.ts'
-import { createZoneLocks } from '../../src/reconciler/zone-lock.ts'
 import { createTestDatabase, repositoryOptions, type TestDatabase, truncateAllocations } from './database.ts'
 import { createTokenRepository, type TokenRepository } from './token-repository.ts'
 
@@ -206,6 +206,7 @@ const startReplica = ({
       onDriftCheck: (_, result) => void driftChecks.push(result),
       onZoneStopped: (_, cause) => void stops.push(cause),
       onMarkerRejected: (_, reason) => void markerRejections.push(reason),
+      onDatabaseReached() {},
       onError: (_, error) => void errors.push(error),
     },
   })
@@ -271,6 +272,12 @@ export const useDnsFixture = () => {
     async advance(ms: number): Promise<void> {
       aheadMs += ms
       await database.advance(ms)
+    },
+    /** Ends the connections that hold zone locks. */
+    async loseZoneLocks(): Promise<void> {
+      await database.sql`
+        select pg_terminate_backend(pid) from pg_stat_activity
+        where datname = current_database() and application_name = 'allocation-api zone' and state = 'idle in transaction'`
     },
     /** Reserves and commits the name. Returns the version to wait for. */
     async activate(subdomain: string, address = '192.0.2.1', zone = poolDomain) {

@@ -1,4 +1,4 @@
-import { encodeName, FormatError, readName } from './name.ts'
+import { encodeName, FormatError, readName } from './rdata.ts'
 
 export const HEADER_SIZE = 12
 export const MAX_MESSAGE_SIZE = 65_535
@@ -26,70 +26,6 @@ const rcodeNames = new Map<number, string>(Object.entries(RCODES).map(([name, co
 
 /** `RCODE` and the number, for a code without a name in this list. */
 export const toRcodeName = (code: number): string => rcodeNames.get(code) ?? `RCODE${code}`
-
-/** Codes of the types that have a name (IANA, "Resource Record (RR) TYPEs"). */
-export const TYPES = {
-  A: 1,
-  NS: 2,
-  MD: 3,
-  MF: 4,
-  CNAME: 5,
-  SOA: 6,
-  MB: 7,
-  MG: 8,
-  MR: 9,
-  PTR: 12,
-  HINFO: 13,
-  MINFO: 14,
-  MX: 15,
-  TXT: 16,
-  RP: 17,
-  AFSDB: 18,
-  RT: 21,
-  PX: 26,
-  AAAA: 28,
-  LOC: 29,
-  SRV: 33,
-  NAPTR: 35,
-  KX: 36,
-  DNAME: 39,
-  OPT: 41,
-  DS: 43,
-  SSHFP: 44,
-  RRSIG: 46,
-  NSEC: 47,
-  DNSKEY: 48,
-  NSEC3: 50,
-  NSEC3PARAM: 51,
-  TLSA: 52,
-  SMIMEA: 53,
-  CDS: 59,
-  CDNSKEY: 60,
-  OPENPGPKEY: 61,
-  CSYNC: 62,
-  ZONEMD: 63,
-  SVCB: 64,
-  HTTPS: 65,
-  SPF: 99,
-  TSIG: 250,
-  IXFR: 251,
-  AXFR: 252,
-  ANY: 255,
-  URI: 256,
-  CAA: 257,
-} as const
-
-const codes = new Map<string, number>(Object.entries(TYPES))
-const mnemonics = new Map(Object.entries(TYPES).map(([name, code]) => [code as number, name]))
-
-/** RFC 3597 section 5: `TYPE` and the number, for a type without a name in this list. */
-export const toTypeName = (code: number): string => mnemonics.get(code) ?? `TYPE${code}`
-
-/** Undefined: not a type of zone data (RFC 6895 section 3.1: 128 to 255 are meta-types and QTYPEs, 41 is OPT). */
-export const toTypeCode = (name: string): number | undefined => {
-  const code = codes.get(name) ?? Number(/^TYPE(\d{1,5})$/.exec(name)?.[1] ?? 0)
-  return code === 0 || code === TYPES.OPT || (code >= 128 && code <= 255) || code > 65_535 ? undefined : code
-}
 
 export interface WireRecord {
   /** As `readName` returns it. */

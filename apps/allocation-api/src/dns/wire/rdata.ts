@@ -1,6 +1,141 @@
 import { isIPv4, isIPv6, SocketAddress } from 'node:net'
-import { toTypeCode, toTypeName } from './message.ts'
-import { encodeName, FormatError, readName, unescapeText } from './name.ts'
+
+/* What the records of a message consist of: names, types and RDATA. */
+
+/** A DNS message is malformed (FORMERR). The text does not quote the message. */
+export class FormatError extends Error {}
+
+const specials = new Set('.\\"();@$')
+
+/** One octet of a label in presentation format (RFC 1035 section 5.1). */
+const escapeOctet = (octet: number): string => {
+  const character = String.fromCharCode(octet)
+  if (octet <= 0x20 || octet >= 0x7f) return `\\${String(octet).padStart(3, '0')}`
+  return specials.has(character) ? `\\${character}` : character
+}
+
+/** Decodes `\DDD` (an octet in decimal) and `\X` (the character X). Undefined: an invalid escape, or not ASCII. */
+export const unescapeText = (text: string): Buffer | undefined =>
+  /^(?:[\x20-\x5b\x5d-\x7e]|\\(?:[01]\d\d|2[0-4]\d|25[0-5]|[\x20-\x2f\x3a-\x7e]))*$/.test(text)
+    ? Buffer.from(
+        text.replace(/\\(\d{3}|.)/g, (_, code) => (code.length === 3 ? String.fromCharCode(Number(code)) : code)),
+        'latin1',
+      )
+    : undefined
+
+const label = /(?:[^.\\\s]|\\\d{3}|\\\D)+/.source
+const labels = new RegExp(label, 'g')
+const wholeName = new RegExp(`^(?:${label}\\.)*${label}\\.?$`)
+
+/**
+ * A name on the wire, uncompressed and in its original case, with or without a trailing dot.
+ * Undefined: not a name (RFC 1035 section 2.3.4: labels of 1 to 63 octets, 255 in all).
+ */
+export const encodeName = (text: string): Buffer | undefined => {
+  if (text === '.') return Buffer.of(0)
+  // Longer than the longest name with all octets escaped.
+  if (text.length > 1_024 || !wholeName.test(text)) return undefined
+  const parts: Buffer[] = []
+  for (const part of text.match(labels) ?? []) {
+    const octets = unescapeText(part)
+    if (!octets || octets.length > 63) return undefined
+    parts.push(Buffer.of(octets.length), octets)
+  }
+  const wire = Buffer.concat([...parts, Buffer.of(0)])
+  return wire.length <= 255 ? wire : undefined
+}
+
+/** Reads the name at offset `at`, without the trailing dot (the root is empty), and the offset after it. */
+export const readName = (message: Buffer, at: number): { name: string; next: number; isCompressed: boolean } => {
+  const labelTexts: string[] = []
+  let next: number | undefined
+  let octets = 1
+  for (let here = at; ; ) {
+    const length = message[here]
+    if (length === undefined) throw new FormatError('a name runs past the end')
+    if (length >= 0xc0) {
+      const low = message[here + 1]
+      // A pointer must point backwards (RFC 1035 section 4.1.4), so pointers cannot form a loop.
+      const target = low === undefined ? here : ((length & 0x3f) << 8) | low
+      if (target >= here) throw new FormatError('a compression pointer in a name does not point backwards')
+      next ??= here + 2
+      here = target
+    } else if (length > 63) {
+      throw new FormatError('a name has a label of an unknown type')
+    } else if (length === 0) {
+      return { name: labelTexts.join('.'), next: next ?? here + 1, isCompressed: next !== undefined }
+    } else {
+      octets += length + 1
+      if (octets > 255 || here + 1 + length > message.length) throw new FormatError('a name is too long')
+      labelTexts.push(Array.from(message.subarray(here + 1, here + 1 + length), escapeOctet).join(''))
+      here += 1 + length
+    }
+  }
+}
+
+/** Codes of the types that have a name (IANA, "Resource Record (RR) TYPEs"). */
+export const TYPES = {
+  A: 1,
+  NS: 2,
+  MD: 3,
+  MF: 4,
+  CNAME: 5,
+  SOA: 6,
+  MB: 7,
+  MG: 8,
+  MR: 9,
+  PTR: 12,
+  HINFO: 13,
+  MINFO: 14,
+  MX: 15,
+  TXT: 16,
+  RP: 17,
+  AFSDB: 18,
+  RT: 21,
+  PX: 26,
+  AAAA: 28,
+  LOC: 29,
+  SRV: 33,
+  NAPTR: 35,
+  KX: 36,
+  DNAME: 39,
+  OPT: 41,
+  DS: 43,
+  SSHFP: 44,
+  RRSIG: 46,
+  NSEC: 47,
+  DNSKEY: 48,
+  NSEC3: 50,
+  NSEC3PARAM: 51,
+  TLSA: 52,
+  SMIMEA: 53,
+  CDS: 59,
+  CDNSKEY: 60,
+  OPENPGPKEY: 61,
+  CSYNC: 62,
+  ZONEMD: 63,
+  SVCB: 64,
+  HTTPS: 65,
+  SPF: 99,
+  TSIG: 250,
+  IXFR: 251,
+  AXFR: 252,
+  ANY: 255,
+  URI: 256,
+  CAA: 257,
+} as const
+
+const codes = new Map<string, number>(Object.entries(TYPES))
+const mnemonics = new Map(Object.entries(TYPES).map(([name, code]) => [code as number, name]))
+
+/** RFC 3597 section 5: `TYPE` and the number, for a type without a name in this list. */
+export const toTypeName = (code: number): string => mnemonics.get(code) ?? `TYPE${code}`
+
+/** Undefined: not a type of zone data (RFC 6895 section 3.1: 128 to 255 are meta-types and QTYPEs, 41 is OPT). */
+export const toTypeCode = (name: string): number | undefined => {
+  const code = codes.get(name) ?? Number(/^TYPE(\d{1,5})$/.exec(name)?.[1] ?? 0)
+  return code === 0 || code === TYPES.OPT || (code >= 128 && code <= 255) || code > 65_535 ? undefined : code
+}
 
 /** RFC 1035 section 3.3: a character-string has 255 octets at most. */
 const MAX_STRING_LENGTH = 255
@@ -205,3 +340,45 @@ export const encodeRdata = (type: string, value: string): Buffer | undefined => 
   const data = Buffer.concat(parts.filter(part => part !== undefined))
   return parts.includes(undefined) || data.length > 65_535 ? undefined : data
 }
+
+/*
+ * The record values that the local server and Dynadot accept: a subset of the presentation format (RFC 1035 section
+ * 5.1). Names are absolute with or without their trailing dot.
+ */
+
+// Labels of 1 to 63 octets, names of 253 characters at most (RFC 1035 section 2.3.4). Escapes are not supported.
+const NAME = /^(?=.{1,253}$)(?:[a-z0-9_*-]{1,63}\.)*[a-z0-9_*-]{1,63}$/i
+
+export const isName = (text: string): boolean => NAME.test(text.replace(/\.$/, ''))
+
+const toAbsolute = (name: string): string => (name.endsWith('.') ? name : `${name}.`)
+
+// `\DDD` is an octet in decimal, `\X` the character X.
+const QUOTED_STRING = /"(?:[^"\\]|\\(?:[01]\d\d|2[0-4]\d|25[0-5]|\D))*"/.source
+const QUOTED_STRINGS = new RegExp(`^${QUOTED_STRING}(?: +${QUOTED_STRING})*$`)
+const PRINTABLE_ASCII = /^[\x20-\x7e]*$/
+
+/** `value` on the wire. Undefined: not a value of this type, or a type that is not supported. */
+export const encodeRecordValue = (type: string, value: string): Buffer | undefined => {
+  switch (type) {
+    case 'A':
+      return isIPv4(value) ? encodeRdata(type, value) : undefined
+    case 'AAAA':
+      return isIPv6(value) ? encodeRdata(type, value) : undefined
+    case 'CNAME':
+    case 'NS':
+      return isName(value) ? encodeRdata(type, toAbsolute(value)) : undefined
+    case 'MX': {
+      const [, preference = '', exchange = ''] = /^(\d{1,5}) +(\S+)$/.exec(value) ?? []
+      return isName(exchange) ? encodeRdata(type, `${preference} ${toAbsolute(exchange)}`) : undefined
+    }
+    case 'TXT':
+      return QUOTED_STRINGS.test(value) && PRINTABLE_ASCII.test(value) ? encodeRdata(type, value) : undefined
+    case 'SOA':
+      return encodeRdata(type, value)
+    default:
+      return undefined
+  }
+}
+
+export const isRecordValue = (type: string, value: string): boolean => encodeRecordValue(type, value) !== undefined

@@ -73,6 +73,8 @@ export interface ReconcilerObserver {
   onZoneStopped(zone: string, cause: string): void
   /** The provider does not accept the marker, so nothing shows later that a restored database is older than the zone. */
   onMarkerRejected(zone: string, reason: string): void
+  /** A statement that runs every second succeeded. */
+  onDatabaseReached(): void
   /** `context` is logged with the error and must not hold secrets. */
   onError(event: ErrorEvent, error: unknown, context?: Readonly<Record<string, unknown>>): void
 }
@@ -105,8 +107,6 @@ export interface Observer extends ReconcilerObserver {
   onSwept(count: number): void
   /** A run of the sweeper ended without an error. */
   onSweepEnded(): void
-  /** A statement that runs every second succeeded. */
-  onDatabaseReached(): void
   /** A run deleted rows that were older than their retention. */
   onOldRowsDeleted(counts: object): void
   /** At the start: the service cannot publish names in these zones. The texts have no secrets. */
@@ -117,4 +117,38 @@ export interface Observer extends ReconcilerObserver {
   onDeploymentsUnavailable(reason: string): void
   /** This process ended its run of a deployment. */
   onRunEnded(deployment: string, outcome: string, seconds: number): void
+}
+
+/** Without a failure for this time, a success ends the outage: statements that were in flight can still fail. */
+const QUIET_MS = 5_000
+
+interface EndedOutage {
+  /** From the first failure to the last. */
+  readonly seconds: number
+  readonly failures: number
+}
+
+/** Reduces repeated failures of one dependency to the start and the end of an outage. `now` is a monotonic clock in milliseconds. */
+export const createOutage = (now: () => number) => {
+  let current: { readonly startedAt: number; lastFailureAt: number; failures: number } | null = null
+  return {
+    /** Whether this failure starts an outage. */
+    onFailure(): boolean {
+      const at = now()
+      if (current === null) {
+        current = { startedAt: at, lastFailureAt: at, failures: 1 }
+        return true
+      }
+      current.lastFailureAt = at
+      current.failures += 1
+      return false
+    },
+    /** The outage that this success ends; null if there is none, or if its last failure is too recent. */
+    onSuccess(): EndedOutage | null {
+      if (current === null || now() - current.lastFailureAt < QUIET_MS) return null
+      const { startedAt, lastFailureAt, failures } = current
+      current = null
+      return { seconds: Math.round(lastFailureAt - startedAt) / 1_000, failures }
+    },
+  }
 }

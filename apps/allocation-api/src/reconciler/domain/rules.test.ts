@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest'
-import { createRecords, isAtOrBelow, sameRecordSet } from '../../dns/domain/rrset.ts'
 import { backoffMs } from './backoff.ts'
 import { isDecided, toDnsState } from './status.ts'
 
@@ -43,39 +42,5 @@ describe('the status of the records', () => {
     ['failed', { version: 3, appliedVersion: 2, lastError: 'down' }, true],
   ] as const)('a caller that waits for version 3: %s', (_, status, decided) => {
     expect(isDecided(status, 3)).toBe(decided)
-  })
-})
-
-describe('record sets', () => {
-  test('an active name has one A record for each name of the template', () => {
-    const sets = createRecords('acme.pool.test', '192.0.2.1', { names: ['@', '*', 'api'], ttl: 60 })
-    expect(sets.map(set => set.name)).toEqual(['acme.pool.test', '*.acme.pool.test', 'api.acme.pool.test'])
-    for (const set of sets) expect(set).toMatchObject({ type: 'A', ttl: 60, values: ['192.0.2.1'] })
-  })
-
-  test.each([
-    ['acme.pool.test', true],
-    ['a.b.acme.pool.test', true],
-    ['*.acme.pool.test', true],
-    ['xacme.pool.test', false],
-    ['pool.test', false],
-    ['acme.pool.test.example', false],
-    // The dot is in the label `x.acme`.
-    ['x\\.acme.pool.test', false],
-    ['x\\\\.acme.pool.test', true],
-  ])('%s is at or below acme.pool.test: %s', (name, below) => {
-    expect(isAtOrBelow(name, 'acme.pool.test')).toBe(below)
-  })
-
-  const set = { name: 'a.test', type: 'A', ttl: 1, values: ['192.0.2.1'] }
-  test.each([
-    [set, true],
-    [{ ...set, name: 'b.test' }, false],
-    [{ ...set, type: 'AAAA' }, false],
-    [{ ...set, ttl: 2 }, false],
-    [{ ...set, values: [] }, false],
-    [{ ...set, values: ['192.0.2.2'] }, false],
-  ])('%j equals the first: %s', (other, same) => {
-    expect(sameRecordSet(set, other)).toBe(same)
   })
 })

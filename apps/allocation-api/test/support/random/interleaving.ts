@@ -3,8 +3,8 @@ import { createPrng, type Prng } from '@pool/test-kit/prng.ts'
 import { createRecords, type RecordSet, recordKey } from '../../../src/dns/domain/rrset.ts'
 import type { DnsProvider } from '../../../src/dns/provider.ts'
 import { type Caller, createPools } from '../../../src/naming/naming.ts'
+import { createZoneLocks, type ZoneLocks } from '../../../src/reconciler/locked-zone.ts'
 import { createReconciler, type Reconciler } from '../../../src/reconciler/reconciler.ts'
-import { createZoneLocks, type ZoneLocks } from '../../../src/reconciler/zone-lock.ts'
 import { createTestDatabase, type TestDatabase } from '../database.ts'
 import { createTokenRepository, type TokenRepository } from '../token-repository.ts'
 import { createInFlight, FaultInjector, type InterleavingCounts, toChangeKey } from './faulty-provider.ts'
@@ -171,6 +171,7 @@ class Interleaving {
           },
           onZoneStopped: (_, cause) => this.#violations.push(`zone stopped: ${cause}`),
           onMarkerRejected() {},
+          onDatabaseReached() {},
           onError: (event, error) => this.#violations.push(`${event}: ${error}`),
         },
       }),

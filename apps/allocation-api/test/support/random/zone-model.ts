@@ -7,7 +7,7 @@ import {
   type RecordSet,
   recordKey,
 } from '../../../src/dns/domain/rrset.ts'
-import type { DeletedRecord } from '../../../src/reconciler/domain/outcome.ts'
+import type { DeletedRecord } from '../../../src/reconciler/domain/plan.ts'
 import { toChangeKey, toOwnerKey } from './faulty-provider.ts'
 import type { Edit, ZoneHost } from './hosts.ts'
 

@@ -4,7 +4,7 @@ import { missingPowerdns, startPowerdns, type ZoneEdit, type ZoneRecordSet } fro
 import { withoutZoneMarker } from '@pool/test-kit/dns/zone-marker.ts'
 import { until } from '@pool/test-kit/poll.ts'
 import { startTcpProxy, type TcpProxy } from '@pool/test-kit/tcp-proxy.ts'
-import { createZoneTable } from 'allocation-api/src/dns/providers/local/zone-table.ts'
+import { createZoneTable } from 'allocation-api/src/dns/providers/local/provider.ts'
 import type { RecordEdit } from '../checks/addresses.ts'
 import type { ForeignRecord } from '../checks/foreign-records.ts'
 import type { LogSecretScanner } from './log-secrets.ts'

@@ -1,15 +1,11 @@
 import type { EnvReader } from '@pool/runtime/service/env'
 import type { ApplyResult, ReadResult, Unavailable, WantedRecords, ZoneCheck, ZonePart } from '../../domain/result.ts'
-import { createNameFilter } from '../../domain/rrset.ts'
-import { groupByOwner } from '../../group-changes.ts'
+import { createNameFilter, groupByOwner } from '../../domain/rrset.ts'
 import type { DnsProvider, ReadProvider } from '../../provider.ts'
-import { API_URL, type CloudflareOptions, createApi } from './api.ts'
-import { validateCloudflareChange } from './batch.ts'
-import { isOutdated, type StaleZoneError } from './errors.ts'
-import { type ListedRecords, listParts, listRecords } from './list.ts'
+import { API_URL, type CloudflareOptions, createApi, isOutdated, type StaleZoneError } from './api.ts'
 import { groupRecords } from './record.ts'
-import { write } from './write.ts'
-import { createWithZone, type ZoneRef } from './zone-lookup.ts'
+import { validateCloudflareChange, write } from './write.ts'
+import { createWithZone, type ListedRecords, listParts, listRecords, type ZoneRef } from './zone.ts'
 
 /** Ids are random (32 hexadecimal digits). Only a token that may write the zone learns that no record has this one. */
 const NO_RECORD_ID = '0'.repeat(32)

@@ -1,8 +1,7 @@
 import type { EnvReader } from '@pool/runtime/service/env'
 import type { DnsProvider, ReadProvider } from '../../provider.ts'
-import { createDynadotApi } from './api.ts'
+import { createDynadotApi, type DomainSettings, toFingerprint } from './api.ts'
 import { parseRecordSets } from './record.ts'
-import { type DomainSettings, toFingerprint } from './response.ts'
 import { writeChanges } from './write.ts'
 
 export interface DynadotProviderOptions {

@@ -1,6 +1,5 @@
 import { isAtOrBelow, type RecordSet, recordKey } from '../../domain/rrset.ts'
-import { isRecordValue } from '../../rdata.ts'
-import { quoteStrings } from '../../wire/rdata.ts'
+import { isRecordValue, quoteStrings } from '../../wire/rdata.ts'
 
 /** A record in the format of Dynadot's API. Foreign records are written back unmodified. */
 export interface DynadotRecord {

@@ -1,17 +1,128 @@
 import { chunkBySize } from '../../../lib/chunk.ts'
 import { type BatchResult, bisect } from '../../bisect.ts'
 import type { ApplyResult, Unavailable } from '../../domain/result.ts'
-import type { RecordChange } from '../../domain/rrset.ts'
-import { toApplyResult } from '../../group-changes.ts'
-import { applyChanges, groupByName, type NameChanges } from './apply-changes.ts'
-import { validateRecordSet } from './record.ts'
-import type { DomainSettings } from './response.ts'
+import {
+  changeKey,
+  type RecordChange,
+  type RecordSet,
+  recordKey,
+  toApplyResult,
+  toOwnerName,
+} from '../../domain/rrset.ts'
+import type { DomainSettings, WriteResult } from './api.ts'
+import { type DynadotRecord, parseRecordSets, toDynadotRecords, toKey, toName, validateRecordSet } from './record.ts'
 
-/** The result of writing a domain's whole record set: all of it is stored, or the set was rejected and none is. */
-export type WriteResult =
-  | { readonly kind: 'accepted' }
-  | { readonly kind: 'rejected'; readonly reason: string }
-  | Unavailable
+/** The limits of set_dns2: main_record0 to 19, sub_record0 to 99. */
+const MAX_RECORDS = {
+  main: { count: 20, of: 'the domain itself' },
+  sub: { count: 100, of: 'names below the domain' },
+} as const
+
+/** RFC 1034 section 3.6.2 for CNAME; a forwarded name is answered with the address of Dynadot's web servers. */
+const standsAlone = new Set(['CNAME', 'FORWARD', 'STEALTH'])
+
+interface ChangedSet {
+  /** The domain's desired record set. Records that no change names are unmodified. */
+  readonly records: readonly DynadotRecord[]
+  readonly isChanged: boolean
+  /** Owner name to reason. Records at these names are unchanged. */
+  readonly rejected: ReadonlyMap<string, string>
+}
+
+const findConflict = (set: RecordSet, records: readonly DynadotRecord[], zone: string): string | undefined =>
+  records
+    .filter(record => toName(record, zone) === set.name && toKey(record, zone) !== recordKey(set))
+    .map(record => record.type.toUpperCase())
+    .find(type => standsAlone.has(type) || set.type === 'CNAME')
+
+const isSame = (present: readonly DynadotRecord[], { ttl, values }: RecordSet, zone: string): boolean => {
+  const wanted = Array.from(new Set(values)).sort()
+  return JSON.stringify(parseRecordSets(present, zone, ttl)[0]?.values ?? []) === JSON.stringify(wanted)
+}
+
+const tryChanges = (
+  before: readonly DynadotRecord[],
+  changes: readonly RecordChange[],
+  zone: string,
+): Omit<ChangedSet, 'rejected'> & { readonly rejected: Map<string, string> } => {
+  const rejected = new Map<string, string>()
+  const gone = new Set(changes.filter(change => change.kind === 'delete').map(recordKey))
+  let records = before.filter(record => !gone.has(toKey(record, zone)))
+  let isChanged = records.length < before.length
+  for (const change of changes) {
+    if (change.kind === 'delete') continue
+    const { set } = change
+    const key = recordKey(set)
+    const present = records.filter(record => toKey(record, zone) === key)
+    if (isSame(present, set, zone)) continue
+    const conflict = findConflict(set, records, zone)
+    if (conflict) {
+      rejected.set(set.name, `the name has a conflicting ${conflict} record`)
+      continue
+    }
+    const added = toDynadotRecords({ ...set, values: Array.from(new Set(set.values)).sort() }, zone)
+    const after = [...records.filter(record => toKey(record, zone) !== key), ...added]
+    const place = set.name === zone ? 'main' : 'sub'
+    const count = after.filter(record => record.place === place).length
+    if (count > MAX_RECORDS[place].count) {
+      const limit = `${MAX_RECORDS[place].count} records of ${MAX_RECORDS[place].of}`
+      rejected.set(set.name, `Dynadot allows at most ${limit}, and this change would make ${count}`)
+      continue
+    }
+    records = after
+    isChanged = true
+  }
+  return { records, isChanged, rejected }
+}
+
+/**
+ * Applies `changes` to the whole record set of the domain. If one change of a name is rejected, the name is unchanged.
+ * If other changes needed the room of its records, those are rejected too. The last change of a record set wins.
+ */
+export const applyChanges = (
+  before: readonly DynadotRecord[],
+  changes: readonly RecordChange[],
+  zone: string,
+): ChangedSet => {
+  const latest = Array.from(new Map(changes.map(change => [changeKey(change), change])).values())
+  const rejected = new Map<string, string>()
+  for (const change of latest) {
+    const reason = change.kind === 'upsert' ? validateRecordSet(change.set, zone) : undefined
+    if (reason !== undefined) rejected.set(toOwnerName(change), reason)
+  }
+  for (;;) {
+    const accepted = latest.filter(change => !rejected.has(toOwnerName(change)))
+    const { rejected: more, ...outcome } = tryChanges(before, accepted, zone)
+    if (more.size === 0) return { ...outcome, rejected }
+    for (const [name, reason] of more) rejected.set(name, reason)
+  }
+}
+
+/** All changes at one owner name: Dynadot applies all or none. */
+interface NameChanges {
+  readonly name: string
+  readonly changes: readonly RecordChange[]
+}
+
+/**
+ * The names that need a change. Names that do not grow come first, because they may free room. Then the order is by
+ * name, so that if not all fit, the same ones are left out each time.
+ */
+const groupByName = (before: readonly DynadotRecord[], changes: readonly RecordChange[], zone: string): NameChanges[] =>
+  Array.from(
+    Map.groupBy(changes, change => toOwnerName(change)),
+    ([name, ownChanges]) => {
+      const { records, isChanged, rejected } = applyChanges(before, ownChanges, zone)
+      return {
+        name,
+        changes: ownChanges,
+        isNeeded: isChanged || rejected.size > 0,
+        isGrowing: rejected.size > 0 || records.length > before.length,
+      }
+    },
+  )
+    .filter(({ isNeeded }) => isNeeded)
+    .sort((a, b) => Number(a.isGrowing) - Number(b.isGrowing) || (a.name < b.name ? -1 : 1))
 
 /** Owner names in one write. If all are faulty, bisection of this many finds one in eight writes. */
 const MAX_NAMES = 128

@@ -1,8 +1,7 @@
 import type { EnvReader } from '@pool/runtime/service/env'
 import type { ProviderContext, StartedProvider, StartProvider } from '../../provider.ts'
-import { createLocalProvider } from './provider.ts'
+import { createLocalProvider, createZoneTable } from './provider.ts'
 import { startDnsServer } from './server.ts'
-import { createZoneTable } from './zone-table.ts'
 
 /** The provider for development, with its own authoritative server for the managed domains in this process. */
 export const readLocalProvider = (read: EnvReader): StartProvider => {

@@ -1,10 +1,21 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { ZonePart } from '../../domain/result.ts'
 import type { RecordSet } from '../../domain/rrset.ts'
-import { CLASSES, parseMessage, TYPES, toRcodeName, toTypeName, type WireRecord } from '../../wire/message.ts'
-import { printRdata } from '../../wire/rdata.ts'
+import {
+  CLASSES,
+  encodeHeader,
+  encodeQuestion,
+  OPCODES,
+  parseMessage,
+  toRcodeName,
+  type WireRecord,
+} from '../../wire/message.ts'
+import { printRdata, TYPES, toTypeName } from '../../wire/rdata.ts'
 import { exchangeSigned, ServerError, type SignedPeer, toServerError } from './connection.ts'
-import { encodeTransferRequest } from './update-message.ts'
+
+/** RFC 5936 section 2.1. */
+const encodeTransferRequest = (id: number, zone: string): Buffer =>
+  Buffer.concat([encodeHeader(id, OPCODES.QUERY << 11, [1, 0, 0, 0]), encodeQuestion(zone, TYPES.AXFR)])
 
 /** Ends a transfer that has no end. Far larger than any zone of the service. */
 const MAX_TRANSFER_BYTES = 2 * 1_024 * 1_024 * 1_024

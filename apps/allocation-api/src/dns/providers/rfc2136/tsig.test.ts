@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { FormatError } from '../../wire/name.ts'
+import { FormatError } from '../../wire/rdata.ts'
 import { sign, startChain, type TsigKey, toTsigSize, verify } from './tsig.ts'
 
 const secret = Buffer.from('c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0', 'base64')

@@ -1,6 +1,6 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import { CLASSES, parseMessage, TYPES } from '../../wire/message.ts'
-import { encodeName, FormatError, readName } from '../../wire/name.ts'
+import { CLASSES, parseMessage } from '../../wire/message.ts'
+import { encodeName, FormatError, readName, TYPES } from '../../wire/rdata.ts'
 
 export interface TsigKey {
   /** Lower case, without the trailing dot. */

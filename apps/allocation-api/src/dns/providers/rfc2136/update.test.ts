@@ -1,14 +1,7 @@
 import { expect, test } from 'vitest'
 import type { RecordChange, RecordSet } from '../../domain/rrset.ts'
 import { parseMessage } from '../../wire/message.ts'
-import {
-  buildUpdate,
-  buildUpdates,
-  chunkUpdates,
-  encodeEffectCheck,
-  encodeUpdate,
-  toUpdateSize,
-} from './update-message.ts'
+import { buildUpdate, buildUpdates, chunkUpdates, encodeEffectCheck, encodeUpdate, toUpdateSize } from './update.ts'
 
 const zone = 'a.test'
 const set = (name: string, type: string, ...values: string[]): RecordSet => ({ name, type, ttl: 60, values })

@@ -1,28 +1,6 @@
 import type { Sql } from '@pool/runtime/database/client'
 import { withTimeout } from '@pool/runtime/database/time'
-import { MARKER_LABEL, type StopCause, type ZoneWrites } from './domain/zone-marker.ts'
-
-/**
- * Raises the number of the zone's last write and returns it as `serial`, with the cause of a stop. It is committed before the
- * write.
- */
-export const raiseSerial = (sql: Sql, zone: string, providerKind: string) => sql`
-  insert into dns_zone_writes as w (zone, serial, provider_kind) values (${zone}, 1, ${providerKind})
-  on conflict (zone) do update set serial = w.serial + 1, provider_kind = coalesce(w.provider_kind, excluded.provider_kind)
-  returning serial, stopped_cause`
-
-/** The columns of a `ZoneWrites`. */
-export const selectWrites = (sql: Sql, zone: string) => sql`
-  select i.id as installation, coalesce(w.serial, 0) as serial, w.provider_kind as "providerKind",
-    w.stopped_cause as "stoppedCause",
-    extract(epoch from statement_timestamp() - w.stopped_at)::float8 * 1000 as "stoppedMsAgo"
-  from installation i left join dns_zone_writes w on w.zone = ${zone}`
-
-/** `row` is the first one of `selectWrites`. */
-export const assertInstallation = <Row>(row: Row | undefined): Row => {
-  if (!row) throw new Error('the table installation is empty; restore its row')
-  return row
-}
+import { MARKER_LABEL } from './domain/zone-marker.ts'
 
 /** A record set that a provider had when the zone was moved to another one. */
 export interface FormerRecord {
@@ -33,54 +11,11 @@ export interface FormerRecord {
   readonly data: string[] | null
 }
 
-export type ZoneWritesRepository = ReturnType<typeof createZoneWritesRepository>
-
-/** The number of the last write of each zone, and whether writes are stopped. */
-export const createZoneWritesRepository = (sql: Sql, { timeoutMs }: { timeoutMs: number }) => {
+/** The moves of zones to a provider of another kind, and what they leave at the former one. */
+export const createProviderMoves = (sql: Sql, { timeoutMs }: { timeoutMs: number }) => {
   const isAmong = (zones: readonly string[]) => sql`zone in (select jsonb_array_elements_text(${sql.json([...zones])}))`
 
   return {
-    async find(zone: string): Promise<ZoneWrites> {
-      const [row] = await withTimeout(sql<ZoneWrites[]>`${selectWrites(sql, zone)}`, timeoutMs)
-      return assertInstallation(row)
-    },
-
-    /** Returns the new number. */
-    async raise(zone: string, providerKind: string): Promise<number> {
-      const [row] = await withTimeout(sql<{ serial: number }[]>`${raiseSerial(sql, zone, providerKind)}`, timeoutMs)
-      return row?.serial ?? 0
-    },
-
-    /** Stops all writes to the zone, from every replica. Returns false if they are stopped already. */
-    async stop(zone: string, cause: StopCause): Promise<boolean> {
-      const stopped = await withTimeout(
-        sql`
-        insert into dns_zone_writes as w (zone, stopped_cause, stopped_at)
-        values (${zone}, ${cause}, statement_timestamp())
-        on conflict (zone) do update set stopped_cause = excluded.stopped_cause, stopped_at = excluded.stopped_at
-          where w.stopped_cause is null
-        returning zone`,
-        timeoutMs,
-      )
-      return stopped.length > 0
-    },
-
-    /** Raises the number to that of a zone which another state of the database wrote. */
-    async catchUp(zone: string, serial: number): Promise<void> {
-      await withTimeout(
-        sql`update dns_zone_writes set serial = greatest(serial, ${serial}) where zone = ${zone}`,
-        timeoutMs,
-      )
-    },
-
-    /** Ends a stop. */
-    async resume(zone: string): Promise<void> {
-      await withTimeout(
-        sql`update dns_zone_writes set stopped_cause = null, stopped_at = null where zone = ${zone}`,
-        timeoutMs,
-      )
-    },
-
     /** Which of the zones were published with a provider of another kind, and still have names. */
     async listOtherProviders(
       zones: readonly string[],

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { RecordChange, RecordSet } from '../../domain/rrset.ts'
-import { planBatch, toOperations, validateCloudflareChange } from './batch.ts'
 import type { CloudflareRecord } from './record.ts'
+import { planBatch, toOperations, validateCloudflareChange } from './write.ts'
 
 const set = (name: string, type: string, ...values: string[]): RecordSet => ({ name, type, ttl: 300, values })
 const upsert = (record: RecordSet): RecordChange => ({ kind: 'upsert', set: record })

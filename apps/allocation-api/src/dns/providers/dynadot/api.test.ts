@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { parseResponse, parseSettings, toFingerprint } from './response.ts'
+import { parseResponse, parseSettings, toFingerprint } from './api.ts'
 
 test.each<[string, unknown, string]>([
   ['done', { SetDnsResponse: { ResponseCode: 0, Status: 'success' } }, 'success'],

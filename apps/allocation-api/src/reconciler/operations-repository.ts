@@ -1,9 +1,16 @@
 import type { Fragment, Sql } from '@pool/runtime/database/client'
+import { drainRows } from '@pool/runtime/database/client'
 import { timeSql, withTimeout } from '@pool/runtime/database/time'
 import type { Caller } from '../naming/naming.ts'
+import type { DesiredRecords } from './domain/name.ts'
 import type { Orphan } from './domain/orphan.ts'
 import type { TrustedName } from './domain/resume.ts'
-import { newVersionColumns } from './new-version.ts'
+import { newVersionColumns } from './repository.ts'
+
+/** The desired records of an active name, and the address that they have. */
+export interface ActiveRecords extends DesiredRecords {
+  readonly address: string
+}
 
 /** A token that no client has. */
 const unknownToken = (sql: Sql) => sql`sha256(convert_to(gen_random_uuid()::text, 'UTF8'))`
@@ -39,10 +46,13 @@ const endedReservations = (sql: Sql, adopted: Fragment, former: Fragment) => sql
     left join (select subdomain, created_by, renewal_count, expires_at from ${former}) former using (subdomain)
   where replaced_state = 'reserved'`
 
-export type AdoptionRepository = ReturnType<typeof createAdoptionRepository>
+export type OperationsRepository = ReturnType<typeof createOperationsRepository>
 
-/** The statements that make the database like a zone, and orphans names of the service. Each decides about its whole batch. */
-export const createAdoptionRepository = (sql: Sql, { timeoutMs }: { timeoutMs: number }) => ({
+/**
+ * The statements of an operator's work on a zone: they make the database like the zone, orphans names of the service, and
+ * the desired records those of the template. Each decides about its whole batch.
+ */
+export const createOperationsRepository = (sql: Sql, { timeoutMs }: { timeoutMs: number }) => ({
   /**
    * Makes the names active, with the records that the zone has as the desired ones. A name that is active, or has desired
    * records or had some, is left out: the insertions decide, so a concurrent commit wins or waits. The token of an adopted
@@ -193,5 +203,64 @@ export const createAdoptionRepository = (sql: Sql, { timeoutMs }: { timeoutMs: n
       timeoutMs,
     )
     return rows.map(({ subdomain }) => subdomain)
+  },
+
+  /** Raises the number to that of a zone which another state of the database wrote. */
+  async catchUpSerial(zone: string, serial: number): Promise<void> {
+    await withTimeout(
+      sql`update dns_zone_writes set serial = greatest(serial, ${serial}) where zone = ${zone}`,
+      timeoutMs,
+    )
+  },
+
+  /** Ends a stop of the writes. */
+  async resumeWrites(zone: string): Promise<void> {
+    await withTimeout(
+      sql`update dns_zone_writes set stopped_cause = null, stopped_at = null where zone = ${zone}`,
+      timeoutMs,
+    )
+  },
+
+  /** The active names of the zone after `after`, in their order. */
+  async listActive(zone: string, after: string, limit: number): Promise<ActiveRecords[]> {
+    const rows = await withTimeout(
+      sql<ActiveRecords[]>`
+        select a.subdomain, host(a.load_balancer_ip) as address, d.version, d.desired
+        from (
+          select * from pool_allocations
+          where pool_domain = ${zone} and state = 'active' and subdomain > ${after} order by subdomain limit ${limit}
+        ) a cross join lateral (
+          select version, desired from dns_names where zone = a.pool_domain and subdomain = a.subdomain limit 1
+        ) d
+        order by a.subdomain`,
+      timeoutMs,
+    )
+    return drainRows(rows)
+  },
+
+  /** Gives active names other desired records, unless they have changed since these versions. */
+  async republish(
+    zone: string,
+    names: readonly DesiredRecords[],
+    { actor, address, requestId }: Caller,
+  ): Promise<void> {
+    const items = names.map(({ subdomain, version, desired }) => ({ subdomain, version, desired }))
+    await withTimeout(
+      sql`
+        with republished as (
+          update dns_names d set
+            ${newVersionColumns(sql, sql`item.desired`, sql`statement_timestamp()`)}
+          from jsonb_to_recordset(${sql.json(items as never)}) as item (subdomain text, version bigint, desired jsonb)
+          where d.zone = ${zone} and d.subdomain = item.subdomain and d.version = item.version
+          returning d.subdomain
+        )
+        insert into allocation_history
+          (pool_domain, subdomain, event, from_state, to_state, created_by, actor, address, request_id)
+        select a.pool_domain, a.subdomain, 'republished', 'active', 'active', a.created_by, ${actor}, ${address},
+          ${requestId}
+        from republished join pool_allocations a on a.pool_domain = ${zone} and a.subdomain = republished.subdomain
+        order by a.subdomain`,
+      timeoutMs,
+    )
   },
 })

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createOutage } from './outage.ts'
+import { createOutage } from './observer.ts'
 
 const createFixture = () => {
   const clock = { now: 1_000 }

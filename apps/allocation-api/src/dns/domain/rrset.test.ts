@@ -1,6 +1,5 @@
-import { expect, test } from 'vitest'
-import type { RecordChange } from './domain/rrset.ts'
-import { groupByOwner, toApplyResult } from './group-changes.ts'
+import { describe, expect, test } from 'vitest'
+import { createRecords, groupByOwner, isAtOrBelow, type RecordChange, sameRecordSet, toApplyResult } from './rrset.ts'
 
 const upsert = (name: string, type: string, ...values: string[]): RecordChange => ({
   kind: 'upsert',
@@ -41,4 +40,38 @@ test.each([
   [['a', 'b'], { kind: 'applied', rejected: [{ name: 'a', reason: 'no' }], skipped: ['b'] }],
 ])('with a rejected name and %j skipped', (skipped, expected) => {
   expect(toApplyResult(new Map([['a', 'no']]), skipped)).toStrictEqual(expected)
+})
+
+describe('record sets', () => {
+  test('an active name has one A record for each name of the template', () => {
+    const sets = createRecords('acme.pool.test', '192.0.2.1', { names: ['@', '*', 'api'], ttl: 60 })
+    expect(sets.map(set => set.name)).toEqual(['acme.pool.test', '*.acme.pool.test', 'api.acme.pool.test'])
+    for (const set of sets) expect(set).toMatchObject({ type: 'A', ttl: 60, values: ['192.0.2.1'] })
+  })
+
+  test.each([
+    ['acme.pool.test', true],
+    ['a.b.acme.pool.test', true],
+    ['*.acme.pool.test', true],
+    ['xacme.pool.test', false],
+    ['pool.test', false],
+    ['acme.pool.test.example', false],
+    // The dot is in the label `x.acme`.
+    ['x\\.acme.pool.test', false],
+    ['x\\\\.acme.pool.test', true],
+  ])('%s is at or below acme.pool.test: %s', (name, below) => {
+    expect(isAtOrBelow(name, 'acme.pool.test')).toBe(below)
+  })
+
+  const set = { name: 'a.test', type: 'A', ttl: 1, values: ['192.0.2.1'] }
+  test.each([
+    [set, true],
+    [{ ...set, name: 'b.test' }, false],
+    [{ ...set, type: 'AAAA' }, false],
+    [{ ...set, ttl: 2 }, false],
+    [{ ...set, values: [] }, false],
+    [{ ...set, values: ['192.0.2.2'] }, false],
+  ])('%j equals the first: %s', (other, same) => {
+    expect(sameRecordSet(set, other)).toBe(same)
+  })
 })

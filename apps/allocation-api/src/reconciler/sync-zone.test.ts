@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { NOTHING_SYNCED, type SyncResult } from './domain/outcome.ts'
-import { ZoneSyncQueue } from './zone-sync-queue.ts'
+import { NOTHING_SYNCED, type SyncResult } from './domain/plan.ts'
+import { ZoneSyncQueue } from './sync-zone.ts'
 
 const result = (version: number): SyncResult => ({
   applied: new Map([['acme', version]]),

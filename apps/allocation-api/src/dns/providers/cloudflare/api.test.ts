@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { classifyResponse } from './errors.ts'
+import { classifyResponse } from './api.ts'
 
 const failure = (code: number, more: object = {}) => ({
   success: false,

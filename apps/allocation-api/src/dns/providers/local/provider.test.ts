@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { validateChange } from './validate.ts'
+import { validateChange } from './provider.ts'
 
 const upsert = (name: string, type: string, ttl: number, ...values: string[]) =>
   ({ kind: 'upsert', set: { name, type, ttl, values } }) as const
