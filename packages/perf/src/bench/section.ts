@@ -40,7 +40,7 @@ export interface Load {
   readonly name: string
   readonly users: readonly number[]
   readonly createTarget: (side: Side) => Promise<Target>
-  /** Other systems under the same load, if the bench does not compare two sides. */
+  /** What else is under the same load. */
   readonly createBaselines: (side: Side) => Promise<readonly Target[]>
 }
 
@@ -69,10 +69,9 @@ export const loadSection = (
       const isCompared = options.against !== null || options.peer !== null
       // At the same time: the witness copies a renewed lease to KV a while after its last copy, and a side whose leases
       // were acquired earlier would make its copies in other rounds than the other side does.
-      const targets = isCompared
-        ? await Promise.all([createTarget({ ...own, name: 'this' }), createTarget(other)])
-        : [await createTarget(own), ...(await createBaselines(own))]
-      targets.push(await startFloor(own))
+      const sides = isCompared ? [{ ...own, name: 'this' }, other] : [own]
+      const targets = await Promise.all(sides.map(createTarget))
+      targets.push(...(await createBaselines(own)), await startFloor(own))
       comparisons.push(...(await compare(name, users, targets, options)))
     }
     return { tables: [comparisonTable(comparisons)], errors: comparisons.flatMap(listErrors) }

@@ -10,16 +10,17 @@ import {
   type Task,
   type Workload,
 } from '../load/target.ts'
+import type { Peer } from '../options.ts'
 import { type Load, loadSection, type Section, type Side } from '../section.ts'
 
 /** One client, a busy replica, and more than the database connections can carry concurrently. */
 const VIRTUAL_USERS = [1, 16, 64]
 
 const NOTE = [
-  'Closed loop: each virtual user sends its next request when it has its response. Medians over the rounds (min–max); ratios',
-  'are geometric means over the rounds, with their 95 % interval. SQL alone: the same statements through the driver, one request',
-  'each, without HTTP, with as many callers and an equal connection pool; the API batches concurrent requests. Hono floor: a',
-  'three-line Hono app on the same adapter, which answers a GET. CPU: of the process, per response.',
+  'Closed loop: each virtual user sends its next request when it has its response. Medians over the rounds (min–max); ratios are',
+  'geometric means over the rounds, with their 95 % interval. SQL alone: the same statements through the driver, one request',
+  'each, without a key or HTTP, with as many callers and an equal connection pool; the API batches concurrent requests. Hono',
+  'floor: a three-line Hono app on the same adapter, which answers a GET. CPU: of the process, per response.',
 ].join('\n')
 
 interface Reservation {
@@ -34,31 +35,27 @@ interface Names {
 }
 
 /** Where the API has the names, and what its requests carry. */
-interface Site {
-  readonly pool: string
-  /** Whole lines, each with CRLF. */
-  readonly headers: string
-}
+type Site = Pick<Peer, 'pool' | 'headers'>
 
 /** The API's default reservation is in the pool of the bench. */
 const OWN_SITE: Site = { pool: POOL, headers: '' }
 
-const post = ({ pool, headers }: Site, operation: string, body: object, key = ''): BenchRequest => ({
+const post = ({ pool, headers }: Site, operation: string, body: object): BenchRequest => ({
   method: 'POST',
   path: `/api/v1/pool/${pool}/${operation}`,
-  headers: headers + key,
+  headers,
   body: JSON.stringify(body),
 })
 
-const toReserveTask = (site: Site, subdomain: string, key?: string): Task => ({
-  request: post(site, 'reserve', { subdomain, createdBy: 'bench' }, key),
+const toReserveTask = (subdomain: string, site: Site): Task => ({
+  request: post(site, 'reserve', { subdomain, createdBy: 'bench' }),
   check: expectStatus(201),
 })
 
-const toCommitTask = (site: Site, { subdomain, token }: Reservation, key?: string): Task => {
+const toCommitTask = ({ subdomain, token }: Reservation, site: Site): Task => {
   const records = { sovereignFQDN: `${subdomain}.${site.pool}`, loadBalancerIP: ADDRESS }
   return {
-    request: post(site, 'commit', { subdomain, reservationToken: token, ...records }, key),
+    request: post(site, 'commit', { subdomain, reservationToken: token, ...records }),
     // 202: the records are not published yet.
     check: expectStatus(200, 202),
   }
@@ -71,7 +68,7 @@ const createHttpNames = (to: Parameters<typeof sendAll>[0], site: Site): Names =
     await sendAll(to, () => {
       const subdomain = waiting.pop()
       if (subdomain === undefined) return undefined
-      const task = toReserveTask(site, subdomain)
+      const task = toReserveTask(subdomain, site)
       return {
         ...task,
         check(response) {
@@ -86,7 +83,7 @@ const createHttpNames = (to: Parameters<typeof sendAll>[0], site: Site): Names =
     const waiting = [...reservations]
     await sendAll(to, () => {
       const reservation = waiting.pop()
-      return reservation && toCommitTask(site, reservation)
+      return reservation && toCommitTask(reservation, site)
     })
   },
 })
@@ -149,6 +146,17 @@ const createLoad = <Item>({ name, createItems, toTask, operate }: Subject<Item>)
   },
 })
 
+/** A load without an Idempotency-Key, and the same load with one, interleaved with itself without one. */
+const createKeyLoads = <Item>(subject: Subject<Item>): readonly Load[] => {
+  const keyless = createLoad(subject)
+  const toTask: typeof subject.toTask = (item, { pool, headers }) =>
+    subject.toTask(item, { pool, headers: `${headers}Idempotency-Key: ${crypto.randomUUID()}\r\n` })
+  const keyed = createLoad({ ...subject, name: `${subject.name} with an Idempotency-Key`, toTask })
+  const createKeyless = (side: Side) => keyless.createTarget({ ...side, name: 'without a key' })
+  const createBaselines = async (side: Side) => [await createKeyless(side), ...(await keyed.createBaselines(side))]
+  return [keyless, { ...keyed, createBaselines }]
+}
+
 const createUnusedNames = async () => {
   const toLabels = createLabels()
   return { next: () => toLabels(1)[0] }
@@ -174,12 +182,6 @@ const createStore =
 
 const createReservations = createStore((names, subdomains) => names.reserve(subdomains))
 
-/** Whole lines: without an Idempotency-Key, and with one that no other request has. */
-const KEYS = [
-  { suffix: '', createKey: () => '' },
-  { suffix: ' with an Idempotency-Key', createKey: () => `Idempotency-Key: ${crypto.randomUUID()}\r\n` },
-] as const
-
 const section = (fields: Pick<Section, 'name' | 'title'>, loads: readonly Load[]): Section =>
   loadSection({ ...fields, note: NOTE, comparesWith: 'server', target: 'API', loads: () => loads })
 
@@ -188,14 +190,12 @@ const CHECKED_NAMES = 20_000
 export const apiSections: readonly Section[] = [
   section(
     { name: 'reserve', title: 'POST reserve of unused names' },
-    KEYS.map(({ suffix, createKey }) =>
-      createLoad<string>({
-        name: `reserve${suffix}`,
-        createItems: createUnusedNames,
-        toTask: (subdomain, site) => toReserveTask(site, subdomain, createKey()),
-        operate: (direct, subdomain) => direct.reserve(subdomain),
-      }),
-    ),
+    createKeyLoads<string>({
+      name: 'reserve',
+      createItems: createUnusedNames,
+      toTask: toReserveTask,
+      operate: (direct, subdomain) => direct.reserve(subdomain),
+    }),
   ),
   section({ name: 'not-found', title: 'GET of a path that no route has: what every request costs' }, [
     createLoad<string>({
@@ -235,14 +235,12 @@ export const apiSections: readonly Section[] = [
   ]),
   section(
     { name: 'commit', title: 'POST commit, each of another reservation' },
-    KEYS.map(({ suffix, createKey }) =>
-      createLoad<Reservation>({
-        name: `commit${suffix}`,
-        createItems: createReservations,
-        toTask: (reservation, site) => toCommitTask(site, reservation, createKey()),
-        operate: (direct, { subdomain, token }) => direct.commit(subdomain, token),
-      }),
-    ),
+    createKeyLoads<Reservation>({
+      name: 'commit',
+      createItems: createReservations,
+      toTask: toCommitTask,
+      operate: (direct, { subdomain, token }) => direct.commit(subdomain, token),
+    }),
   ),
   section({ name: 'release', title: 'DELETE release of active names' }, [
     createLoad<string>({
