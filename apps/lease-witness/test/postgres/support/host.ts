@@ -70,12 +70,13 @@ const startHost = async (): Promise<WitnessHost> => {
   })
   const { stopAt } = await replaceLeaseClock(sql)
   let clock: number | undefined
-  /** Follows `fakeClock`. */
+  let isSet: Promise<void> | undefined
+  /** Follows `fakeClock`. Concurrent requests all wait for it. */
   const setClock = async () => {
     const ms = vi.isFakeTimers() ? Date.now() : undefined
-    if (ms === clock) return
+    if (ms !== clock) isSet = stopAt(ms)
     clock = ms
-    await stopAt(ms)
+    await isSet
   }
   const ports = new Map<string, Promise<number>>()
   const getPort = (settings: WitnessSettings): Promise<number> => {
