@@ -13,7 +13,7 @@ import {
   type TextRange,
   toNameFilter,
 } from './domain/name-filter.ts'
-import { allocationSql } from './sql.ts'
+import { COLUMNS, FREE_AT, IS_COOLING_OFF, IS_LIVE } from './sql.ts'
 
 /** A row as JSON. */
 export interface FoundRow {
@@ -72,19 +72,16 @@ export const toListedName = (row: FoundRow): ListedName => {
 }
 
 /** The columns of a `FoundRow` from pool_allocations `a` left joined with dns_names `d`. */
-export const foundColumns = (sql: Sql) => {
-  const { columns, isLive, isCoolingOff, freeAt } = allocationSql(sql)
-  return {
-    heldState: sql`case
-      when a.state = 'pool' then null
-      when ${isLive} then a.state
-      when a.lineage_id is not null then 'held'
-      when ${isCoolingOff} then 'cooling-off'
-    end`,
-    columns: sql`${columns}, ${freeAt} as "availableAt",
-      d.version, d.applied_version as "appliedVersion", d.last_error as "lastError"`,
-  }
-}
+export const foundColumns = (sql: Sql) => ({
+  heldState: sql.unsafe(`case
+    when a.state = 'pool' then null
+    when ${IS_LIVE} then a.state
+    when a.lineage_id is not null then 'held'
+    when ${IS_COOLING_OFF} then 'cooling-off'
+  end`),
+  columns: sql.unsafe(`${COLUMNS}, ${FREE_AT} as "availableAt",
+    d.version, d.applied_version as "appliedVersion", d.last_error as "lastError"`),
+})
 
 /** One page of one index. `last`: the keys of the last row that was read; null if no row of the index follows. */
 interface IndexPage {

@@ -1,7 +1,7 @@
 import type { Sql } from '@pool/runtime/database/client'
 import { timeSql, withTimeout } from '@pool/runtime/database/time'
 import { type CoveringName, createPools, type Pools, toCoveringNames, toFqdn } from '../naming/naming.ts'
-import { allocationSql } from './sql.ts'
+import { IS_LAPSED, IS_LIVE, insertHistory, SWEEPER } from './sql.ts'
 
 export interface PoolRegistryOptions {
   readonly managedDomains: readonly string[]
@@ -38,9 +38,9 @@ export type PoolRegistry = ReturnType<typeof createPoolRegistry>
  */
 export const createPoolRegistry = (sql: Sql, { managedDomains, timeoutMs }: PoolRegistryOptions) => {
   const { now, milliseconds } = timeSql(sql)
-  const { isLive, isLapsed, insertHistory } = allocationSql(sql)
+  const isLive = sql.unsafe(IS_LIVE)
   /** Rows of which no client and no lineage has the name. */
-  const isUnheld = sql`(a.state <> 'pool' and a.lineage_id is null and ${isLapsed})`
+  const isUnheld = sql.unsafe(`(a.state <> 'pool' and a.lineage_id is null and ${IS_LAPSED})`)
   const confirmedBefore = sql`${now} - ${milliseconds(CONFIRMATION_MS)}`
   const expiredBefore = sql`${now} - ${milliseconds(REGISTRATION_TTL_MS)}`
   const managed = managedDomains.toSorted()
@@ -121,8 +121,9 @@ export const createPoolRegistry = (sql: Sql, { managedDomains, timeoutMs }: Pool
             load_balancer_ip = null, committed_at = null
           where (a.state = 'pool' and a.reserved_at < ${confirmedBefore}) or ${isUnheld}
           returning a.*
-        )
-        ${insertHistory(sql`blocked where replaced_state = 'reserved'`, sql`'expired', 'reserved', 'none'`, 'sweeper')}`,
+        ),
+        ended as (select * from blocked where replaced_state = 'reserved')
+        ${sql.unsafe(insertHistory('ended', `'expired', 'reserved', 'none'`, { origin: SWEEPER }))}`,
       timeoutMs,
     )
   }

@@ -3,8 +3,8 @@ import { drainRows, type Sql } from '@pool/runtime/database/client'
 import { withTimeout } from '@pool/runtime/database/time'
 import type { PoolName } from '../naming/naming.ts'
 import type { AllocationCount, EntryWithId, HistoryPage, ListPage, NameState } from './domain/types.ts'
-import { type AllocationRowWithDns, type NameStateRow, toAllocation, toNameState } from './repository.ts'
-import { allocationSql } from './sql.ts'
+import { type AllocationRowWithDns, type NameStateRow, toAllocation, toNameState } from './rows.ts'
+import { AVAILABLE_AT, COLUMNS_WITH_DNS, IS_COOLING_OFF, IS_LIVE, NAME_STATE } from './sql.ts'
 
 interface HistoryRow {
   readonly id: number
@@ -53,7 +53,12 @@ export type AllocationReader = ReturnType<typeof createAllocationReader>
 
 /** The queries over pool_allocations and allocation_history. Each rejects with a `TimeoutError` after `timeoutMs`. */
 export const createAllocationReader = (sql: Sql, { timeoutMs }: { readonly timeoutMs: number }) => {
-  const { columnsWithDns, whereName, isLive, isCoolingOff, availableAt, nameState } = allocationSql(sql)
+  const columnsWithDns = sql.unsafe(COLUMNS_WITH_DNS)
+  const isLive = sql.unsafe(IS_LIVE)
+  const isCoolingOff = sql.unsafe(IS_COOLING_OFF)
+  const nameState = sql.unsafe(`${NAME_STATE} as state, ${AVAILABLE_AT} as "availableAt"`)
+  const whereName = ({ poolDomain, subdomain }: PoolName) =>
+    sql`a.pool_domain = ${poolDomain} and a.subdomain = ${subdomain}`
 
   /**
    * One lookup per row, whatever the planner estimates. With a plain join, each page of a list could read the zone from its
@@ -69,7 +74,7 @@ export const createAllocationReader = (sql: Sql, { timeoutMs }: { readonly timeo
   const findState = async (name: PoolName): Promise<NameState> => {
     const [row] = await withTimeout(
       sql<NameStateRow[]>`
-        select ${nameState} as state, ${availableAt} as "availableAt" from pool_allocations a where ${whereName(name)}`,
+        select ${nameState} from pool_allocations a where ${whereName(name)}`,
       timeoutMs,
     )
     return row ? toNameState(row) : null
@@ -85,7 +90,7 @@ export const createAllocationReader = (sql: Sql, { timeoutMs }: { readonly timeo
         sql<NameStateRow[]>`
           select allocation.state, allocation."availableAt" from jsonb_array_elements(${sql.json(pairs)}) with ordinality as input (name, position)
           left join lateral (
-            select ${nameState} as state, ${availableAt} as "availableAt" from pool_allocations a
+            select ${nameState} from pool_allocations a
             where a.pool_domain = name ->> 0 and a.subdomain = name ->> 1 limit 1
           ) allocation on true
           order by position`,

@@ -49,17 +49,10 @@ import type {
 } from './domain/types.ts'
 import { sweepExpired } from './expired-sweeper.ts'
 import type { AllocationReader } from './reader.ts'
-import {
-  type AllocationRepository,
-  type CommitResult,
-  type ReleaseResult,
-  type ReserveResult,
-  toCommitDecision,
-  toConflict,
-  toReleaseDecision,
-  toUpdateDecision,
-  type UpdateResult,
-} from './repository.ts'
+import type { AllocationRepository } from './repository.ts'
+import { type CommitRow, toCommitDecision } from './statements/commit.ts'
+import { type ReleaseRow, toReleaseDecision } from './statements/release.ts'
+import { toUpdateDecision, type UpdateRow } from './statements/update.ts'
 
 export interface AllocationOptions {
   readonly repository: AllocationRepository
@@ -88,32 +81,21 @@ const toHex = (hash: Buffer): string => hash.toString('hex')
 /** How long a scrape of the metrics waits for a new count before it gets the previous one. */
 const COUNT_WAIT_MS = 2_000
 /**
- * Statements of reserves, of commits, and of checks, in flight: one at the database while the next one is prepared. A
- * higher limit makes the batches smaller and their total cost higher.
+ * Of the checks. Two statements in flight: one at the database while the next one is prepared. A higher limit makes the
+ * batches smaller and their total cost higher.
  */
-const MAX_IN_FLIGHT = 2
-/** Of reserves and of commits that several requests share: larger batches save flushes as well. */
-const MAX_SHARED_WRITES_IN_FLIGHT = 1
-/** Such a batch takes a few milliseconds, which is how long the requests behind it wait. */
-const MAX_BATCH_SIZE = 100
-/** A statement that takes longer waits for a locked row or a dead connection and must not block the other requests. */
-const SLOW_MS = 100
+const CHECK_BATCHING = { maxInFlight: 2, maxBatchSize: 100, slowMs: 100 }
 
 export type AllocationService = ReturnType<typeof createAllocationService>
 
 /** The life of a name: check, reserve, renew, commit, release, and the queries. */
 export const createAllocationService = (options: AllocationOptions) => {
   const { repository, reader, idempotency, waitUntilApplied, pools } = options
-  const batching = {
-    maxInFlight: MAX_IN_FLIGHT,
-    maxBatchSize: MAX_BATCH_SIZE,
-    slowMs: SLOW_MS,
+  const findStateInBatch = createBatcher({
+    ...CHECK_BATCHING,
     timeoutMs: options.statementTimeoutMs,
-  }
-  const writeBatching = { ...batching, maxSharedInFlight: MAX_SHARED_WRITES_IN_FLIGHT }
-  const findStateInBatch = createBatcher({ ...batching, execute: reader.findStates })
-  const reserveInBatch = createBatcher({ ...writeBatching, execute: repository.reserveMany })
-  const commitInBatch = createBatcher({ ...writeBatching, execute: repository.commitMany })
+    execute: reader.findStates,
+  })
   const count = throttledCache(options.countByState, {
     now: options.now,
     wait: () => sleep(COUNT_WAIT_MS, undefined, { ref: false }),
@@ -196,14 +178,9 @@ export const createAllocationService = (options: AllocationOptions) => {
     /** Reserves a free name, or takes a released one back with its former token. A repeated key returns the same reservation while it lives, with its current expiry. */
     async reserve(command: ReserveCommand, caller: Caller, key: string | undefined): Promise<ReserveOutcome> {
       const { poolDomain, subdomain, createdBy, formerTokenHash } = command
-      const former = formerTokenHash ? { tokenHash: formerTokenHash } : null
       const rejection = validateName(poolDomain, subdomain, pools())
       if (rejection) return rejection
-      const { token: reservationToken, tokenHash } = createToken()
-      const request = { command, tokenHash, caller }
-      // The statement of a keyed request stores its result under the key, and that of a former holder has its token, so
-      // neither can be shared.
-      const inBatch = key === undefined && !formerTokenHash ? () => reserveInBatch(request) : undefined
+      const request = { poolDomain, subdomain, createdBy, former: { tokenHash: formerTokenHash }, caller }
       type Result = GrantedWithToken | Exclude<ReserveDecision, { kind: 'granted' }>
       const content = [
         'reserve',
@@ -214,13 +191,12 @@ export const createAllocationService = (options: AllocationOptions) => {
       ]
       return idempotency.executeThenReplay<Result>(key, content, {
         execute: async claim => {
-          const sealedToken = claim?.sealToken(reservationToken) ?? null
-          const decision = await repository.reserve(request, claim, sealedToken, former, inBatch)
+          const { token: reservationToken, tokenHash } = createToken(claim?.token())
+          const decision = await repository.reserve({ ...request, tokenHash, claim })
           return decision.kind === 'granted' ? { ...decision, reservationToken } : decision
         },
-        replay: async (stored, token) => {
-          const result = stored as ReserveResult
-          if (result.outcome !== 'granted') return toConflict(result)
+        success: 'granted',
+        replay: async (_, token) => {
           if (token === null) throw new Error('the stored result of a reservation has no token')
           const decision = await repository.findReservation(command, hashToken(token))
           return decision && { ...decision, reservationToken: token }
@@ -234,13 +210,12 @@ export const createAllocationService = (options: AllocationOptions) => {
       const rejection = validateFields(command) ?? validatePool(poolDomain, pools())
       if (rejection) return rejection
       const records = toRecords(command, loadBalancerIP)
-      // The statement of a keyed request stores its result under the key, so it cannot be shared.
-      const inBatch = key === undefined ? () => commitInBatch({ command, records, caller }) : undefined
       const content = ['commit', poolDomain, subdomain, toHex(tokenHash), sovereignFQDN, loadBalancerIP]
       const decision = await idempotency.executeThenReplay<CommitDecision | Rejection<'conflict'>>(key, content, {
-        execute: claim => repository.commit(command, records, caller, claim, inBatch),
+        execute: claim => repository.commit({ ...command, records, caller, claim }),
+        success: 'committed',
         replay: async stored => {
-          const first = toCommitDecision(stored as CommitResult)
+          const first = toCommitDecision(stored as CommitRow)
           return first.kind === 'committed' ? ((await rejectFormerHolder(command, tokenHash)) ?? first) : first
         },
       })
@@ -261,9 +236,10 @@ export const createAllocationService = (options: AllocationOptions) => {
       const token = tokenHash ? toHex(tokenHash) : null
       const content = ['update', poolDomain, subdomain, token, loadBalancerIP ?? null, sovereignFQDN ?? null]
       const decision = await idempotency.executeThenReplay<UpdateDecision | Rejection<'conflict'>>(key, content, {
-        execute: claim => repository.update(command, records, caller, claim),
+        execute: claim => repository.update({ ...command, records, caller, claim }),
+        success: 'updated',
         replay: async stored => {
-          const first = toUpdateDecision(stored as UpdateResult)
+          const first = toUpdateDecision(stored as UpdateRow)
           if (first.kind !== 'updated') return first
           const current = await reader.find(command)
           if (current === null) return { kind: 'not-found' }
@@ -297,7 +273,7 @@ export const createAllocationService = (options: AllocationOptions) => {
     async liftCoolOff(name: PoolName, caller: Caller): Promise<CoolOffOutcome> {
       const rejection = validatePool(name.poolDomain, pools())
       if (rejection) return rejection
-      return (await repository.liftCoolOff(name, caller))
+      return (await repository.liftCoolOff({ ...name, caller }))
         ? { kind: 'lifted' }
         : { kind: 'not-found', detail: NO_COOL_OFF }
     },
@@ -309,12 +285,12 @@ export const createAllocationService = (options: AllocationOptions) => {
      * happens to the reservation. False if the token does not have the name.
      */
     async hold(command: RenewCommand, lineageId: string): Promise<boolean> {
-      return repository.hold(command, lineageId)
+      return repository.hold({ ...command, lineageId })
     },
 
     /** The lineage has no infrastructure any more. A released name becomes free: after the cool-off if it was ever active. */
     async letGo(name: PoolName, lineageId: string): Promise<boolean> {
-      return repository.letGo(name, lineageId)
+      return repository.letGo({ ...name, lineageId })
     },
 
     /**
@@ -328,9 +304,8 @@ export const createAllocationService = (options: AllocationOptions) => {
     ): Promise<RetakeOutcome> {
       const rejection = validatePool(name.poolDomain, pools())
       if (rejection) return rejection
-      const request = { command: { ...name, createdBy }, tokenHash, caller }
       const former = { tokenHash: formerTokenHash, lineageId }
-      const decision = await repository.reserve(request, null, null, former)
+      const decision = await repository.reserve({ ...name, createdBy, tokenHash, former, caller })
       if (isDuplicate(decision)) throw new Error('a reservation without an Idempotency-Key returned duplicate-request')
       if (decision.kind !== 'conflict') return decision
       const granted = await repository.findReservation(name, tokenHash)
@@ -350,8 +325,9 @@ export const createAllocationService = (options: AllocationOptions) => {
       if (rejection) return rejection
       const content = ['release', poolDomain, subdomain, tokenHash ? toHex(tokenHash) : null]
       const decision = await idempotency.executeThenReplay<ReleaseDecision>(key, content, {
-        execute: claim => repository.release(command, caller, claim),
-        replay: stored => toReleaseDecision(stored as ReleaseResult),
+        execute: claim => repository.release({ ...command, caller, claim }),
+        success: 'released',
+        replay: stored => toReleaseDecision(stored as ReleaseRow),
       })
       if (decision.kind !== 'released') return decision
       const { allocation: freed, version } = decision

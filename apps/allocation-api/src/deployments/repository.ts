@@ -1,11 +1,16 @@
 import type { Deployment, DeploymentHistoryEntry, DeploymentResult, DeploymentStatus } from '@pool/contract'
 import type { Sql } from '@pool/runtime/database/client'
+import { isUniqueViolation } from '@pool/runtime/database/errors'
 import { timeSql, withTimeout } from '@pool/runtime/database/time'
-import type { Execute, Writer } from '@pool/runtime/database/writer'
-import { allocationSql } from '../allocation/sql.ts'
-import { type DuplicateRequest, duplicateRequest, type IdempotencyClaim } from '../idempotency/idempotency.ts'
-import type { SealedToken } from '../idempotency/sealed-token.ts'
-import { idempotencySql } from '../idempotency/sql.ts'
+import type { Execute, Guard, Writer } from '@pool/runtime/database/writer'
+import { letGo } from '../allocation/sql.ts'
+import {
+  type DuplicateRequest,
+  duplicateRequest,
+  type IdempotencyClaim,
+  isDuplicateKey,
+  storeOutcomes,
+} from '../idempotency/idempotency.ts'
 import { type Page, type PageQuery, readPage } from '../lib/paginate.ts'
 import type { Caller, PoolName } from '../naming/naming.ts'
 import type { Situation } from './domain/lifecycle.ts'
@@ -13,7 +18,7 @@ import { type DeploymentRecord, fromRecord } from './domain/spec.ts'
 import type { DeploymentSpec, KnownState, RunState, StateLock, StoredLogLine } from './domain/types.ts'
 import type { Proof } from './fqdn.ts'
 import type { DeploymentRepositoryOptions } from './run-repository.ts'
-import { deploymentSql, isUniqueViolation, type RunRow, toRunState } from './sql.ts'
+import { deploymentSql, type RunRow, toRunState } from './sql.ts'
 
 /** The decision on a request as stored under its Idempotency-Key. */
 export type StoredCreateDecision =
@@ -150,8 +155,8 @@ export type DeploymentRepository = ReturnType<typeof createDeploymentRepository>
 
 /**
  * Deployments as requests create, find and change them. The clock of the database decides. No change takes effect after the
- * deadline of its request; its locks, in their order: idempotency_keys, deployments, domain_challenges, lineages,
- * pool_allocations, bucket_claims, idempotency_results. A lineage has one deployment, whose row is locked first.
+ * deadline of its request; its locks, in their order: deployments, domain_challenges, lineages,
+ * pool_allocations, bucket_claims, idempotency_keys. A lineage has one deployment, whose row is locked first.
  */
 export const createDeploymentRepository = (
   sql: Sql,
@@ -159,11 +164,16 @@ export const createDeploymentRepository = (
   { timeoutMs, leaseMs, coolOffMs }: DeploymentRepositoryOptions,
 ) => {
   const { now, milliseconds } = timeSql(sql)
-  const { claimKey, assertInTime, storeAndReturn } = idempotencySql(sql)
   const parts = deploymentSql(sql)
   const { runColumns, historyColumns, appendHistory, bindProof } = parts
   const { claimBucket, hasCreatedBucket, dropProvisionalClaim } = parts
-  const { letGo } = allocationSql(sql)
+  /** The first part of each statement. The others select from it. */
+  const begin = ({ limitLockWait }: Guard) => sql`select where ${limitLockWait}`
+  /** True, or an error that undoes the statement. `written` are all of its parts that write. */
+  const assertInTime = (guard: Guard, written: readonly string[]) => sql`
+    in_time as materialized (
+      select ${guard.assertInTime(written.map(part => `(select count(*) from ${part})`).join(' + '))}
+    )`
   const leaseEnd = sql`${now} + ${milliseconds(leaseMs)}`
   const columns = sql`
     d.id, d.number, d.status, d.request, d.started_at as "startedAt", d.finished_at as "finishedAt",
@@ -178,21 +188,23 @@ export const createDeploymentRepository = (
 
   return {
     /**
-     * The new deployment is leased to the caller as generation 1. It starts a lineage, which claims its bucket. `token` is
-     * its deployment token, for a replay under the key of the claim.
+     * The new deployment is leased to the caller as generation 1. It starts a lineage, which claims its bucket.
      */
     async insert(
       deployment: NewDeployment,
       claim: IdempotencyClaim | null,
-      token: SealedToken | null,
     ): Promise<StoredCreateDecision | DuplicateRequest> {
       const { id, lineageId, name, record, tokenHash, reservationTokenHash, proof, caller } = deployment
-      const statement: Execute<{ result: StoredCreateDecision }[]> = (lane, guard) => lane`
-        with claim as (${claimKey(guard, claim)}), inserted as (
+      const statement: Execute<(StoredCreateDecision & { readonly isUsed: boolean })[]> = (lane, guard) => lane`
+        with claim as (${begin(guard)}), used as (
+          select from claim, idempotency_keys k
+          where k.key_hash = decode(${claim?.keyHash ?? null}, 'hex') and k.expires_at > ${now}
+            and k.revision <> ${claim?.expectedRevision ?? 0}::integer
+        ), inserted as (
           insert into deployments
             (id, lineage_id, status, request, sovereign_fqdn, token_hash, reservation_token_hash, started_at, run_expires_at)
           select ${id}, ${lineageId}, 'pending', ${sql.json(record as never)}, ${record.sovereignFQDN}, ${tokenHash},
-            ${reservationTokenHash}, ${now}, ${leaseEnd} from claim
+            ${reservationTokenHash}, ${now}, ${leaseEnd} from claim where not exists (select from used)
           on conflict (sovereign_fqdn) where status in ('pending', 'provisioning', 'ready') do nothing
           returning id, lineage_id, sovereign_fqdn, request
         ), history as (${appendHistory(sql`inserted`, 'created', caller)}),
@@ -201,14 +213,21 @@ export const createDeploymentRepository = (
           select lineage_id, sovereign_fqdn, ${name?.poolDomain ?? null}, ${name?.subdomain ?? null}, ${now}, ${now}
           from inserted
           returning 1
-        ), claimed as (${claimBucket(record.storage?.bucket ?? null, sql`inserted`)}), result as (
-          select case when inserted.id is null then 'fqdn-conflict' else 'created' end as outcome, inserted.id
-          from claim left join inserted on true
-        ), ${storeAndReturn(guard, claim, ['inserted', 'history', 'challenges', 'lineage', 'claimed'], token && { success: 'created', token })}`
+        ), claimed as (${claimBucket(record.storage?.bucket ?? null, sql`inserted`)}), outcomes as (
+          select decode(${claim?.keyHash ?? null}, 'hex') as key_hash, decode(${claim?.fingerprint ?? null}, 'hex') as fingerprint,
+            ${claim?.expectedRevision ?? 0}::integer as revision, decode(${claim?.salt ?? null}, 'hex') as salt,
+            jsonb_build_object('outcome', 'created', 'id', id) as result
+          from inserted
+        ), stored as (${sql.unsafe(storeOutcomes('outcomes'))}),
+        ${assertInTime(guard, ['inserted', 'history', 'challenges', 'lineage', 'claimed', 'stored'])}
+        select case when inserted.id is null then 'fqdn-conflict' else 'created' end as outcome, inserted.id,
+          exists (select from used) as "isUsed"
+        from claim left join inserted on true, in_time`
       try {
         const [row] = await writer.write(`deployment of ${record.sovereignFQDN}`, statement)
-        return row ? row.result : duplicateRequest
+        return !row || row.isUsed ? duplicateRequest : row
       } catch (error) {
+        if (isDuplicateKey(error)) return duplicateRequest
         return { outcome: toConflict(error) }
       }
     },
@@ -276,7 +295,7 @@ export const createDeploymentRepository = (
     ): Promise<AcceptResult> {
       const bucket = operation === 'apply' ? (record.storage?.bucket ?? null) : null
       const statement: Execute<RunRow[]> = (lane, guard) => lane`
-        with claim as (${claimKey(guard, null)}), accepted as (
+        with claim as (${begin(guard)}), accepted as (
           update deployments d set operation = ${operation}, request = ${sql.json(record as never)}, status = ${operation === 'apply' ? 'pending' : 'destroying'},
             run_generation = d.run_generation + 1, operation_generation = d.run_generation + 1,
             reservation_token_hash = ${situation.reservationTokenHash}, run_expires_at = ${leaseEnd}, is_applied = false, pending_error = null, error = null, finished_at = null,
@@ -311,7 +330,7 @@ export const createDeploymentRepository = (
       const [row] = await write(
         id,
         (lane, guard) => lane<DeploymentRow[]>`
-          with claim as (${claimKey(guard, null)}), running as (
+          with claim as (${begin(guard)}), running as (
             select ${historyColumns}, d.cancelled_at is null as is_first from claim, deployments d
             where d.id = ${id} and d.finished_at is null for update of d
           ), history as (${appendHistory(sql`(select * from running where is_first)`, 'cancelled', caller)}),
@@ -329,7 +348,7 @@ export const createDeploymentRepository = (
       return changesRow(
         situation.id,
         (lane, guard) => lane`
-        with claim as (${claimKey(guard, null)}), abandoned as (
+        with claim as (${begin(guard)}), abandoned as (
           select ${historyColumns}, d.abandoned_at is null as is_first from claim, deployments d
           where ${unchanged(situation)} for update of d
         ), history as (${appendHistory(sql`(select * from abandoned where is_first)`, 'abandoned', caller)}),
@@ -349,13 +368,13 @@ export const createDeploymentRepository = (
       return changesRow(
         situation.id,
         (lane, guard) => lane`
-        with claim as (${claimKey(guard, null)}), deleted as (
+        with claim as (${begin(guard)}), deleted as (
           delete from deployments d using claim where ${unchanged(situation)} returning ${historyColumns}, d.abandoned_at
         ), history as (${appendHistory(sql`deleted`, 'deleted', caller, detail)}), claims as (${dropProvisionalClaim(sql`deleted`)}), archived as (
           update lineages l set archived_at = ${now}
           from deleted where l.id = deleted.lineage_id and l.has_infrastructure and deleted.abandoned_at is not null
           returning l.id as lineage_id, l.pool_domain, l.subdomain
-        ), free as (${letGo(sql`archived`, coolOffMs)}), empty as (
+        ), free as (${sql.unsafe(letGo('archived', coolOffMs))}), empty as (
           delete from lineages l using deleted
           where l.id = deleted.lineage_id and not l.has_infrastructure
             and not exists (select from bucket_claims c where c.lineage_id = l.id and c.is_permanent)
@@ -371,7 +390,7 @@ export const createDeploymentRepository = (
       await write(
         id,
         (lane, guard) => lane`
-          with claim as (${claimKey(guard, null)}),
+          with claim as (${begin(guard)}),
           history as (${appendHistory(sql`claim, ${deployment}`, 'unlocked', caller, `Lock ${lockId}`)}),
           cleared as (update lineages set state_lock = null from claim where id = ${lineageId} returning 1),
           ${assertInTime(guard, ['history', 'cleared'])}

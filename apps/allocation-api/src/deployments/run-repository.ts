@@ -1,9 +1,10 @@
 import type { DeploymentResult } from '@pool/contract'
 import type { Sql } from '@pool/runtime/database/client'
+import { isUniqueViolation } from '@pool/runtime/database/errors'
 import { timeSql, withTimeout } from '@pool/runtime/database/time'
-import { allocationSql } from '../allocation/sql.ts'
+import { hold, letGo } from '../allocation/sql.ts'
 import type { DeploymentLogLine, KnownState, RunLease, RunState, StateLock } from './domain/types.ts'
-import { deploymentSql, isUniqueViolation, type RunRow, toRunState } from './sql.ts'
+import { deploymentSql, type RunRow, toRunState } from './sql.ts'
 
 /** Times in milliseconds. */
 export interface DeploymentRepositoryOptions {
@@ -33,7 +34,6 @@ export const createRunRepository = (sql: Sql, { timeoutMs, leaseMs, coolOffMs }:
   const { now, milliseconds } = timeSql(sql)
   const { runColumns, historyColumns, appendHistory, makeClaimPermanent, markBucketCreated, dropUnusedClaim } =
     deploymentSql(sql)
-  const { hold, letGo } = allocationSql(sql)
   const leaseEnd = sql`${now} + ${milliseconds(leaseMs)}`
   const ownedBy = ({ id, generation }: RunLease) =>
     sql`d.id = ${id} and d.run_generation = ${generation} and d.finished_at is null`
@@ -103,7 +103,7 @@ export const createRunRepository = (sql: Sql, { timeoutMs, leaseMs, coolOffMs }:
         with owned as (${lockOwned(lease)}), named as (
           select l.pool_domain, l.subdomain, owned.reservation_token_hash as token_hash, l.id as lineage_id
           from owned join lineages l on l.id = owned.lineage_id where l.subdomain is not null
-        ), held as (${hold(sql`named`)}), lineage as (
+        ), held as (${sql.unsafe(hold('named'))}), lineage as (
           update lineages l set has_infrastructure = true,
             infrastructure_changed_at = case when l.has_infrastructure then l.infrastructure_changed_at else ${now} end
           from owned where l.id = owned.lineage_id and (l.subdomain is null or exists (select from held))
@@ -129,7 +129,7 @@ export const createRunRepository = (sql: Sql, { timeoutMs, leaseMs, coolOffMs }:
           update lineages l set has_infrastructure = false, infrastructure_changed_at = ${now}, known_state = null
           from owned where l.id = owned.lineage_id
           returning l.id as lineage_id, l.pool_domain, l.subdomain
-        ), free as (${letGo(sql`lineage`, coolOffMs)})
+        ), free as (${sql.unsafe(letGo('lineage', coolOffMs))})
         select from lineage`)
     },
 

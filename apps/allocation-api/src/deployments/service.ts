@@ -3,7 +3,7 @@ import type { Deployment, DeploymentHistoryEntry, DeploymentStatus, DomainCheck 
 import type { Sql } from '@pool/runtime/database/client'
 import type { Writer } from '@pool/runtime/database/writer'
 import type { Rejection } from '../allocation/domain/types.ts'
-import { type DuplicateRequest, duplicateRequest, type IdempotencyClaim } from '../idempotency/idempotency.ts'
+import type { DuplicateRequest, IdempotencyClaim } from '../idempotency/idempotency.ts'
 import { type Page, type PageQuery, readPage } from '../lib/paginate.ts'
 import { createToken } from '../lib/token.ts'
 import type { Caller } from '../naming/naming.ts'
@@ -117,21 +117,17 @@ const reserveAndInsert = async (
   if (reservation.kind !== 'reserved') return reservation
   const { tokenHash: reservationTokenHash } = reservation
   const holder = { id: randomUUID(), spec, lineageId: randomUUID(), reservationTokenHash }
-  const { token: deploymentToken, tokenHash } = createToken()
+  const { token: deploymentToken, tokenHash } = createToken(claim?.token())
   const stored = await repository.insert(
     { ...holder, name: spec.name, record: toRecord(spec, credentials), tokenHash, proof, caller },
     claim,
-    claim?.sealToken(deploymentToken) ?? null,
   )
-  if ('kind' in stored) {
-    // A concurrent request with the same key was faster. It has the same reservation, unless it has ended since.
-    const isUnused = reservationTokenHash && !(await repository.hasReservation(reservationTokenHash))
-    if (isUnused) await reservations.release(holder)
-    return stored
+  if ('outcome' in stored && stored.outcome === 'created') runner.submitNew(holder, credentials)
+  // If a concurrent request with the same key was faster, it has the same reservation, unless that has ended since.
+  else if (!reservationTokenHash || !(await repository.hasReservation(reservationTokenHash))) {
+    await reservations.release(holder)
   }
-  if (stored.outcome === 'created') runner.submitNew(holder, credentials)
-  else await reservations.release(holder)
-  return toDecision(stored, deploymentToken)
+  return 'outcome' in stored ? toDecision(stored, deploymentToken) : stored
 }
 
 const decide = async (deps: CallDependencies, creation: Creation): Promise<CreateDecision | DuplicateRequest> => {
@@ -157,12 +153,8 @@ const createDeployment = async (
   if (parsed.kind !== 'valid') return parsed
   const { spec, credentials } = parsed
   return deps.idempotency.replayThenExecute<CreateDecision>(key, ['deployment', spec, credentials], {
-    execute: async claim => {
-      const decision = await decide(deps, { spec, credentials, caller, key, claim })
-      // What conflicts may be the deployment that a concurrent request with this key created.
-      const isConflict = ['fqdn-remains', 'subdomain-conflict', 'domain-not-proven'].includes(decision.kind)
-      return isConflict && claim && (await deps.idempotency.isExecuted(claim)) ? duplicateRequest : decision
-    },
+    execute: claim => decide(deps, { spec, credentials, caller, key, claim }),
+    success: 'created',
     replay: (stored, token) => toDecision(stored as StoredCreateDecision, token),
   })
 }

@@ -1,15 +1,10 @@
 import type { DeploymentHistoryEntry } from '@pool/contract'
 import type { Fragment, Sql } from '@pool/runtime/database/client'
 import { timeSql } from '@pool/runtime/database/time'
-import postgres from 'postgres'
 import type { Caller } from '../naming/naming.ts'
 import { type DeploymentRecord, fromRecord } from './domain/spec.ts'
 import type { RunState } from './domain/types.ts'
 import type { Proof } from './fqdn.ts'
-
-/** Whether a statement violated this unique constraint or index (SQLSTATE 23505). */
-export const isUniqueViolation = (error: unknown, constraint: string): boolean =>
-  error instanceof postgres.PostgresError && error.code === '23505' && error.constraint_name === constraint
 
 /** The columns `runColumns`. */
 export interface RunRow extends Omit<RunState, 'spec'> {

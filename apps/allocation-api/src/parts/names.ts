@@ -11,8 +11,6 @@ import { COUNT_TIMEOUT_MS, type Database } from './database.ts'
 import { type Job, now } from './part.ts'
 import type { Zones } from './zones.ts'
 
-const IDEMPOTENCY_TTL_MS = 24 * 3_600_000
-
 export type Names = ReturnType<typeof createNames>
 
 /** The allocation of names. */
@@ -22,7 +20,7 @@ export const createNames = (
   { readSql, countSql, writer, pools, timeoutMs }: Database,
   { reconciler, routes: { acceptsLoopback } }: Zones,
 ) => {
-  const idempotency = createIdempotency(readSql, { timeoutMs, keyTtlMs: IDEMPOTENCY_TTL_MS })
+  const idempotency = createIdempotency(readSql, { timeoutMs })
   const repository = createAllocationRepository(writer, { reservation, coolOffMs: nameCoolOffMs })
   const { countByState } = createAllocationReader(countSql, { timeoutMs: COUNT_TIMEOUT_MS })
   const allocations = createAllocationService({

@@ -81,7 +81,7 @@ export const createOperationsRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
             from adopted join input using (subdomain) order by subdomain collate "C"
             -- A row that a removal of the same orphan has just inserted.
             on conflict (zone, subdomain) do update set
-              ${newVersionColumns(sql, sql`excluded.desired`, sql`excluded.changed_at`)}
+              ${sql.unsafe(newVersionColumns('excluded.desired', 'excluded.changed_at'))}
           ),
           transitions as (
             select 1 as step, ended.* from (${endedReservations(sql, sql`adopted`, sql`former`)}) ended
@@ -155,7 +155,7 @@ export const createOperationsRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
             update dns_names d set
               -- What else the zone has below the name is its holder's.
               purge_version = 0,
-              ${newVersionColumns(sql, sql`item.desired`, sql`statement_timestamp()`)}
+              ${sql.unsafe(newVersionColumns('item.desired', 'statement_timestamp()'))}
             from item left join held using (subdomain)
             where d.zone = ${zone} and d.subdomain = item.subdomain and d.version = item.version
               and case when item.action = 'adopt'
@@ -249,7 +249,7 @@ export const createOperationsRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
       sql`
         with republished as (
           update dns_names d set
-            ${newVersionColumns(sql, sql`item.desired`, sql`statement_timestamp()`)}
+            ${sql.unsafe(newVersionColumns('item.desired', 'statement_timestamp()'))}
           from jsonb_to_recordset(${sql.json(items as never)}) as item (subdomain text, version bigint, desired jsonb)
           where d.zone = ${zone} and d.subdomain = item.subdomain and d.version = item.version
           returning d.subdomain

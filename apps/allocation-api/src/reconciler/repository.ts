@@ -80,7 +80,7 @@ const MAX_PREVIOUS_RECORD_SETS = 120
  * The assignments that start a new version of a row `d` of dns_names, due at `at`. The records that were desired before
  * become previous ones, because a write of them that timed out can still take effect. Failures of the previous version end.
  */
-export const newVersionColumns = (sql: Sql, desired: Fragment, at: Fragment) => sql`
+export const newVersionColumns = (desired: string, at: string): string => `
   version = nextval('dns_version'), desired = ${desired}, changed_at = ${at}, next_attempt_at = ${at},
   previous_records = (
     select coalesce(jsonb_agg(record_set order by position), '[]') from (

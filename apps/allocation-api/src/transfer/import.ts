@@ -64,6 +64,8 @@ type Row = Readonly<Record<string, unknown>>
 const BATCH_SIZE = 500
 /** Skipped names that a result lists; the rest is only counted. */
 const MAX_LISTED = 1_000
+/** From this schema on, an export has the outcome of a key in the row of the key. The keys of an older one are left out. */
+const FIRST_SCHEMA_WITH_KEYS = 21
 /** A row can hold the plan-sized input of a deployment, but no more than this. */
 const MAX_LINE_LENGTH = 8 * 1_024 * 1_024
 
@@ -101,6 +103,9 @@ export async function* readExportLines(
   let number = 0
   let rowCount = 0
   let end: number | null = null
+  let schema = schemaVersion
+  const isImported = ({ line }: { readonly line: ExportLine }) =>
+    schema >= FIRST_SCHEMA_WITH_KEYS || line.type !== 'row' || !line.table.startsWith('idempotency_')
   const parse = ({ text, isTruncated }: { text: string; isTruncated: boolean }) => {
     number += 1
     const { data: line } = exportLine.safeParse(isTruncated ? undefined : parseJson(text))
@@ -113,6 +118,7 @@ export async function* readExportLines(
         `The export has schema version ${line.schema}, and this build knows ${schemaVersion}: run a newer build.`,
       )
     }
+    if (line.type === 'header') schema = line.schema
     if (end !== null) return reject(`Line ${number} follows the end of the export.`)
     if (line.type === 'row') rowCount += 1
     if (line.type === 'end') end = line.rows
@@ -127,11 +133,11 @@ export async function* readExportLines(
   }
   for await (const chunk of chunks) {
     splitter.push(decode(chunk))
-    for (const text of texts.splice(0)) yield parse(text)
+    yield* texts.splice(0).map(parse).filter(isImported)
   }
   splitter.push(decode())
   splitter.end()
-  for (const text of texts.splice(0)) yield parse(text)
+  yield* texts.splice(0).map(parse).filter(isImported)
   if (end === null) reject(`The export is truncated: it has no end line after line ${number}. Export again.`)
   if (end !== rowCount) reject(`The export is incomplete: it has ${rowCount} rows instead of ${end}. Export again.`)
 }

@@ -1,6 +1,6 @@
 import type { Sql } from '@pool/runtime/database/client'
 import { timeSql } from '@pool/runtime/database/time'
-import { allocationSql } from '../allocation/sql.ts'
+import { IS_FREE, renewalColumns, setDesiredRecords } from '../allocation/sql.ts'
 import type { RecordSet } from '../dns/domain/rrset.ts'
 import type { Caller } from '../naming/naming.ts'
 
@@ -29,7 +29,6 @@ export const moveNames = async (
   names: readonly MovedName[],
 ): Promise<string[]> => {
   const { now } = timeSql(sql)
-  const { isFree, renewalColumns, setDesiredRecords } = allocationSql(sql)
   const rows = names.map(({ row }) => row)
   const records = names.map(({ row, records: desired }) => ({ subdomain: row.subdomain, desired }))
   const moved = await sql<{ subdomain: string }[]>`
@@ -52,21 +51,21 @@ export const moveNames = async (
           token_hash = excluded.token_hash, former_token_hash = null, created_by = excluded.created_by,
           replaced_state = a.state, sovereign_fqdn = excluded.sovereign_fqdn, load_balancer_ip = excluded.load_balancer_ip,
           committed_at = excluded.committed_at, cool_off_until = null, renewal_count = excluded.renewal_count
-        where ${isFree}
+        where ${sql.unsafe(IS_FREE)}
         returning a.*
       ),
       published as (
         select held.*, records.desired from held join records using (subdomain)
         where state = 'active' order by subdomain collate "C"
       ),
-      desired as (${setDesiredRecords(sql`published`, sql`held.desired`, 'new')}),
+      desired as (${sql.unsafe(setDesiredRecords('published', 'new'))}),
       -- The upsert has locked the rows; a reservation that it replaced is still in the snapshot.
       previous as (
         select a.* from held join pool_allocations a using (pool_domain, subdomain) where held.replaced_state = 'reserved'
       ),
       transitions as (
         select pool_domain, subdomain, created_by, 1 as step, 'expired' as event, 'reserved' as from_state,
-          'none' as to_state, ${renewalColumns(sql`renewal_count`, sql`expires_at`)}
+          'none' as to_state, ${sql.unsafe(renewalColumns('renewal_count', 'expires_at'))}
         from previous
         union all
         select pool_domain, subdomain, created_by, 2, 'reserved', 'none', 'reserved', null, null from held

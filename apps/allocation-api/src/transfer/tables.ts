@@ -14,7 +14,6 @@ export const TRANSFERRED_TABLES: readonly TransferredTable[] = [
   { name: 'allocation_history', order: 'id' },
   { name: 'former_names', order: 'pool_domain, subdomain' },
   { name: 'idempotency_keys', order: 'key_hash' },
-  { name: 'idempotency_results', order: 'key_hash' },
   { name: 'dns_zones', order: 'zone' },
   { name: 'dns_names', order: 'zone, subdomain' },
   { name: 'lineages', order: 'id' },

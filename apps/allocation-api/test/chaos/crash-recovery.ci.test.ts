@@ -102,10 +102,11 @@ describe('crash recovery', () => {
     )
   /** Stands for a replica without a DNS reconciler. */
   const releaseInDatabase = (database: TestDatabase, subdomain: string) =>
-    createAllocationRepository(createTestWriter(database.sql), repositoryOptions).release(
-      { poolDomain: pool, subdomain },
-      { actor: 'in-cluster', address: null, requestId: 'kill' },
-    )
+    createAllocationRepository(createTestWriter(database.sql), repositoryOptions).release({
+      poolDomain: pool,
+      subdomain,
+      caller: { actor: 'in-cluster', address: null, requestId: 'kill' },
+    })
   const findState = async (database: TestDatabase, subdomain: string) => {
     const [row] = await database.sql<{ state: string; version: number | null; applied: number | null }[]>`
       select state, version, applied_version as applied from pool_allocations

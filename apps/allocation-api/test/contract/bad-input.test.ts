@@ -1,7 +1,7 @@
 import { problem } from '@pool/contract'
 import { encodeRequest, HttpConnection, type HttpRequest } from '@pool/test-kit/http1.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { hashIdempotencyKey } from '../../src/idempotency/sealed-token.ts'
+import { hashIdempotencyKey } from '../../src/lib/token.ts'
 import { createSteps, poolPath, startTestService } from '../support/service.ts'
 import { expectContract } from '../support/validate.ts'
 import { credentialRows, deploymentRequestRows, deploymentRows } from './bad-input/deployments.ts'

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import {
+  createContractCall,
   createSteps,
   DEFAULT_RESERVATION_TTL_MS,
   poolPath,
@@ -8,7 +9,8 @@ import {
 } from '../support/service.ts'
 
 const KEY_TTL_MS = 86_400_000
-const { call, database } = await startTestService({
+const { api, call, database } = await startTestService({
+  PDM_OPERATOR_TOKENS: 'operator-token',
   DNSPROVIDER_MANAGED_DOMAINS: 'pool.test,second.test',
 })
 const { reserveName, commitBody, check } = createSteps(call)
@@ -111,14 +113,6 @@ describe('reserve', () => {
     expect(await reserve({ subdomain: 'r-done' }, 'r-done')).toMatchObject({ status: 409, body: { error: 'conflict' } })
   })
 
-  test('a 409 is replayed although the name is free again', async () => {
-    await reserveName('r-409')
-    expect((await reserve({ subdomain: 'r-409' }, 'r-409')).status).toBe(409)
-    await call('DELETE', `${poolPath}/release?sub=r-409`)
-    expect(await reserve({ subdomain: 'r-409' }, 'r-409')).toMatchObject({ status: 409, body: { error: 'conflict' } })
-    expect(await check('r-409')).toMatchObject({ available: true })
-  })
-
   test('a request that fails validation does not use up its key', async () => {
     expect((await reserve({ subdomain: '-' }, 'r-form')).status).toBe(422)
     expect((await reserve({ subdomain: 'www' }, 'r-form')).status).toBe(422)
@@ -171,21 +165,6 @@ describe('commit', () => {
     await commit(body, 'c-key-1')
     expect(await commit(body, 'c-key-2')).toMatchObject({ status: 409, body: { error: 'already-active' } })
     expect(await call('POST', `${poolPath}/commit`, body)).toMatchObject({ status: 409 })
-  })
-
-  test('rejections of the state are replayed: 404, 403 and 410', async () => {
-    const { reservationToken } = await reserveName('c-rejected')
-    const wrong = commitBody('c-rejected', unknownToken)
-    const missing = commitBody('c-missing', unknownToken)
-    expect((await commit(wrong, 'c-403')).status).toBe(403)
-    expect((await commit(missing, 'c-404')).status).toBe(404)
-    await database.advance(DEFAULT_RESERVATION_TTL_MS)
-    expect((await commit(commitBody('c-rejected', reservationToken), 'c-410')).status).toBe(410)
-    await reserveName('c-missing')
-    await call('DELETE', `${poolPath}/release?sub=c-rejected`)
-    expect((await commit(wrong, 'c-403')).status).toBe(403)
-    expect((await commit(missing, 'c-404')).status).toBe(404)
-    expect((await commit(commitBody('c-rejected', reservationToken), 'c-410')).status).toBe(410)
   })
 
   test('a replay after the release is 404 and commits nothing', async () => {
@@ -246,18 +225,68 @@ describe('release', () => {
     expect(await release({ subdomain: 'l-else', reservationToken }, 'l-else')).toMatchObject(reused)
   })
 
-  test('a 404 is replayed although the name is reserved by then', async () => {
-    expect((await release({ subdomain: 'l-404' }, 'l-404')).status).toBe(404)
-    await reserveName('l-404')
-    expect((await release({ subdomain: 'l-404' }, 'l-404')).status).toBe(404)
-    expect(await check('l-404')).toMatchObject({ reason: 'reserved-state' })
-  })
-
   test('without a key the second release is 404', async () => {
     await reserveName('l-plain')
     expect((await call('DELETE', `${poolPath}/release?sub=l-plain`)).status).toBe(200)
     expect((await call('DELETE', `${poolPath}/release?sub=l-plain`)).status).toBe(404)
   })
+})
+
+describe('a 4xx is not stored under its key', () => {
+  const put = (body: object, key: string) => call('POST', `${poolPath}/update`, body, { 'Idempotency-Key': key })
+  const free = (name: string) => call('DELETE', `${poolPath}/release?sub=${name}`)
+  const activate = async (name: string) => {
+    const { reservationToken } = await reserveName(name)
+    await call('POST', `${poolPath}/commit`, commitBody(name, reservationToken))
+    return reservationToken
+  }
+
+  test('each operation decides again, and its 2xx is stored', async () => {
+    const key = (name: string) => `n-${name}`
+    await reserveName('n-reserve')
+    const { reservationToken } = await reserveName('n-update')
+    const change = { subdomain: 'n-update', reservationToken, loadBalancerIP: '192.0.2.9' }
+    const attempts = {
+      reserve: () => reserve({ subdomain: 'n-reserve' }, key('reserve')),
+      commit: () => commit(commitBody('n-commit', unknownToken), key('commit')),
+      update: () => put(change, key('update')),
+      release: () => release({ subdomain: 'n-release' }, key('release')),
+    }
+    const sendAll = async () => {
+      const statuses: Record<string, number> = {}
+      for (const [name, attempt] of Object.entries(attempts)) statuses[name] = (await attempt()).status
+      return statuses
+    }
+    expect(await sendAll()).toEqual({ reserve: 409, commit: 404, update: 409, release: 404 })
+    expect(await sendAll()).toEqual({ reserve: 409, commit: 404, update: 409, release: 404 })
+    await free('n-reserve')
+    await reserveName('n-commit')
+    await database.sql`
+      update pool_allocations set token_hash = sha256(${unknownToken}::text::bytea) where subdomain = 'n-commit'`
+    await call('POST', `${poolPath}/commit`, commitBody('n-update', reservationToken))
+    await reserveName('n-release')
+    expect(await sendAll()).toEqual({ reserve: 201, commit: 200, update: 200, release: 200 })
+    expect(await sendAll()).toEqual({ reserve: 201, commit: 200, update: 200, release: 200 })
+  })
+
+  test('so the key can be used for another request', async () => {
+    await activate('n-taken')
+    expect((await reserve({ subdomain: 'n-taken' }, 'n-other')).status).toBe(409)
+    expect((await reserve({ subdomain: 'n-other' }, 'n-other')).status).toBe(201)
+    expect(await reserve({ subdomain: 'n-taken' }, 'n-other')).toMatchObject(reused)
+  })
+})
+
+test('each listener has its own keys', async () => {
+  const headers = { 'Idempotency-Key': 'x-space', Authorization: 'Bearer operator-token' }
+  const operatorCall = (subdomain: string) =>
+    createContractCall(api.operatorUrl ?? '')('POST', `${poolPath}/reserve`, { subdomain }, headers)
+  expect((await reserve({ subdomain: 'x-inside' }, 'x-space')).status).toBe(201)
+  const first = await operatorCall('x-outside')
+  expect(first.status).toBe(201)
+  expect((await operatorCall('x-outside')).body).toEqual(first.body)
+  expect(await operatorCall('x-inside')).toMatchObject(reused)
+  expect(await reserve({ subdomain: 'x-outside' }, 'x-space')).toMatchObject(reused)
 })
 
 test('one key for two operations: 422', async () => {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { createDatabaseClient } from '@pool/runtime/database/client'
 import { createServerClock } from '@pool/runtime/database/time'
-import { createWriter, isLockTimeout } from '@pool/runtime/database/writer'
+import { createWriter } from '@pool/runtime/database/writer'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { createAllocationRepository } from '../../src/allocation/repository.ts'
 import { hashToken } from '../../src/lib/token.ts'
@@ -131,7 +131,7 @@ describe('a batch of commits', async () => {
         return { prefix, list }
       }
       const batch = await prepare()
-      const decisions = await store.commitMany(batch.list)
+      const decisions = await Promise.all(batch.list.map(commitOne))
       expect(decisions.map(({ kind }) => kind).join(' ')).toBe(outcomes)
       for (const [i, decision] of decisions.entries()) {
         if (decision.kind !== 'committed') continue
@@ -203,24 +203,19 @@ describe('a batch of commits', async () => {
       names.map(async (name, i) => {
         const { command, ...rest } = toRequest(name, '', i + 1)
         const { reservationToken: _, ...fields } = command
-        return { command: { ...fields, tokenHash: hashToken(await reserve(name)) }, ...rest }
+        return { ...fields, ...rest, tokenHash: hashToken(await reserve(name)) }
       }),
     )
     const held = await lockRow(database.sql, { poolDomain, subdomain: 'lane-2' })
     const startedAt = performance.now()
-    const inBatch = repository.commitMany(requests, performance.now() + timeoutMs)
-    await expect(inBatch).rejects.toSatisfy(isLockTimeout)
+    const [free, locked] = requests.map(repository.commit)
+    expect(await free).toMatchObject({ kind: 'committed' })
     expect(performance.now() - startedAt).toBeGreaterThanOrEqual(49)
+    // Those of another kind do not wait for the locked one either.
+    expect(await repository.release({ poolDomain, subdomain: 'lane-1', caller })).toMatchObject({ kind: 'released' })
     expect(await database.sql`select from pool_allocations where state = 'active'`).toHaveLength(0)
-    const alone = requests.map(({ command, records, caller: by }) =>
-      repository.commit(command, records, by, null, async () => {
-        await inBatch
-        throw new Error('the batch succeeded')
-      }),
-    )
-    expect(await alone[0]).toMatchObject({ kind: 'committed' })
     await held.release()
-    expect(await alone[1]).toMatchObject({ kind: 'committed' })
+    expect(await locked).toMatchObject({ kind: 'committed' })
     await client.end()
   })
 
@@ -279,7 +274,7 @@ describe('a batch of commits', async () => {
       tx => tx`
         update pool_allocations set expires_at = now() + ${TTL}::float8 * interval '1 millisecond' where subdomain = 'renewed'`,
     )
-    const decisions = store.commitMany([toRequest('renewed', token, 1), toRequest('renewed', token, 2)])
+    const decisions = Promise.all([1, 2].map(n => commitOne(toRequest('renewed', token, n))))
     await untilSessionsWait(database.sql, 1)
     await held.commit()
     expect((await decisions).map(({ kind }) => kind)).toEqual(['committed', 'already-active'])

@@ -4,6 +4,7 @@ import { until } from '@pool/test-kit/poll.ts'
 import { type Api, type ApiResponse, startApi } from '@pool/test-kit/services.ts'
 import { startTcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { hashIdempotencyKey } from '../../src/lib/token.ts'
 import { untilApplied } from '../support/consistency.ts'
 import { createTestDatabase, type TestDatabase, useTestDatabase } from '../support/database.ts'
 import {
@@ -213,26 +214,30 @@ describe('a row that stays locked', () => {
           database.sql,
           tx => tx`
           insert into pool_allocations (pool_domain, subdomain, state, reserved_at, expires_at, token_hash, created_by)
-          values (${pool}, ${subdomain}, 'reserved', now(), now() + interval '1 hour', sha256('x'), 'other')`,
+          select ${pool}, name, 'reserved', now(), now() + interval '1 hour', sha256('x'), 'other'
+          from (values (${subdomain}), (${`${subdomain}-keyed`})) as inserted (name)`,
         ),
     ],
     [
       'of an Idempotency-Key',
       'key-of',
-      async (subdomain: string) => {
-        await reserve(api, `${subdomain}-before`, { 'Idempotency-Key': subdomain })
-        return holdLock(database.sql, tx => tx`select from idempotency_keys for update`)
-      },
+      (subdomain: string) =>
+        holdLock(
+          database.sql,
+          tx => tx`
+          insert into idempotency_keys (key_hash, fingerprint, expires_at, result)
+          values (${hashIdempotencyKey(subdomain)}, sha256('x'), now() + interval '1 hour', '{}')`,
+        ),
     ],
   ])('%s: the same', async (_, subdomain, lock) => {
     const held = await lock(subdomain)
     const hot = Array.from({ length: 10 }, () => [
       reserve(api, subdomain),
-      reserve(api, subdomain, { 'Idempotency-Key': subdomain }),
+      reserve(api, `${subdomain}-keyed`, { 'Idempotency-Key': subdomain }),
     ]).flat()
     await untilSessionsWait(database.sql, 1)
     const { waiting } = await expectOthersServed(subdomain, one => [
-      reserve(one, subdomain, { 'Idempotency-Key': subdomain }),
+      reserve(one, `${subdomain}-keyed`, { 'Idempotency-Key': subdomain }),
     ])
     const statuses = countStatuses(await Promise.all(hot))
     await held.release()

@@ -71,10 +71,10 @@ const createReplicas = (url: string, count: number): Sql[] => {
   return replicas
 }
 
-test.each(versions)('version %i matches its golden dump, also if ten replicas migrate concurrently', async version => {
+test('the newest version matches its golden dump, also if ten replicas migrate concurrently', async () => {
   const { url, sql } = await createDatabaseAt(0)
-  await Promise.all(createReplicas(url, 10).map(replica => migrate(replica, upTo(version))))
-  await expect(await dumpSchema(sql)).toMatchFileSnapshot(toPath(version, 'txt'))
+  await Promise.all(createReplicas(url, 10).map(replica => migrate(replica, schema)))
+  await expect(await dumpSchema(sql)).toMatchFileSnapshot(toPath(newest, 'txt'))
 })
 
 test('replicas of this build and the next upgrade the rows of every table concurrently, and this build still serves them', async () => {
@@ -84,6 +84,10 @@ test('replicas of this build and the next upgrade the rows of every table concur
   expect([...before.values()].filter(rows => rows.length === 0)).toEqual([])
   await Promise.all(createReplicas(url, 6).map((replica, index) => migrate(replica, index % 2 ? withNext : schema)))
   const after = await readRows(sql)
+  // 0002 moves the outcomes into the rows of the keys.
+  const outcomes = before.get('idempotency_results') ?? []
+  before.delete('idempotency_results')
+  expect(after.get('idempotency_keys')).toEqual(outcomes.map(outcome => expect.objectContaining(outcome)))
   for (const [table, rows] of before) {
     expect(after.get(table), table).toEqual(rows.map(row => expect.objectContaining(row)))
   }

@@ -22,7 +22,7 @@ const createService = (acceptsLoopback = false): AllocationService => {
     repository: createAllocationRepository(createTestWriter(sql), { ...repositoryOptions, coolOffMs: COOL_OFF_MS }),
     reader,
     countByState: reader.countByState,
-    idempotency: createIdempotency(sql, { timeoutMs, keyTtlMs: 86_400_000 }),
+    idempotency: createIdempotency(sql, { timeoutMs }),
     waitUntilApplied: async () => ({ status: 'published' }),
     pools: () => ({ managed: [poolDomain], draining: [], known: [poolDomain] }),
     recordTemplate: { names: ['@'], ttl: 60 },

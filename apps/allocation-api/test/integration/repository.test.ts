@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { createDatabaseClient } from '@pool/runtime/database/client'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import type { ReserveRequest } from '../../src/allocation/domain/types.ts'
 import { sweepExpired } from '../../src/allocation/expired-sweeper.ts'
 import { type AllocationReader, createAllocationReader } from '../../src/allocation/reader.ts'
 import type { RecordSet } from '../../src/dns/domain/rrset.ts'
@@ -9,7 +8,12 @@ import { createClaim } from '../../src/idempotency/idempotency.ts'
 import type { Caller, PoolName } from '../../src/naming/naming.ts'
 import { repositoryOptions, useTestDatabase } from '../support/database.ts'
 import { holdLock, lockRow, untilSessionsWait } from '../support/locks.ts'
-import { createTokenRepository, type TokenRepository, tokenDigest } from '../support/token-repository.ts'
+import {
+  createTokenRepository,
+  type ReserveWithCaller,
+  type TokenRepository,
+  tokenDigest,
+} from '../support/token-repository.ts'
 
 const TTL = repositoryOptions.reservation.ttlMs
 const caller: Caller = { actor: 'in-cluster', address: '192.0.2.7', requestId: 'req-1' }
@@ -171,7 +175,7 @@ describe('the repository', async () => {
       subdomain: string,
       more: Partial<PoolName & { createdBy: string }> = {},
       who = 1,
-    ): Omit<ReserveRequest, 'tokenHash'> => ({
+    ): ReserveWithCaller => ({
       command: { ...name, subdomain, createdBy: `by-${who}`, ...more },
       caller: { actor: who % 2 === 0 ? 'operator' : 'in-cluster', address: `192.0.2.${who}`, requestId: `req-${who}` },
     })
@@ -187,7 +191,7 @@ describe('the repository', async () => {
         ).map(({ line }) => line)
     }
 
-    test('results are in the order of the requests: free, duplicate, reserved, active, expired, in several pools', async () => {
+    test('results are in the order of the requests: free, reserved, active, expired, in several pools', async () => {
       await store.reserveMany([createRequest('expired', {}, 8), createRequest('gone', {}, 9)])
       await database.advance(TTL)
       await store.reserveMany([createRequest('taken', {}, 8)])
@@ -198,11 +202,9 @@ describe('the repository', async () => {
         createRequest('zulu', {}, 1),
         createRequest('taken', {}, 2),
         createRequest('expired', {}, 3),
-        createRequest('zulu', {}, 4),
         createRequest('acme', {}, 5),
         createRequest('alpha', {}, 6),
         createRequest('alpha', { poolDomain: 'other.test' }, 7),
-        createRequest('expired', {}, 8),
       ]
       const decisions = await store.reserveMany(requests)
       expect(
@@ -216,10 +218,8 @@ describe('the repository', async () => {
         'conflict',
         'expired.pool.test by-3',
         'conflict',
-        'conflict',
         'alpha.pool.test by-6',
         'alpha.other.test by-7',
-        'conflict',
       ])
       // In the order of the requests, not of the names, with each expiry before the reservation that replaces it.
       expect(await written()).toEqual([
@@ -239,21 +239,24 @@ describe('the repository', async () => {
         { poolDomain: 'other.test', subdomain: 'zulu' },
       ]
       const held = await reader.findStates([...requests.map(({ command }) => command), ...free])
-      expect(held).toEqual([...Array(4).fill('reserved'), 'active', ...Array(3).fill('reserved'), null, null])
+      expect(held).toEqual([...Array(3).fill('reserved'), 'active', ...Array(2).fill('reserved'), null, null])
     })
 
-    test('all requests of a batch for a name in its cool-off learn when it becomes free', async () => {
+    test('a request for a name in its cool-off learns when it becomes free', async () => {
       await database.sql`
         insert into pool_allocations (pool_domain, subdomain, state, reserved_at, cool_off_until, token_hash, created_by)
         values ('pool.test', 'cooling', 'released', now(), date_trunc('day', now()) + interval '2 d', sha256(''), 'x')`
       const written = await historySince()
       const decisions = await store.reserveMany(
-        ['cooling', 'free', 'cooling'].map((subdomain, i) => createRequest(subdomain, {}, i)),
+        ['cooling', 'free', 'free-2'].map((subdomain, i) => createRequest(subdomain, {}, i)),
       )
       const availableAt = expect.stringMatching(/T00:00:00\.000Z$/)
       const coolingOff = { kind: 'cooling-off', availableAt }
-      expect(decisions).toMatchObject([coolingOff, { kind: 'granted' }, coolingOff])
-      expect(await written()).toEqual(['pool.test free reserved none reserved by-1 in-cluster 192.0.2.1 req-1'])
+      expect(decisions).toMatchObject([coolingOff, { kind: 'granted' }, { kind: 'granted' }])
+      expect(await written()).toEqual([
+        'pool.test free reserved none reserved by-1 in-cluster 192.0.2.1 req-1',
+        'pool.test free-2 reserved none reserved by-2 operator 192.0.2.2 req-2',
+      ])
     })
 
     test.each([
@@ -299,6 +302,23 @@ describe('the repository', async () => {
         from pool_allocations a where subdomain in ${database.sql(names)} order by subdomain`
       expect(rows).toHaveLength(2)
       expect(rows[0]).toEqual(rows[1])
+    })
+
+    test('of concurrent requests for a name, or under a key, the first one is executed first', async () => {
+      const claim = createClaim('turns', [])
+      const request = (subdomain: string, more: object = {}) =>
+        store.reserveHashed({ ...name, subdomain, createdBy: '', caller, tokenHash: randomBytes(32), ...more })
+      const decisions = await Promise.all([
+        request('turn'),
+        request('turn'),
+        request('turn-2', { claim }),
+        request('turn-3', { claim }),
+        request('turn-3'),
+        request('turn'),
+      ])
+      expect(decisions.map(({ kind }) => kind).join(' ')).toBe(
+        'granted conflict granted duplicate-request granted conflict',
+      )
     })
 
     test('a batch of 100, and an empty batch', async () => {
@@ -350,16 +370,14 @@ describe('the repository', async () => {
     })
 
     test('a duplicate key reserves nothing, and the first result stays stored', async () => {
-      const claim = createClaim('store-turn', [], TTL)
+      const claim = createClaim('store-turn', [])
       const reserveUnder = (subdomain: string) =>
-        store.reserveHashed({ ...createRequest(subdomain), tokenHash: randomBytes(32) }, claim)
-      const readStored = async () => {
-        const [row] = await database.sql`select result from idempotency_results where key_hash = ${claim.keyHash}`
-        return row?.result
-      }
+        store.reserveHashed({ ...name, subdomain, createdBy: '', caller, tokenHash: randomBytes(32), claim })
+      const readStored = () =>
+        database.sql`select * from idempotency_keys where key_hash = decode(${claim.keyHash}, 'hex')`
       expect((await reserveUnder('first')).kind).toBe('granted')
       const stored = await readStored()
-      expect(stored).toMatchObject({ outcome: 'granted', position: 0 })
+      expect(stored).toMatchObject([{ revision: 1 }])
       const written = await historySince()
       expect(await reserveUnder('second')).toEqual({ kind: 'duplicate-request' })
       expect(await findState({ ...name, subdomain: 'second' })).toBeNull()
@@ -368,28 +386,25 @@ describe('the repository', async () => {
     })
 
     test.each([
-      ['alone, with its owner', [], 'x'],
-      ['in a batch, without its owner', ['other'], ''],
-    ])(
-      'a reservation that was inserted and expired while the statement waited is replaced: %s',
-      async (_, others, owner) => {
-        const held = await holdLock(
-          database.sql,
-          tx => tx`
+      ['alone', []],
+      ['in a batch', ['other']],
+    ])('a reservation that was inserted and expired while the statement waited is replaced: %s', async (_, others) => {
+      const held = await holdLock(
+        database.sql,
+        tx => tx`
           insert into pool_allocations (pool_domain, subdomain, state, reserved_at, expires_at, token_hash, created_by)
           values ('pool.test', 'acme', 'reserved', now() - interval '2 s', now() - interval '1 s', sha256(gen_random_uuid()::text::bytea), 'x')`,
-        )
-        const written = await historySince()
-        const waiting = store.reserveMany(['acme', ...others].map(subdomain => createRequest(subdomain, {}, 2)))
-        await untilSessionsWait(database.sql, 1, '%insert into pool_allocations%')
-        await held.commit()
-        expect((await waiting)[0]?.kind).toBe('granted')
-        expect((await written()).filter(line => line.startsWith('pool.test acme'))).toEqual([
-          `pool.test acme expired reserved none ${owner} operator 192.0.2.2 req-2`,
-          'pool.test acme reserved none reserved by-2 operator 192.0.2.2 req-2',
-        ])
-      },
-    )
+      )
+      const written = await historySince()
+      const waiting = store.reserveMany(['acme', ...others].map(subdomain => createRequest(subdomain, {}, 2)))
+      await untilSessionsWait(database.sql, 1, '%insert into pool_allocations%')
+      await held.commit()
+      expect((await waiting)[0]?.kind).toBe('granted')
+      expect((await written()).filter(line => line.startsWith('pool.test acme'))).toEqual([
+        `pool.test acme expired reserved none x operator 192.0.2.2 req-2`,
+        'pool.test acme reserved none reserved by-2 operator 192.0.2.2 req-2',
+      ])
+    })
 
     test('findStates does not wait for locks', async () => {
       await reserved()

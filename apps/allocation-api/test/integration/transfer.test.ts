@@ -121,7 +121,7 @@ describe('an installation', () => {
     const target = await startTarget()
     const { status, body } = await importText(target, exported)
     expect([status, importResponse.safeParse(body).error]).toEqual([200, undefined])
-    expect(body.rows).toMatchObject({ pool_allocations: 3, lineages: 1, bucket_claims: 1, idempotency_results: 2 })
+    expect(body.rows).toMatchObject({ pool_allocations: 3, lineages: 1, bucket_claims: 1, idempotency_keys: 2 })
     expect(toRows(await exportText(target))).toEqual(toRows(exported))
     const { call } = target.api
     const replay = await call(
@@ -150,10 +150,14 @@ describe('an installation', () => {
 
   test('is checked by a dry run, which changes nothing, also if it is of the last build before the baseline', async () => {
     const target = await startTarget()
-    const older = exported.replace(/"schema":\d+/, '"schema":19')
-    expect(older).not.toBe(exported)
+    // It had the outcomes of the keys in a table of their own, which this build leaves out.
+    const older = exported
+      .replace(/"schema":\d+/, '"schema":19')
+      .replaceAll('"table":"idempotency_keys"', '"table":"idempotency_results"')
+    expect(older).toContain('idempotency_results')
     const { body } = await importText(target, older, '?dryRun=true')
     expect(body).toMatchObject({ dryRun: true, rows: { pool_allocations: 3 } })
+    expect(JSON.stringify(body.rows)).not.toContain('idempotency')
     expect(await countRows(target.database)).toBe(0)
     expect((await importText(target, exported)).status).toBe(200)
   })

@@ -12,17 +12,18 @@ const toName = (subdomain: string) => ({ poolDomain: 'pool.test', subdomain })
 
 const database = await useTestDatabase()
 const repository = () => createAllocationRepository(createTestWriter(database.sql), repositoryOptions)
-const reserve = (subdomain: string) =>
-  repository().reserve({ command: { ...toName(subdomain), createdBy: '' }, tokenHash, caller })
+const reserve = (subdomain: string) => repository().reserve({ ...toName(subdomain), createdBy: '', tokenHash, caller })
 
 test('the version of records is drawn after the lock of their row: a statement that waited has the higher one', async () => {
   await reserve('acme')
-  const command = { ...toName('acme'), tokenHash, sovereignFQDN: 'acme.pool.test', loadBalancerIP: '192.0.2.1' }
-  await repository().commit(command, [], caller)
+  const request = { ...toName('acme'), tokenHash, sovereignFQDN: 'acme.pool.test', loadBalancerIP: '192.0.2.1' }
+  await repository().commit({ ...request, records: [], caller })
   const released = Promise.withResolvers<unknown>()
   const [other] = await database.sql.begin(async tx => {
     await tx`select from dns_names where subdomain = 'acme' for update`
-    repository().release(toName('acme'), caller).then(released.resolve, released.reject)
+    repository()
+      .release({ ...toName('acme'), caller })
+      .then(released.resolve, released.reject)
     await untilSessionsWait(database.sql, 1)
     // As a drift check does, after the release has started.
     return tx<{ version: number }[]>`

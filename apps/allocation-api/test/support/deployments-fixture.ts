@@ -1,6 +1,7 @@
 import type { Deployment } from '@pool/contract'
 import { createDatabaseClient, type Sql } from '@pool/runtime/database/client'
 import { createServerClock } from '@pool/runtime/database/time'
+import { createWriter } from '@pool/runtime/database/writer'
 import { until } from '@pool/test-kit/poll.ts'
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest'
 import { createAllocationReader } from '../../src/allocation/reader.ts'
@@ -17,7 +18,7 @@ import {
 } from '../../src/deployments/service.ts'
 import { createIdempotency } from '../../src/idempotency/idempotency.ts'
 import { type Caller, createPools } from '../../src/naming/naming.ts'
-import { createTestDatabase, createTestWriter, type TestDatabase } from './database.ts'
+import { createTestDatabase, type TestDatabase } from './database.ts'
 import { FakeProvisioner, FakeStates } from './fake-provisioner.ts'
 
 export const LEASE_MS = 30_000
@@ -36,7 +37,7 @@ export const credentials: AccessKeyPair = {
 const pools = createPools(['pool.test'])
 
 const tables = [
-  ...['pool_allocations', 'dns_names', 'allocation_history', 'idempotency_results', 'idempotency_keys'],
+  ...['pool_allocations', 'dns_names', 'allocation_history', 'idempotency_keys'],
   ...['bucket_claims', 'domain_challenges', 'deployment_log_lines', 'deployment_history', 'deployments', 'lineages'],
 ]
 
@@ -82,30 +83,34 @@ class ConnectionRefusedError extends Error {
 type Connectivity = 'connected' | 'unavailable' | 'killed' | 'killed-unheard'
 
 /** A client whose statements can be left unanswered or rejected. Fragments are not statements. */
-const withConnectivity = (sql: Sql, connectivity: () => Connectivity, onUnheard: () => void): Sql =>
-  new Proxy(sql, {
-    apply(target, self, args) {
-      const query = Reflect.apply(target as never, self, args) as PromiseLike<unknown> & object
-      return new Proxy(query, {
-        get(of, property) {
-          const value = Reflect.get(of, property)
-          if (property !== 'then') return typeof value === 'function' ? value.bind(of) : value
-          const state = connectivity()
-          if (state === 'killed') return () => new Promise(() => {})
-          if (state === 'killed-unheard') {
-            return () => {
-              of.then(onUnheard, onUnheard)
-              return new Promise(() => {})
-            }
+const withConnectivity = (sql: Sql, connectivity: () => Connectivity, onUnheard: () => void): Sql => {
+  const toQuery = (query: PromiseLike<unknown> & object) =>
+    new Proxy(query, {
+      get(of, property) {
+        const value = Reflect.get(of, property)
+        if (property !== 'then') return typeof value === 'function' ? value.bind(of) : value
+        const state = connectivity()
+        if (state === 'killed') return () => new Promise(() => {})
+        if (state === 'killed-unheard') {
+          return () => {
+            of.then(onUnheard, onUnheard)
+            return new Promise(() => {})
           }
-          if (state === 'unavailable') {
-            return (_: unknown, reject: (error: Error) => void) => reject(new ConnectionRefusedError('refused'))
-          }
-          return typeof value === 'function' ? value.bind(of) : value
-        },
-      })
-    },
+        }
+        if (state === 'unavailable') {
+          return (_: unknown, reject: (error: Error) => void) => reject(new ConnectionRefusedError('refused'))
+        }
+        return typeof value === 'function' ? value.bind(of) : value
+      },
+    })
+  return new Proxy(sql, {
+    apply: (target, self, args) => toQuery(Reflect.apply(target as never, self, args)),
+    get: (target, property) =>
+      property === 'unsafe'
+        ? (...args: Parameters<Sql['unsafe']>) => toQuery(target.unsafe(...args))
+        : Reflect.get(target, property),
   })
+}
 
 export const useDeployments = () => {
   let database: TestDatabase
@@ -169,9 +174,9 @@ export const useDeployments = () => {
       const sql = withConnectivity(client, countStatement, () => onKilled())
       const timeoutMs = options.statementTimeoutMs ?? 5_000
       const reader = createAllocationReader(sql, { timeoutMs })
-      const idempotency = createIdempotency(sql, { timeoutMs, keyTtlMs: 86_400_000 })
+      const idempotency = createIdempotency(sql, { timeoutMs })
       // The statements for the clock are not counted.
-      const writer = createTestWriter(sql, { timeoutMs }, createServerClock(client, { timeoutMs }))
+      const writer = createWriter({ fast: sql, slow: sql, clock: createServerClock(client, { timeoutMs }), timeoutMs })
       // The end-to-end test publishes real records.
       const waitUntilApplied = async () => ({ status: 'published' as const })
       const provisioner = new FakeProvisioner(states)

@@ -1,24 +1,21 @@
 import type { Sql } from '@pool/runtime/database/client'
+import { createServerClock } from '@pool/runtime/database/time'
 import type {
   CommitCommand,
-  FormerHolder,
   Granted,
   ReleaseCommand,
   RenewCommand,
-  ReserveCommand,
   ReserveDecision,
-  ReserveRequest,
   UpdateCommand,
 } from '../../src/allocation/domain/types.ts'
-import {
-  type AllocationRepositoryOptions,
-  type CommitRequest,
-  createAllocationRepository,
-} from '../../src/allocation/repository.ts'
+import { type AllocationRepositoryOptions, createAllocationRepository } from '../../src/allocation/repository.ts'
+import { type NameRequest, type NameStatement, toSharedWrite } from '../../src/allocation/sql.ts'
+import { commitStatement } from '../../src/allocation/statements/commit.ts'
+import { type FormerHolder, reserveStatement } from '../../src/allocation/statements/reserve.ts'
 import type { RecordSet } from '../../src/dns/domain/rrset.ts'
 import { type IdempotencyClaim, isDuplicate } from '../../src/idempotency/idempotency.ts'
 import { createToken, hashToken } from '../../src/lib/token.ts'
-import type { Caller } from '../../src/naming/naming.ts'
+import type { Caller, PoolName } from '../../src/naming/naming.ts'
 import { createTestWriter } from './database.ts'
 
 export type TokenRepository = ReturnType<typeof createTokenRepository>
@@ -28,11 +25,26 @@ export type TokenDecision = GrantedToken | Exclude<ReserveDecision, Granted>
 type WithToken<Command> = Omit<Command, 'tokenHash'> & { readonly reservationToken: string }
 type OptionalToken<Command> = Omit<Command, 'tokenHash'> & { readonly reservationToken?: string | undefined }
 
-export interface CommitWithToken extends Omit<CommitRequest, 'command'> {
+export interface CommitWithToken {
   readonly command: WithToken<CommitCommand>
+  readonly records: readonly RecordSet[]
+  readonly caller: Caller
 }
 
-const toHashed = <Command extends { readonly reservationToken: string }>({ reservationToken, ...rest }: Command) => ({
+export interface ReserveWithCaller {
+  readonly command: PoolName & { readonly createdBy: string }
+  readonly caller: Caller
+}
+
+const toHashed = <Command extends { readonly reservationToken?: string | undefined }>({
+  reservationToken,
+  ...rest
+}: Command) => ({
+  ...rest,
+  tokenHash: reservationToken === undefined ? undefined : hashToken(reservationToken),
+})
+
+const withToken = <Command extends { readonly reservationToken: string }>({ reservationToken, ...rest }: Command) => ({
   ...rest,
   tokenHash: hashToken(reservationToken),
 })
@@ -44,54 +56,67 @@ export const createTokenRepository = (
 ) => {
   const repository = createAllocationRepository(createTestWriter(sql, options), options)
 
-  const reserveMany = async (requests: readonly Omit<ReserveRequest, 'tokenHash'>[]): Promise<TokenDecision[]> => {
-    const tokens = requests.map(createToken)
-    const hashed = requests.map((request, i) => ({ ...request, tokenHash: tokens[i]?.tokenHash ?? Buffer.alloc(32) }))
-    const decisions = await repository.reserveMany(hashed, performance.now() + options.timeoutMs)
-    return decisions.map((decision, i) =>
-      decision.kind === 'granted' ? { ...decision, reservationToken: tokens[i]?.token ?? '' } : decision,
-    )
+  const inOneStatement = async <Request extends NameRequest, Row extends object, Decision>(
+    statement: NameStatement<Request, Row, Decision>,
+    requests: readonly Request[],
+  ): Promise<readonly Decision[]> => {
+    const clock = createServerClock(sql, options)
+    const deadline = await clock.toServerDeadline(performance.now() + options.timeoutMs)
+    const limits = { lockWait: `${options.timeoutMs}ms`, ...deadline }
+    return (await toSharedWrite(statement).execute(requests, sql, limits)) as readonly Decision[]
   }
+  const reserve = async (
+    { poolDomain, subdomain, createdBy }: ReserveWithCaller['command'],
+    caller: Caller,
+    former: FormerHolder = {},
+  ): Promise<TokenDecision> => {
+    const { token, tokenHash } = createToken()
+    const decision = await repository.reserve({ poolDomain, subdomain, createdBy, tokenHash, caller, former })
+    if (isDuplicate(decision)) throw new Error('a reservation without a key returned duplicate-request')
+    return decision.kind === 'granted' ? { ...decision, reservationToken: token } : decision
+  }
+  const commit = (
+    command: WithToken<CommitCommand>,
+    records: readonly RecordSet[],
+    caller: Caller,
+    claim: IdempotencyClaim | null = null,
+  ) => repository.commit({ ...withToken(command), records, caller, claim })
 
   return {
     ...repository,
     reserveHashed: repository.reserve,
-    reserveMany,
-    async reserve(command: ReserveCommand, caller: Caller, former: FormerHolder = {}): Promise<TokenDecision> {
-      const { token, tokenHash } = createToken()
-      const decision = await repository.reserve({ command, tokenHash, caller }, null, null, former)
-      if (isDuplicate(decision)) throw new Error('a reservation without a key returned duplicate-request')
-      return decision.kind === 'granted' ? { ...decision, reservationToken: token } : decision
+    reserve,
+    /** In one statement. The names differ. */
+    async reserveMany(requests: readonly ReserveWithCaller[]): Promise<TokenDecision[]> {
+      const tokens = requests.map(() => createToken())
+      const decisions = await inOneStatement(
+        reserveStatement(options.reservation),
+        requests.map(({ command, caller }, i) => ({
+          ...command,
+          caller,
+          tokenHash: tokens[i]?.tokenHash ?? Buffer.of(),
+        })),
+      )
+      return decisions.map((decision, i) =>
+        decision.kind === 'granted' ? { ...decision, reservationToken: tokens[i]?.token ?? '' } : decision,
+      )
     },
-    update: (
-      { reservationToken, ...command }: OptionalToken<UpdateCommand>,
-      records: readonly RecordSet[],
-      caller: Caller,
-    ) => {
-      const tokenHash = reservationToken === undefined ? undefined : hashToken(reservationToken)
-      return repository.update({ ...command, tokenHash }, records, caller)
-    },
-    hold: (command: WithToken<RenewCommand>, lineageId: string) => repository.hold(toHashed(command), lineageId),
-    commit: (
-      command: WithToken<CommitCommand>,
-      records: readonly RecordSet[],
-      caller: Caller,
-      claim: IdempotencyClaim | null = null,
-    ) => repository.commit(toHashed(command), records, caller, claim),
+    commit,
+    /** As `reserveMany`. */
     commitMany: (requests: readonly CommitWithToken[]) =>
-      repository.commitMany(
-        requests.map(({ command, ...rest }) => ({ command: toHashed(command), ...rest })),
-        performance.now() + options.timeoutMs,
+      inOneStatement(
+        commitStatement,
+        requests.map(({ command, ...rest }) => ({ ...withToken(command), ...rest })),
       ),
-    renew: (command: WithToken<RenewCommand>) => repository.renew(toHashed(command)),
-    release: (
-      { reservationToken, ...command }: OptionalToken<ReleaseCommand>,
-      caller: Caller,
-      claim: IdempotencyClaim | null = null,
-    ) => {
-      const tokenHash = reservationToken === undefined ? undefined : hashToken(reservationToken)
-      return repository.release({ ...command, tokenHash }, caller, claim)
-    },
+    update: (command: OptionalToken<UpdateCommand>, records: readonly RecordSet[], caller: Caller) =>
+      repository.update({ ...toHashed(command), records, caller }),
+    hold: (command: WithToken<RenewCommand>, lineageId: string) =>
+      repository.hold({ ...withToken(command), lineageId }),
+    letGo: (name: PoolName, lineageId: string) => repository.letGo({ ...name, lineageId }),
+    liftCoolOff: (name: PoolName, caller: Caller) => repository.liftCoolOff({ ...name, caller }),
+    renew: (command: WithToken<RenewCommand>) => repository.renew(withToken(command)),
+    release: (command: OptionalToken<ReleaseCommand>, caller: Caller, claim: IdempotencyClaim | null = null) =>
+      repository.release({ ...toHashed(command), caller, claim }),
   }
 }
 

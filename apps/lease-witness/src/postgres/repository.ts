@@ -1,7 +1,7 @@
 import type { LeaseList, LeaseListQuery, LeaseTransition } from '@pool/contract/lease'
 import type { Sql } from '@pool/runtime/database/client'
 import { withTimeout } from '@pool/runtime/database/time'
-import type { Execute, Writer } from '@pool/runtime/database/writer'
+import { assertInTime, executeShared, LIMIT_LOCK_WAIT, type Writer } from '@pool/runtime/database/writer'
 import { type LeaseState, type LeaseWrite, type RejectionReason, toWireLease } from '../lease/lease.ts'
 import type { Epochs } from './epochs.ts'
 
@@ -71,6 +71,16 @@ const toInput = ({ slot, request, caller }: SlotWrite, position: number) => ({
   ...('ttlMs' in request ? { ttl_ms: request.ttlMs } : {}),
 })
 
+interface WrittenRow extends LeaseRow {
+  readonly outcome: WrittenLease['outcome']
+}
+
+/** The server evaluates the function completely before it returns the first row, which then has the deadline compared. */
+const WRITE = `
+  select outcome, holder, acquired_at as "acquiredAt", written_at as "writtenAt", expires_at as "expiresAt",
+    generation, decided_at as now, case position when 0 then ${assertInTime('position::bigint')} end as "isInTime"
+  from write_leases(${LIMIT_LOCK_WAIT}, $1::jsonb) order by position`
+
 const toRfc3339 = (ms: number): string => new Date(ms).toISOString()
 
 export interface LeaseRepositoryOptions {
@@ -88,34 +98,20 @@ export type LeaseRepository = ReturnType<typeof createLeaseRepository>
  * `write_leases` contains the whole rule, reads the clock of the server, and compares the time with the deadline at its end.
  */
 export const createLeaseRepository = ({ writer, read, epochs, timeoutMs }: LeaseRepositoryOptions) => {
-  const execute =
-    (writes: readonly SlotWrite[]): Execute<WrittenLease[]> =>
-    async (lane, guard) => {
-      // The server evaluates the function completely before it returns the first row, which then has the deadline compared.
-      const isInTime = guard.assertInTime(lane`position::bigint`)
-      const rows = await lane<(LeaseRow & { readonly outcome: WrittenLease['outcome'] })[]>`
-        select outcome, holder, acquired_at as "acquiredAt", written_at as "writtenAt", expires_at as "expiresAt",
-          generation, decided_at as now, case position when 0 then ${isInTime} end as "isInTime"
-        from write_leases(${guard.limitLockWait}, ${lane.json(writes.map(toInput))}) order by position`
+  const writeSlots = writer.share<SlotWrite, WrittenLease>({
+    rowOf: ({ slot }) => slot,
+    async execute(writes, lane, limits) {
+      const rows = await epochs.run(() => executeShared<WrittenRow>(lane, WRITE, writes.map(toInput), limits))
       return rows.map(row => ({ outcome: row.outcome, lease: toLeaseState(row), now: row.now }))
-    }
+    },
+  })
 
   const select = <Row extends object>(statement: () => PromiseLike<readonly Row[]>): Promise<readonly Row[]> =>
     epochs.run(() => withTimeout(statement(), timeoutMs))
 
   return {
-    /** Rejects if a row is locked, see `isLockTimeout`. `deadline` is in milliseconds of `performance.now()`. */
-    writeMany(writes: readonly SlotWrite[], deadline: number): Promise<WrittenLease[]> {
-      return epochs.run(() => writer.executeOnce(execute(writes), deadline))
-    },
-
-    /** `inBatch` executes the write with others in one statement. */
-    async write(write: SlotWrite, inBatch?: () => Promise<WrittenLease>): Promise<WrittenLease> {
-      const first = inBatch && (async () => [await inBatch()])
-      const [written] = await epochs.run(() => writer.write(write.slot, execute([write]), first))
-      if (!written) throw new Error('write_leases returned no row')
-      return written
-    },
+    /** Shares a statement with others, which decides the writes of one slot in their order. */
+    write: writeSlots,
 
     /** The slots in their order, as of one moment. */
     async readMany(slots: readonly string[]): Promise<StoredLease[]> {

@@ -16,11 +16,8 @@ import {
 import type { LeaseRepository, SlotWrite, StoredLease, WrittenLease } from './repository.ts'
 import { createWaits, type Observation } from './waits.ts'
 
-/** Statements of reads, and of writes, in flight: one at the database while the next one is prepared. */
-const MAX_IN_FLIGHT = 2
-const MAX_BATCH_SIZE = 100
-/** A statement that takes longer waits for a locked row or a dead connection and must not block the other requests. */
-const SLOW_MS = 100
+/** Of the reads. Two statements in flight: one at the database while the next one is prepared. */
+const READ_BATCHING = { maxInFlight: 2, maxBatchSize: 100, slowMs: 100 }
 /** How long a waiter does not see a change whose notification was lost. */
 const RECHECK_MS = 2_000
 /** Of one process: each has a request, a timer and some closures. */
@@ -57,8 +54,8 @@ const toWriteOutcome = ({ outcome, lease, now }: WrittenLease): WriteOutcome => 
 }
 
 /**
- * The leases in Postgres, for any number of replicas. Requests that arrive while two statements are in flight share the next
- * one, whatever their slots are.
+ * The leases in Postgres, for any number of replicas. Requests that arrive while statements are in flight share the next one,
+ * whatever their slots are.
  */
 export const createPostgresLeaseService = ({
   repository,
@@ -67,12 +64,10 @@ export const createPostgresLeaseService = ({
   checkHealth,
   recheckMs = RECHECK_MS,
 }: PostgresLeaseServiceOptions) => {
-  const batching = { maxInFlight: MAX_IN_FLIGHT, maxBatchSize: MAX_BATCH_SIZE, slowMs: SLOW_MS, timeoutMs }
-  const readInBatch = createBatcher<string, StoredLease>({ ...batching, execute: repository.readMany })
-  const writeInBatch = createBatcher<SlotWrite, WrittenLease>({ ...batching, execute: repository.writeMany })
+  const readInBatch = createBatcher<string, StoredLease>({ ...READ_BATCHING, timeoutMs, execute: repository.readMany })
 
   const write = async (request: SlotWrite): Promise<WrittenLease> => {
-    const written = await repository.write(request, () => writeInBatch(request))
+    const written = await repository.write(request)
     if (CHANGES.has(written.outcome)) {
       onWritten(request.slot)
       waits.onChanged([request.slot])

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { advanceClock, decide, type LeaseState, type LeaseWrite, type Transition } from '../../src/lease/lease.ts'
 import type { SlotWrite, WrittenLease } from '../../src/postgres/repository.ts'
-import { createTestDatabase, createTestRepository, type TestDatabase, TIMEOUT_MS } from './support/database.ts'
+import { createTestDatabase, createTestRepository, type TestDatabase } from './support/database.ts'
 import { replaceLeaseClock, type TestClock } from './support/test-clock.ts'
 
 const START = 1_800_000_000_000
@@ -106,7 +106,7 @@ describe('the rule in SQL', () => {
             expected.push(after.written)
             return { slot, request, caller: 'token' }
           })
-          expect(await repository.writeMany(writes, performance.now() + TIMEOUT_MS)).toEqual(expected)
+          expect(await Promise.all(writes.map(repository.write))).toEqual(expected)
         }
         const stored = await repository.readMany(SLOTS)
         expect(stored).toEqual(SLOTS.map(slot => ({ lease: model.get(slot)?.lease, wallNow: clock })))
@@ -120,14 +120,8 @@ describe('the rule in SQL', () => {
     )
   })
 
-  const write = async (slot: string, request: LeaseWrite): Promise<WrittenLease> => {
-    const [written] = await repository.writeMany(
-      [{ slot, request, caller: 'region-a' }],
-      performance.now() + TIMEOUT_MS,
-    )
-    if (!written) throw new Error('no result')
-    return written
-  }
+  const write = (slot: string, request: LeaseWrite): Promise<WrittenLease> =>
+    repository.write({ slot, request, caller: 'region-a' })
 
   test('a list has the slots in the order of their bytes, from any of them on, with a prefix or without', async () => {
     await database.sql`truncate leases, lease_history`

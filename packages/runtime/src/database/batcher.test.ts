@@ -1,6 +1,6 @@
 import postgres from 'postgres'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { type BatcherOptions, createBatcher } from './batcher.ts'
+import { type BatcherOptions, createBatcher, selectBatch } from './batcher.ts'
 import { TimeoutError } from './time.ts'
 
 const TIMEOUT_MS = 5_000
@@ -351,5 +351,38 @@ describe('slow statements', () => {
     await vi.advanceTimersByTimeAsync(TIMEOUT_MS)
     expect(settled).toHaveLength(10_000)
     expect(executed().length).toBeLessThanOrEqual((2 * TIMEOUT_MS) / SLOW_MS)
+  })
+})
+
+describe('requests for one row', () => {
+  /** A request is its rows. */
+  test.each<[title: string, queue: string, busy: string, batch: string]>([
+    ['different rows', 'a b c', '', 'a b c'],
+    ['at most as many as fit', 'a b c d', '', 'a b c'],
+    ['the second for a row waits', 'a a b', '', 'a b'],
+    ['a busy row waits', 'a b', 'a', 'b'],
+    ['one of several rows is busy', 'ak b', 'k', 'b'],
+    ['behind one that waits, in its order', 'ak k b', 'a', 'b'],
+    ['a name and a key are rows', 'ak bk c', '', 'ak c'],
+    ['every row is busy', 'a b', 'ab', ''],
+  ])('%s', (_, queue, busy, batch) => {
+    const items = queue.split(' ').map(text => ({ text, rows: [...text] }))
+    expect(
+      selectBatch(items, new Set(busy), 3)
+        .map(({ text }) => text)
+        .join(' '),
+    ).toBe(batch)
+  })
+
+  test('are executed one after the other, also behind a slow statement; others do not wait', async () => {
+    const { sendInOneTurn, statement, executed, settled } = setUp({ rowsOf: request => [request.charAt(0)] })
+    await sendInOneTurn('a1', 'a2', 'b1')
+    expect(executed()).toEqual(['a1b1'])
+    await vi.advanceTimersByTimeAsync(SLOW_MS)
+    await sendInOneTurn('c1', 'a3')
+    expect(executed()).toEqual(['a1b1', 'c1'])
+    for (const index of [1, 0, 2, 3]) await statement(index).resolve()
+    expect(settled).toEqual(['C1', 'A1', 'B1', 'A2', 'A3'])
+    expect(executed()).toEqual(['a1b1', 'c1', 'a2', 'a3'])
   })
 })

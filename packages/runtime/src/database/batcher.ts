@@ -13,6 +13,11 @@ export interface BatcherOptions<Request, Result> {
   readonly maxSharedInFlight?: number
   readonly maxBatchSize: number
   /**
+   * What a request changes. A request that has one of them in common with an earlier one is executed after it, in another
+   * statement. By default, requests have nothing in common.
+   */
+  readonly rowsOf?: (request: Request) => readonly string[]
+  /**
    * Milliseconds after which a statement no longer counts as in flight. It probably waits for a row lock, which must not
    * block requests for other rows.
    */
@@ -26,11 +31,33 @@ export interface BatcherOptions<Request, Result> {
 
 interface PendingRequest<Request, Result> {
   readonly request: Request
+  readonly rows: readonly string[]
   readonly deadline: number
   readonly resolve: (result: Result) => void
   readonly reject: (error: unknown) => void
   /** Undefined: settled. */
   timer: NodeJS.Timeout | undefined
+}
+
+const noRows = (): readonly string[] => []
+
+/**
+ * The requests of the next batch: the first ones whose rows are neither busy nor those of an earlier request. The order of
+ * the requests for a row stays.
+ */
+export const selectBatch = <Item extends { readonly rows: readonly string[] }>(
+  queue: Iterable<Item>,
+  busyRows: ReadonlySet<string>,
+  maxBatchSize: number,
+): Item[] => {
+  const batch: Item[] = []
+  const earlier = new Set<string>()
+  for (const item of queue) {
+    if (batch.length === maxBatchSize) break
+    if (!item.rows.some(row => busyRows.has(row) || earlier.has(row))) batch.push(item)
+    for (const row of item.rows) earlier.add(row)
+  }
+  return batch
 }
 
 /**
@@ -45,10 +72,13 @@ export const createBatcher = <Request, Result>({
   maxInFlight,
   maxSharedInFlight = maxInFlight,
   maxBatchSize,
+  rowsOf = noRows,
   slowMs,
   timeoutMs,
 }: BatcherOptions<Request, Result>) => {
   const queue = new Set<PendingRequest<Request, Result>>()
+  /** Those of the statements that are executed. */
+  const busyRows = new Set<string>()
   let inFlight = 0
   let isScheduled = false
   /** Whether several requests shared the last statement. Before the first one, that is not known. */
@@ -80,26 +110,30 @@ export const createBatcher = <Request, Result>({
     }
   }
 
-  const takeBatch = (): readonly PendingRequest<Request, Result>[] => {
-    const batch: PendingRequest<Request, Result>[] = []
-    for (const item of queue) {
-      if (batch.length === maxBatchSize) break
-      queue.delete(item)
-      batch.push(item)
-    }
-    areShared = batch.length > 1
-    return batch
-  }
-
   const flush = (): void => {
     while (!isFull() && queue.size > 0) {
+      const batch = selectBatch(queue, busyRows, maxBatchSize)
+      // Every request waits for a row.
+      if (batch.length === 0) return
+      const rows = batch.flatMap(item => item.rows)
+      for (const item of batch) queue.delete(item)
+      for (const row of rows) busyRows.add(row)
+      areShared = batch.length > 1
       inFlight += 1
+      let isSlow = false
+      const executed = executeBatch(batch).then(() => {
+        for (const row of rows) busyRows.delete(row)
+        if (isSlow) flush()
+      })
       const release = () => {
         inFlight -= 1
         flush()
       }
-      // A slow batch releases its slot once, after `slowMs`; its callers still get their results.
-      withTimeout(executeBatch(takeBatch()), slowMs).then(release, release)
+      // A slow batch releases its slot once, after `slowMs`; its callers still get their results, and its rows stay busy.
+      withTimeout(executed, slowMs).then(release, () => {
+        isSlow = true
+        release()
+      })
     }
   }
 
@@ -125,6 +159,7 @@ export const createBatcher = <Request, Result>({
       }
       const item: PendingRequest<Request, Result> = {
         request,
+        rows: rowsOf(request),
         deadline: performance.now() + timeoutMs,
         resolve,
         reject,

@@ -75,3 +75,7 @@ export const isDatabaseUnavailable = (error: unknown): boolean => {
 /** Whether the server rejected the statement itself: it had no effect, and a retry would fail in the same way. */
 export const isStatementRejected = (error: unknown): boolean =>
   error instanceof postgres.PostgresError && !isDatabaseUnavailable(error)
+
+/** Whether a row would be the second one with a key of this constraint or unique index. */
+export const isUniqueViolation = (error: unknown, constraint: string): boolean =>
+  error instanceof postgres.PostgresError && error.code === '23505' && error.constraint_name === constraint

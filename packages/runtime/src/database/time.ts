@@ -44,10 +44,16 @@ export const untilAborted = async <Result>(operation: PromiseLike<Result>, signa
   }
 }
 
-/** Time in SQL. Every decision uses the database's clock, never the clock of a replica. */
+// Time in SQL. Every decision uses the database's clock, never the clock of a replica.
+
+/** The start of the statement, truncated to milliseconds as on the wire. */
+export const NOW = `date_trunc('milliseconds', statement_timestamp())`
+
+export const toInterval = (ms: number): string => `interval '${ms} milliseconds'`
+
 export const timeSql = (sql: Sql) => ({
-  /** The start of the statement, truncated to milliseconds as on the wire. */
-  now: sql`date_trunc('milliseconds', statement_timestamp())`,
+  /** See `NOW`. */
+  now: sql.unsafe(NOW),
   milliseconds: (ms: number) => sql`${ms}::float8 * interval '1 millisecond'`,
 })
 

@@ -72,13 +72,15 @@ describe('a locked row', () => {
       return toLane(sql) === 'fast' ? Promise.reject(locked()) : new Promise(() => {})
     })
     await vi.advanceTimersByTimeAsync(100)
-    const inBatch = vi.fn(async () => 'batched')
-    const later = writer.write('a', async sql => toLane(sql), inBatch)
+    const share = writer.share<string, string>({
+      rowOf: request => request,
+      execute: async (requests, sql) => requests.map(() => toLane(sql)),
+    })
+    const later = share('a')
     const outcomes = Promise.allSettled([stuck, later])
     await vi.advanceTimersByTimeAsync(TIMEOUT_MS + 100)
-    expect((await outcomes).map(({ status }) => status)).toEqual(['rejected', 'fulfilled'])
+    expect(await outcomes).toMatchObject([{ status: 'rejected' }, { status: 'fulfilled', value: 'slow' }])
     expect(lanes).toEqual(['fast', 'slow'])
-    expect(inBatch).not.toHaveBeenCalled()
   })
 
   test('a row that stays locked: the write certainly had no effect', async () => {
@@ -95,12 +97,19 @@ describe('a locked row', () => {
 
   test('a request whose batch met a locked row is executed alone', async () => {
     const { writer } = setUp()
-    const result = writer.write(
-      'a',
-      async sql => toLane(sql),
-      () => Promise.reject(locked()),
-    )
-    expect(await result).toBe('fast')
+    const executed: string[] = []
+    const share = writer.share<string, string>({
+      rowOf: request => request,
+      async execute(requests, sql) {
+        executed.push(`${requests.join()} ${toLane(sql)}`)
+        if (requests.includes('locked') && toLane(sql) === 'fast') throw locked()
+        return requests
+      },
+    })
+    const results = Promise.all(['locked', 'free'].map(share))
+    await vi.advanceTimersByTimeAsync(0)
+    expect(await results).toEqual(['locked', 'free'])
+    expect(executed).toEqual(['locked,free fast', 'locked fast', 'free fast', 'locked slow'])
     await expect(writer.executeOnce(() => Promise.reject(locked()))).rejects.toSatisfy(isLockTimeout)
   })
 

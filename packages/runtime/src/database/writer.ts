@@ -1,10 +1,21 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import postgres from 'postgres'
+import { createBatcher } from './batcher.ts'
 import type { Fragment, Sql } from './client.ts'
 import { isDatabaseReadOnly, isNotExecuted, mayStillExecute, NotWrittenError } from './errors.ts'
 import { type ServerClock, withTimeout } from './time.ts'
 
-/** The two parts that make a statement safe to abandon: see `createWriter`. */
+/** What makes a statement safe to abandon: see `createWriter`. */
+export interface Limits {
+  /** The lock_timeout of the statement, with its unit. */
+  readonly lockWait: string
+  /** The server by whose clock the deadline was calculated. */
+  readonly server: string
+  /** Unix time in milliseconds. */
+  readonly deadlineMs: number
+}
+
+/** The limits as two parts of a statement. */
 export interface Guard {
   /**
    * A condition that is always true. Its evaluation limits each lock wait that follows in the transaction, so the first
@@ -15,10 +26,22 @@ export interface Guard {
    * A value that is always true; an error after the deadline. `written` is an expression that is not null and reads every
    * part of the statement that can wait for a lock, because the server evaluates it after these have their locks.
    */
-  readonly assertInTime: (written: Fragment) => Fragment
+  readonly assertInTime: (written: string) => Fragment
 }
 
+type Attempt<Result> = (sql: Sql, limits: Limits) => PromiseLike<Result>
+
 export type Execute<Result> = (sql: Sql, guard: Guard) => PromiseLike<Result>
+
+/** A kind of write, whose requests share statements. */
+export interface SharedWrite<Request, Result> {
+  /** Names the row that the request waits for if it is locked. */
+  readonly rowOf: (request: Request) => string
+  /** See `BatcherOptions`; by default, the statement decides requests for one row in their order. */
+  readonly rowsOf?: (request: Request) => readonly string[]
+  /** One statement, all or nothing. Returns one result per request, in their order. */
+  readonly execute: (requests: readonly Request[], sql: Sql, limits: Limits) => Promise<readonly Result[]>
+}
 
 export interface WriterOptions {
   /** For statements that do not wait for locks. It may pipeline. */
@@ -26,7 +49,7 @@ export interface WriterOptions {
   /** For statements that wait. Without pipelining: other statements would wait behind them. */
   readonly slow: Sql
   readonly clock: ServerClock
-  /** Milliseconds from the call of `write` to its deadline. */
+  /** Milliseconds from the call of a write to its deadline. */
   readonly timeoutMs: number
   /** How long a statement may wait for a lock in the fast lane. */
   readonly fastLockWaitMs?: number
@@ -37,6 +60,8 @@ const OTHER_SERVER = '57PD1'
 const LATE = '57PD2'
 /** The SQLSTATE of an exceeded lock_timeout. */
 const LOCK_NOT_AVAILABLE = '55P03'
+/** The OID of the type `json`. */
+const JSON_TYPE = 114
 
 /** Statements of other rows on the same connection wait as long. Most conflicts between requests are shorter. */
 const FAST_LOCK_WAIT_MS = 50
@@ -48,6 +73,16 @@ const COMMIT_MS = 50
 const MAX_WAITING = 1_000
 /** How often a write is tried again because the server was not the one that the deadline was made for. */
 const MAX_CLOCK_RETRIES = 2
+
+/** Of each kind. While one statement is shared, the next one gathers requests: larger batches save flushes as well. */
+const BATCHING = {
+  maxInFlight: 2,
+  maxSharedInFlight: 1,
+  /** Such a batch takes a few milliseconds, which is how long the requests behind it wait. */
+  maxBatchSize: 100,
+  /** A statement that takes longer waits for a locked row or a dead connection and must not block the other requests. */
+  slowMs: 100,
+}
 
 const hasCode = (error: unknown, ...codes: string[]): boolean =>
   error instanceof postgres.PostgresError && codes.includes(error.code)
@@ -61,7 +96,40 @@ const waitUntil = async (time: number): Promise<void> => {
   if (remainingMs > 0) await sleep(remainingMs)
 }
 
-/** The writes of one row in this process. One at a time executes. */
+// The text of a shared statement has the requests as $1, JSON, and its limits as $2 to $4.
+
+/** As `limitLockWait` of a guard. */
+export const LIMIT_LOCK_WAIT = `set_config('lock_timeout', $2, true) is not null`
+
+/**
+ * As `assertInTime` of a guard. The conditions of the function `assert_in_time`, which only raises the error, because a call
+ * costs more than the conditions. `case` keeps the order: first what was written, then the clock. `to_timestamp` is exact to
+ * the microsecond, and `extract` computes with numerics, which is slower.
+ */
+export const assertInTime = (written: string): string => `case
+    when case when ${written} is not null then
+        pg_postmaster_start_time() = to_timestamp($3::text::float8)
+        and clock_timestamp() < to_timestamp($4::float8 / 1000)
+      end then true
+    else assert_in_time($3::text, $4::float8, 0)
+  end`
+
+/** Executes the text of a shared statement. Type `json`, because the server reads the requests once. */
+export const executeShared = async <Row extends object>(
+  sql: Sql,
+  text: string,
+  requests: readonly object[],
+  { lockWait, server, deadlineMs }: Limits,
+): Promise<readonly Row[]> =>
+  sql.unsafe<Row[]>(text, [sql.typed(requests as never, JSON_TYPE), lockWait, server, deadlineMs], { prepare: true })
+
+const toGuard = (sql: Sql, { lockWait, server, deadlineMs }: Limits): Guard => ({
+  limitLockWait: sql`set_config('lock_timeout', ${lockWait}, true) is not null`,
+  assertInTime: written => sql`
+    case when (${sql.unsafe(written)}) is not null then assert_in_time(${server}, ${deadlineMs}::float8, 0) end`,
+})
+
+/** The writes of one row in this process that execute alone, one at a time. */
 interface RowQueue {
   tail: Promise<unknown>
   length: number
@@ -74,12 +142,16 @@ export type Writer = ReturnType<typeof createWriter>
 /**
  * Executes writes. None passes its deadline, even if its caller no longer waits, and a locked row delays no other row.
  *
+ * A write is in one of these states:
+ *
+ *   queued   waits for the next statement of its kind, or for an earlier request of its rows
+ *   shared   in a statement with others, in the fast lane: a lock is waited for some milliseconds only
+ *   alone    that statement, or an earlier write, has found the row locked: a statement of its own, after those of the row
+ *            that wait already; first in the fast lane, then in the slow lane, again and again until the deadline
+ *
  * Deadline: a statement that was blocked, or lay in the buffer of a connection or of a suspended server, can execute long
  * after its caller has timed out. Each statement therefore compares the server's clock with its deadline, after its last
  * lock. A statement that passes may still be committing when its caller times out.
- *
- * Locked rows: the writes of one row are executed one at a time. In the fast lane, a statement waits for a lock for some
- * milliseconds only. Then it is executed in the slow lane, and so are the next ones until one succeeds.
  */
 export const createWriter = ({ fast, slow, clock, timeoutMs, fastLockWaitMs = FAST_LOCK_WAIT_MS }: WriterOptions) => {
   const marginMs = Math.min(COMMIT_MS, timeoutMs / 10)
@@ -92,28 +164,15 @@ export const createWriter = ({ fast, slow, clock, timeoutMs, fastLockWaitMs = FA
     sql: Sql,
     maxLockWaitMs: number,
     deadline: number,
-    execute: Execute<Result>,
+    execute: Attempt<Result>,
   ): Promise<Result> => {
     for (let retries = 0; ; retries += 1) {
       const { server, deadlineMs } = await clock.toServerDeadline(deadline - marginMs)
       // So that a statement that waits to the end is rolled back before its caller times out.
       const remainingMs = deadline - marginMs - performance.now()
-      const lockWaitMs = Math.ceil(Math.min(maxLockWaitMs, Math.max(1, remainingMs)))
+      const lockWait = `${Math.ceil(Math.min(maxLockWaitMs, Math.max(1, remainingMs)))}ms`
       try {
-        return await execute(sql, {
-          limitLockWait: sql`set_config('lock_timeout', ${`${lockWaitMs}ms`}, true) is not null`,
-          // The conditions of `assert_in_time`. The function only raises the error, because a call costs more than
-          // the conditions.
-          // `case` keeps the order: first what was written, then the clock. `to_timestamp` is exact to the microsecond, and
-          // `extract` computes with numerics, which is slower.
-          assertInTime: written => sql`case
-            when case when ${written} is not null then
-                pg_postmaster_start_time() = to_timestamp(${server}::float8)
-                and clock_timestamp() < to_timestamp(${deadlineMs}::float8 / 1000)
-              end then true
-            else assert_in_time(${server}, ${deadlineMs}::float8, 0)
-          end`,
-        })
+        return await execute(sql, { lockWait, server, deadlineMs })
       } catch (error) {
         if (!hasCode(error, OTHER_SERVER, LATE)) throw error
         clock.reset()
@@ -122,10 +181,13 @@ export const createWriter = ({ fast, slow, clock, timeoutMs, fastLockWaitMs = FA
     }
   }
 
+  const once = <Result>(deadline: number, execute: Attempt<Result>): Promise<Result> =>
+    withTimeout(attempt(fast, fastLockWaitMs, deadline, execute), Math.max(0, deadline - performance.now()))
+
   const executeInQueue = async <Result>(
     queue: RowQueue,
     deadline: number,
-    execute: Execute<Result>,
+    execute: Attempt<Result>,
   ): Promise<Result> => {
     for (;;) {
       const remainingMs = deadline - performance.now()
@@ -142,7 +204,7 @@ export const createWriter = ({ fast, slow, clock, timeoutMs, fastLockWaitMs = FA
     }
   }
 
-  const enqueue = async <Result>(rowName: string, deadline: number, execute: Execute<Result>): Promise<Result> => {
+  const enqueue = async <Result>(rowName: string, deadline: number, execute: Attempt<Result>): Promise<Result> => {
     const queue = queues.get(rowName) ?? { tail: Promise.resolve(), length: 0, isLocked: false }
     const isWaiting = queue.length > 0
     if (isWaiting && waiting >= MAX_WAITING) throw new NotWrittenError('too many requests wait for locked rows')
@@ -167,43 +229,67 @@ export const createWriter = ({ fast, slow, clock, timeoutMs, fastLockWaitMs = FA
     }
   }
 
+  const alone = <Result>(rowName: string, deadline: number, execute: Attempt<Result>): Promise<Result> =>
+    withTimeout(enqueue(rowName, deadline, execute), Math.max(0, deadline - performance.now()))
+
+  /** Rejects as `write` does. */
+  const settle = async <Result>(write: Promise<Result>, deadline: number): Promise<Result> => {
+    try {
+      return await write
+    } catch (error) {
+      if (isNotExecuted(error) && !isDatabaseReadOnly(error)) {
+        throw new NotWrittenError('the database did not execute the write', { cause: error })
+      }
+      if (mayStillExecute(error)) await waitUntil(deadline)
+      throw error
+    }
+  }
+
   return {
     /** To build fragments, and for statements that wait for no lock. */
     sql: fast,
 
-    /**
-     * Executes a write of one row, which `rowName` identifies. `inBatch` executes it with others in one statement, unless
-     * the row is known to be locked; it settles within the timeout. Rejects with a `TimeoutError` after the timeout, and
-     * with a `NotWrittenError` if the write certainly had no effect. If the connection was lost, it rejects at the
-     * deadline, because the server may execute the statement until then.
-     */
-    async write<Result>(rowName: string, execute: Execute<Result>, inBatch?: () => Promise<Result>): Promise<Result> {
-      const deadline = performance.now() + timeoutMs
-      const isLocked = queues.get(rowName)?.isLocked ?? false
-      try {
-        if (inBatch && !isLocked) {
+    /** The function that executes a write of this kind. It rejects as `write` does. */
+    share<Request, Result>({ rowOf, rowsOf, execute }: SharedWrite<Request, Result>) {
+      const inBatch = createBatcher<Request, Result>({
+        ...BATCHING,
+        ...(rowsOf ? { rowsOf } : {}),
+        timeoutMs,
+        execute: (requests, deadline) => once(deadline, (sql, limits) => execute(requests, sql, limits)),
+      })
+      const inTurn = async (request: Request, deadline: number): Promise<Result> => {
+        if (!queues.get(rowOf(request))?.isLocked) {
           try {
-            return await inBatch()
+            return await inBatch(request)
           } catch (error) {
             if (!isLockTimeout(error)) throw error
           }
         }
-        return await withTimeout(enqueue(rowName, deadline, execute), Math.max(0, deadline - performance.now()))
-      } catch (error) {
-        if (isNotExecuted(error) && !isDatabaseReadOnly(error)) {
-          throw new NotWrittenError('the database did not execute the write', { cause: error })
-        }
-        if (mayStillExecute(error)) await waitUntil(deadline)
-        throw error
+        const [result] = await alone(rowOf(request), deadline, (sql, limits) => execute([request], sql, limits))
+        return result as Result
+      }
+      return (request: Request): Promise<Result> => {
+        const deadline = performance.now() + timeoutMs
+        return settle(inTurn(request, deadline), deadline)
       }
     },
 
     /**
-     * Executes a statement of several rows once, in the fast lane. If it waits too long for one of them, `isLockTimeout` is
-     * true of the error.
+     * Executes a write of one row, which `rowName` identifies, alone. Rejects with a `TimeoutError` after the timeout, and
+     * with a `NotWrittenError` if the write certainly had no effect. If the connection was lost, it rejects at the
+     * deadline, because the server may execute the statement until then.
      */
-    async executeOnce<Result>(execute: Execute<Result>, deadline = performance.now() + timeoutMs): Promise<Result> {
-      return withTimeout(attempt(fast, fastLockWaitMs, deadline, execute), Math.max(0, deadline - performance.now()))
+    write<Result>(rowName: string, execute: Execute<Result>): Promise<Result> {
+      const deadline = performance.now() + timeoutMs
+      return settle(
+        alone(rowName, deadline, (sql, limits) => execute(sql, toGuard(sql, limits))),
+        deadline,
+      )
+    },
+
+    /** Executes a statement once, in the fast lane. If it waits too long for a row, `isLockTimeout` is true of the error. */
+    executeOnce<Result>(execute: Execute<Result>): Promise<Result> {
+      return once(performance.now() + timeoutMs, (sql, limits) => execute(sql, toGuard(sql, limits)))
     },
   }
 }

@@ -1,27 +1,11 @@
 import type { ActiveAllocation, Allocation, DnsState, HistoryEntry, ReservedAllocation } from '@pool/contract'
 import type { Pages } from '../../lib/paginate.ts'
-import type { Caller, NameRejection, PoolName } from '../../naming/naming.ts'
+import type { NameRejection, PoolName } from '../../naming/naming.ts'
 
 export interface ReserveCommand extends PoolName {
   readonly createdBy: string
   /** SHA-256 of the token of the released allocation, whose client takes the name back during the cool-off. */
   readonly formerTokenHash?: Buffer | undefined
-}
-
-/** One reservation of a batch. */
-export interface ReserveRequest {
-  readonly command: ReserveCommand
-  /** SHA-256 of the token of the new reservation. */
-  readonly tokenHash: Buffer
-  readonly caller: Caller
-}
-
-/** Who may reserve a name that is not free. */
-export interface FormerHolder {
-  /** SHA-256 of the token of the released allocation: its cool-off does not apply. */
-  readonly tokenHash?: Buffer | undefined
-  /** The lineage that holds the released name. It keeps the name. */
-  readonly lineageId?: string | undefined
 }
 
 export interface RenewCommand extends PoolName {

@@ -20,7 +20,7 @@ export interface CallDependencies {
   readonly storage: StorageProvider
   readonly runner: Runner
   readonly domainProof: Pick<DomainProof, 'prove'>
-  readonly idempotency: Pick<Idempotency, 'replayThenExecute' | 'isExecuted'>
+  readonly idempotency: Pick<Idempotency, 'replayThenExecute'>
   readonly parseSpec: (body: unknown) => SpecResult
   readonly parseChange: (body: unknown, deployment: ChangeableDeployment) => SpecResult
 }

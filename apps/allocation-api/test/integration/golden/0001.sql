@@ -25,7 +25,7 @@ values
   ('pool.test', 'cooling', '2026-01-01T00:02:01Z', 'withdrawn', 'none', 'none', 'convergence', null, 'tests', null, null, '[{"name": "x.cooling.pool.test", "type": "TXT"}]');
 
 insert into idempotency_keys (key_hash, fingerprint, expires_at) values (sha256('key'), sha256('request'), '2126-01-01T00:00:00Z');
-insert into idempotency_results (key_hash, result, salt, sealed) values (sha256('key'), '{"kind": "reserved"}', '\x01', '\x02');
+insert into idempotency_results (key_hash, result, salt, sealed) values (sha256('key'), '{"outcome": "granted"}', sha256('salt'), '\x02');
 
 insert into dns_zone_locks (name) values ('pool.test');
 insert into dns_zones (zone, synced_at, drift_checked_at, next_drift_check_at)

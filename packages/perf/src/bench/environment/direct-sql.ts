@@ -31,9 +31,9 @@ export const createDirectSql = (sql: Sql) => {
   return {
     /** Resolves with the reservation token. */
     async reserve(subdomain: string): Promise<string> {
-      const command = { poolDomain: POOL, subdomain, createdBy: 'bench' }
       const { token, tokenHash } = createToken()
-      expectDecision(await repository.reserve({ command, tokenHash, caller: createCaller() }), 'granted')
+      const request = { poolDomain: POOL, subdomain, createdBy: 'bench', tokenHash, caller: createCaller() }
+      expectDecision(await repository.reserve(request), 'granted')
       return token
     },
     async check(subdomain: string, isReserved: boolean): Promise<void> {
@@ -45,10 +45,10 @@ export const createDirectSql = (sql: Sql) => {
       const tokenHash = hashToken(reservationToken)
       const command = { poolDomain: POOL, subdomain, tokenHash, sovereignFQDN, loadBalancerIP: ADDRESS }
       const records = createRecords(sovereignFQDN, ADDRESS, RECORDS)
-      expectDecision(await repository.commit(command, records, createCaller()), 'committed')
+      expectDecision(await repository.commit({ ...command, records, caller: createCaller() }), 'committed')
     },
     async release(subdomain: string): Promise<void> {
-      expectDecision(await repository.release({ poolDomain: POOL, subdomain }, createCaller()), 'released')
+      expectDecision(await repository.release({ poolDomain: POOL, subdomain, caller: createCaller() }), 'released')
     },
   }
 }
