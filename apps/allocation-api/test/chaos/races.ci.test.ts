@@ -82,7 +82,7 @@ describe(`${PROCESSES} processes on one database`, () => {
     return Promise.all(responses)
   }
 
-  /** Requests without a key share the statements of their process; every third request has its own statement. */
+  /** Requests with a key and without one share the statements of their process. */
   const keyHeader = (name: string, i: number) => (i % 3 === 0 ? { 'Idempotency-Key': `${name}-${i}` } : undefined)
 
   test.each(Array.from({ length: ROUNDS }, (_, i) => i))(

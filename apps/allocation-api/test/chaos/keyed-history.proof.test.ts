@@ -1,0 +1,1 @@
+import './keyed-history.ci.test.ts'
