@@ -32,10 +32,10 @@ export const row = (
   toBytes: given => encodeRequest(typeof request === 'function' ? request(given) : request),
 })
 
-export const rawRow = (rule: string, [status, code]: Code, bytes: string | Buffer): BadRow => ({
+export const malformed = (rule: string, bytes: string | Buffer, status: 400 | 431 = 400): BadRow => ({
   rule,
   status,
-  code,
+  code: 'invalid-format',
   toBytes: () => (typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes),
 })
 
