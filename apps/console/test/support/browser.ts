@@ -72,10 +72,3 @@ export const signIn = async (page: Page, origin: string, token: string): Promise
   await page.getByRole('button', { name: 'Sign in' }).click()
   await page.getByRole('heading', { name: 'Overview', level: 1 }).waitFor()
 }
-
-/** Opens the wizard without the draft of a former visit, which the wizard of an open page would save again. */
-export const openEmptyWizard = async (page: Page): Promise<void> => {
-  await page.goto(new URL('/console/zones', page.url()).href)
-  await page.evaluate(() => sessionStorage.clear())
-  await page.goto(new URL('/console/deployments/new', page.url()).href)
-}

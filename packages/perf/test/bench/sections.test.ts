@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { createSlotPicker, LeaseClient } from '../../src/bench/sections/lease-client.ts'
-import { type Counts, toMonth, toSlotCost, withCopies } from '../../src/bench/sections/lease-cost.ts'
+import { COUNTERS, type Counts, toMonth, toSlotCost, withCopies } from '../../src/bench/sections/lease-cost.ts'
 
 describe('a lease client', () => {
   it('sends the generation of the last response', () => {
@@ -24,22 +24,7 @@ describe('a lease client', () => {
   })
 })
 
-const none: Counts = {
-  workerRequests: 0,
-  objectRequests: 0,
-  webSocketMessages: 0,
-  objectMs: 0,
-  objectStarts: 0,
-  rowsRead: 0,
-  rowsWritten: 0,
-  kvReads: 0,
-  kvWrites: 0,
-  kvLists: 0,
-  logLines: 0,
-  alarms: 0,
-  copyRows: 0,
-  cpuMs: 0,
-}
+const none = Object.fromEntries(COUNTERS.map(name => [name, 0])) as Record<keyof Counts, number>
 
 describe('the cost of a slot', () => {
   it.each<[string, Partial<Counts>, number]>([

@@ -9,12 +9,11 @@ import { DEFAULT_SECONDS } from '../options.ts'
 import type { Section } from '../section.ts'
 
 /** Counters of environment/lease-cost/counted.mjs, and the CPU time of workerd. */
-const COUNTERS = [
+export const COUNTERS = [
   'workerRequests',
   'objectRequests',
   'webSocketMessages',
   'objectMs',
-  'objectStarts',
   'rowsRead',
   'rowsWritten',
   'kvReads',

@@ -12,8 +12,6 @@ const zero = () => ({
   webSocketMessages: 0,
   /** Real milliseconds in which an object handled an event and so could not sleep. */
   objectMs: 0,
-  /** How often an object was created in memory. */
-  objectStarts: 0,
   rowsRead: 0,
   rowsWritten: 0,
   kvReads: 0,
@@ -109,7 +107,6 @@ export class LeaseObject extends Witness {
 
   constructor(ctx, env) {
     super(ctx, env)
-    counts.objectStarts += 1
     patchStorage(ctx.storage)
     patchKv(env.OPENOVA_LEASES)
   }
