@@ -28,8 +28,7 @@ interface Request {
   readonly config: Wire
   readonly current_state: Wire
   readonly prior_state: Wire
-  readonly proposed_new_state: Wire
-  readonly planned_state: Wire
+  readonly new_state: Wire
 }
 
 const definition = loadSync(fileURLToPath(new URL('./provider.proto', import.meta.url)), {
@@ -110,21 +109,21 @@ function createService({ name, schema, resources, hasLegacyTypes = false, dataSo
 
     UpgradeResourceState: handler(request => {
       const state = JSON.parse(Buffer.from(request.raw_state?.json ?? []).toString()) as Attributes
-      return { upgraded_state: toWire(fillMissingAttributes(findResource(request).schema, state)) }
+      return { state: toWire(fillMissingAttributes(findResource(request).schema, state)) }
     }),
 
     ReadResource: handler(async request => {
       const { schema, behavior } = findResource(request)
       const state = fromWire(request.current_state)
       const now = isObject(state) ? await behavior.read(state) : null
-      return { new_state: toWire(now && fillMissingAttributes(schema, now)) }
+      return { state: toWire(now && fillMissingAttributes(schema, now)) }
     }),
 
     PlanResourceChange: handler(request => {
       const { planned, replaces } = planChange(
         findResource(request).schema,
         fromWire(request.prior_state),
-        fromWire(request.proposed_new_state),
+        fromWire(request.new_state),
         fromWire(request.config),
         hasLegacyTypes,
       )
@@ -134,7 +133,7 @@ function createService({ name, schema, resources, hasLegacyTypes = false, dataSo
 
     ApplyResourceChange: handler(async request => {
       const { behavior } = findResource(request)
-      const [prior, planned] = [fromWire(request.prior_state), fromWire(request.planned_state)]
+      const [prior, planned] = [fromWire(request.prior_state), fromWire(request.new_state)]
       const config = fromWire(request.config)
       if (isObject(planned) && isObject(config)) {
         const new_state = toWire(await behavior.write(planned, isObject(prior) ? prior : null, config))
