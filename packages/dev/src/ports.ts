@@ -1,5 +1,5 @@
 import { createSocket } from 'node:dgram'
-import { connect, createServer } from 'node:net'
+import { type AddressInfo, connect, createServer, type Server } from 'node:net'
 import { pollUntil } from './poll.ts'
 import type { StartSettings } from './settings.ts'
 import { UserError } from './user-error.ts'
@@ -25,6 +25,12 @@ export async function freePort(): Promise<number> {
     if (!(await isPortInUse(port)) && !(await isPortInUse(port, true))) return port
   }
   throw new Error('no free port')
+}
+
+/** Starts the server on a port of 127.0.0.1 that the system chooses, and returns the port. */
+export async function listenOnLoopback(server: Server): Promise<number> {
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  return (server.address() as AddressInfo).port
 }
 
 /** Whether 127.0.0.1 accepts TCP connections on this port. */

@@ -1,5 +1,5 @@
-import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
+import { listenOnLoopback } from '@pool/dev/ports'
 
 /**
  * Sends each item after its delay and keeps the order of the items, even if the delay becomes shorter or a busy machine sends
@@ -114,10 +114,7 @@ export const startTcpProxy = async (target: number, inspect?: () => (sent: Buffe
       for (const socket of [near, far]) flowing ? socket.resume() : socket.pause()
     }
   }
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  const port = typeof address === 'object' && address ? address.port : 0
+  const port = await listenOnLoopback(server)
   return {
     port,
     count: () => pairs.size,

@@ -1,5 +1,5 @@
-import { once } from 'node:events'
 import { createServer } from 'node:http'
+import { listenOnLoopback } from '@pool/dev/ports'
 
 /** A leader, as the resource sees it. */
 export interface Leader {
@@ -63,11 +63,8 @@ export const startFencedResource = async (): Promise<FencedResource> => {
     for await (const chunk of request.setEncoding('utf8')) region += chunk
     response.writeHead(decide(request.method, { region, token: Number(request.headers['x-fencing-token']) })).end()
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
   return {
-    url: `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}/primary`,
+    url: `http://127.0.0.1:${await listenOnLoopback(server)}/primary`,
     get leader() {
       return leader
     },

@@ -4,7 +4,7 @@ import { createServer as createTcpServer, type Server as TcpServer } from 'node:
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { freePort } from '@pool/dev/ports'
+import { freePort, listenOnLoopback } from '@pool/dev/ports'
 import { createDatabaseClient } from '@pool/runtime/database/client'
 import { type DedicatedPostgres, startDedicatedPostgres } from '@pool/test-kit/dedicated-postgres.ts'
 import { startCloudflareDouble } from '@pool/test-kit/dns/cloudflare-double.ts'
@@ -35,13 +35,9 @@ let dynadot: Awaited<ReturnType<typeof startDynadotDouble>>
 let closedPort: number
 let hangingPort: number
 
-const listen = async (server: HttpServer | TcpServer): Promise<number> => {
+const listen = (server: HttpServer | TcpServer): Promise<number> => {
   servers.push(server)
-  await new Promise<void>(resolve => {
-    server.listen(0, '127.0.0.1', resolve)
-  })
-  const address = server.address()
-  return typeof address === 'object' && address ? address.port : 0
+  return listenOnLoopback(server)
 }
 
 const toPowerdnsEnv = (port: number) => ({

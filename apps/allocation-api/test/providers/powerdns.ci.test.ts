@@ -1,7 +1,8 @@
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { createServer } from 'node:http'
+import { createServer, type RequestListener } from 'node:http'
 import { promisify } from 'node:util'
+import { listenOnLoopback } from '@pool/dev/ports'
 import { missingDig, missingPowerdns } from '@pool/test-kit/dns/powerdns.ts'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { afterAll, afterEach, beforeAll, describe, expect, type MockInstance, test, vi } from 'vitest'
@@ -19,23 +20,12 @@ const upsert = (record: RecordSet): RecordChange => ({ kind: 'upsert', set: reco
 const remove = (name: string, type = 'A'): RecordChange => ({ kind: 'delete', name, type })
 const byName = (a: { name: string }, b: { name: string }): number => (a.name < b.name ? -1 : 1)
 
-/** A server with one fixed response. */
-const startStub = async (status: number, headers: Readonly<Record<string, string>>, body: string) => {
-  const server = createServer((request, response) => {
-    request.resume()
-    response.writeHead(status, headers).end(body)
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  const port = typeof address === 'object' && address ? address.port : 0
-  const provider = createPowerdnsProvider({
-    url: `http://127.0.0.1:${port}`,
-    apiKey: 'a-key-of-ours',
-    serverId: 'localhost',
-  })
+/** A server, and a provider that uses it. */
+const startServer = async (listener: RequestListener) => {
+  const server = createServer(listener)
+  const url = `http://127.0.0.1:${await listenOnLoopback(server)}`
   return {
-    provider,
+    provider: createPowerdnsProvider({ url, apiKey: 'a-key-of-ours', serverId: 'localhost' }),
     async [Symbol.asyncDispose]() {
       server.closeAllConnections()
       server.close()
@@ -43,6 +33,13 @@ const startStub = async (status: number, headers: Readonly<Record<string, string
     },
   }
 }
+
+/** A server with one fixed response. */
+const startStub = (status: number, headers: Readonly<Record<string, string>>, body: string) =>
+  startServer((request, response) => {
+    request.resume()
+    response.writeHead(status, headers).end(body)
+  })
 
 test.each([
   {
@@ -93,7 +90,7 @@ const toPatches = (fetched: MockInstance<typeof fetch>): string[] =>
 /** A server whose response to a GET has the RRsets in `texts`, and that counts the queries for a name or the whole zone. */
 const startZoneStub = async (texts: () => Iterable<string>) => {
   const queries: (string | null)[] = []
-  const server = createServer(async (request, response) => {
+  const server = await startServer(async (request, response) => {
     request.resume()
     const query = new URL(request.url ?? '', 'http://localhost').searchParams
     if (query.get('rrsets') === 'false') {
@@ -115,19 +112,7 @@ const startZoneStub = async (texts: () => Iterable<string>) => {
     }
     response.end(']}')
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  const port = typeof address === 'object' && address ? address.port : 0
-  return {
-    provider: createPowerdnsProvider({ url: `http://127.0.0.1:${port}`, apiKey: 'k', serverId: 'localhost' }),
-    queries,
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections()
-      server.close()
-      await once(server, 'close')
-    },
-  }
+  return { ...server, queries }
 }
 
 function* rrsetTexts(count: number, content = '192.0.2.1') {

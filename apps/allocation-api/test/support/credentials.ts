@@ -1,10 +1,11 @@
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer as createHttpsServer } from 'node:https'
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { connect, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createServer as createTlsServer, type TLSSocket } from 'node:tls'
+import { listenOnLoopback } from '@pool/dev/ports'
 import { createCa, type KeyAndCertificate } from '@pool/test-kit/ceph/test-ca.ts'
 
 /** What a server does with a connection. */
@@ -31,10 +32,7 @@ export const startScriptedServer = async (): Promise<ScriptedServer> => {
     socket.on('error', () => {}).on('close', () => sockets.delete(socket))
     handler(socket)
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  const port = typeof address === 'object' && address ? address.port : 0
+  const port = await listenOnLoopback(server)
   return {
     port,
     respondWith: next => {
@@ -101,9 +99,8 @@ export const listXml = (owner: string): string =>
 /** An object storage endpoint that accepts all keys. Tests of the key check use a real gateway. */
 export const startFakeObjectStorage = async (identity: { readonly key: string; readonly cert: string }) => {
   const server = createHttpsServer(identity, (_, response) => response.end(listXml('tenant')))
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   return {
-    port: (server.address() as AddressInfo).port,
+    port: await listenOnLoopback(server),
     close: () =>
       new Promise<void>(resolve => {
         server.close(() => resolve())

@@ -4,6 +4,7 @@ import { readdirSync, statSync } from 'node:fs'
 import { createServer, type Server } from 'node:net'
 import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
+import { listenOnLoopback } from '@pool/dev/ports'
 import { TOKEN } from '@pool/test-kit/lease-connection.ts'
 import { until } from '@pool/test-kit/poll.ts'
 import { findWorkerd, hasProc, listChildren, WITHOUT_PROC, waitForExit } from '@pool/test-kit/processes.ts'
@@ -161,10 +162,8 @@ describe.concurrent('a failing start', () => {
 
   test('reports a port in use in one line', async () => {
     using directory = temporaryDirectory()
-    const server = createServer().listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    const address = server.address()
-    const port = typeof address === 'object' ? address?.port : undefined
+    const server = createServer()
+    const port = await listenOnLoopback(server)
     const { code, lines } = await failToStart({ PORT: String(port), DATA_DIR: directory.path })
     server.close()
     expect({ code, lines }).toEqual({

@@ -1,4 +1,5 @@
 import { createServer, type Socket } from 'node:net'
+import { listenOnLoopback } from '@pool/dev/ports'
 
 export interface DnsDouble extends AsyncDisposable {
   readonly server: { readonly host: string; readonly port: number }
@@ -31,12 +32,8 @@ export const startDnsDouble = async (answer: (request: Buffer, socket: Socket) =
     socket.on('error', () => {})
     onMessages(socket, request => answer(request, socket))
   })
-  await new Promise<void>(resolve => {
-    server.listen(0, '127.0.0.1', resolve)
-  })
-  const address = server.address()
   return {
-    server: { host: '127.0.0.1', port: typeof address === 'object' && address ? address.port : 0 },
+    server: { host: '127.0.0.1', port: await listenOnLoopback(server) },
     async [Symbol.asyncDispose]() {
       for (const socket of sockets) socket.destroy()
       await new Promise<void>(resolve => {
