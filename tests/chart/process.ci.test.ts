@@ -2,10 +2,9 @@ import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { isListening } from '@pool/dev/ports'
+import { isListening, listenOnLoopback } from '@pool/dev/ports'
 import { type NodeProcess, startNode } from '@pool/dev/process'
 import { createDatabaseClient, type Sql } from '@pool/runtime/database/client'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
@@ -185,8 +184,7 @@ describe.skipIf(shouldSkip(missingPrograms))('the containers of the pods as proc
       if (request.url !== '/metrics' || body === '') request.socket.destroy()
       else response.end(body)
     })
-    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-    const { port } = server.address() as AddressInfo
+    const port = await listenOnLoopback(server)
     const { command } = findPod(deployments, 'pool-allocation-api').containers[0].lifecycle.preStop.exec
     expect(command.slice(0, 2)).toEqual(['node', '-e'])
     const script: string = command[2].replace('127.0.0.1:8080', `127.0.0.1:${port}`).replace('2_000', '20')

@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { listenOnLoopback } from '@pool/dev/ports'
 import { ApiError } from '@pool/test-kit/terraform/resource.ts'
 import { type Attributes, isObject, isText, type Value } from '@pool/test-kit/terraform/schema.ts'
 import type { Account } from './account.ts'
@@ -410,8 +410,7 @@ export async function startCloudflareApi({ accounts, token }: Options): Promise<
       response.end(JSON.stringify(result))
     }
   })
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
+  const port = await listenOnLoopback(server)
   return {
     url: `http://127.0.0.1:${port}/client/v4/`,
     requests,

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { listenOnLoopback } from '@pool/dev/ports'
 import { type ApiResponse, startApi } from '@pool/test-kit/services.ts'
 import { afterAll, describe, expect, test } from 'vitest'
 import { providerKinds } from '../../src/dns/registry.ts'
@@ -24,8 +24,7 @@ const startEcho = async () => {
       JSON.stringify({ success: false, errors: [{ code: 81_000, message: text }], error: text, Response: error }),
     )
   })
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
+  const port = await listenOnLoopback(server)
   return { port, requestCount: () => requestCount, close: () => server.close() }
 }
 

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { listenOnLoopback } from '@pool/dev/ports'
 import { until } from '@pool/test-kit/poll.ts'
 import { startApi } from '@pool/test-kit/services.ts'
 import { afterAll, expect, test } from 'vitest'
@@ -38,8 +38,7 @@ const startCollector = async () => {
     if (request.url === '/v1/traces') texts.push(text)
     response.writeHead(200, { 'Content-Type': 'application/json' }).end('{}')
   })
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
+  const port = await listenOnLoopback(server)
   return {
     url: `http://127.0.0.1:${port}`,
     texts,
