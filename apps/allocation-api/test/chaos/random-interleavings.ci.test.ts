@@ -24,6 +24,8 @@ const MAX_REPORTED = 3
 
 const toSeeds = (count: number): number[] => {
   const [from = 1, to = from] = (requestedSeeds ?? `1-${count}`).split('-').map(Number)
+  if (!(from <= to))
+    throw new Error(`PDM_TEST_SEEDS is ${requestedSeeds}: set it to a seed, or to a range such as 1-100`)
   return Array.from({ length: to - from + 1 }, (_, i) => from + i)
 }
 

@@ -164,6 +164,8 @@ export class FaultInjector {
   #previousRecords: readonly RecordSet[] | null = null
   /** Whether an external edit has changed the zone since the last read began. */
   #wasEdited = false
+  /** Whether an external edit created a record set that is to be deleted, since the whole zone was read. */
+  #isDoomUnread = false
   #abortCall: () => void = () => {}
 
   constructor(options: FaultInjectorOptions) {
@@ -183,11 +185,15 @@ export class FaultInjector {
     for (const call of this.#pausedCalls) call.resume()
   }
 
-  /** To be called before an external edit. `canBeReadLater`: a stale read may return the state before it. */
-  async beforeEdit({ canBeReadLater }: { canBeReadLater: boolean }): Promise<void> {
+  /**
+   * To be called before an external edit. `canBeReadLater`: a stale read may return the state before it. `isDoomed`: no stale
+   * read does, until the whole zone was read.
+   */
+  async beforeEdit({ canBeReadLater, isDoomed }: { canBeReadLater: boolean; isDoomed: boolean }): Promise<void> {
     await this.#beforeChange()
-    if (!canBeReadLater) this.forgetPreviousRecords()
+    if (!canBeReadLater || isDoomed) this.forgetPreviousRecords()
     this.#wasEdited = true
+    this.#isDoomUnread ||= isDoomed
   }
 
   async #beforeChange(): Promise<void> {
@@ -269,6 +275,7 @@ export class FaultInjector {
     const result = await this.#callWithAbort(signal, callSignal =>
       wanted === 'all' ? readAll(inner, zone, callSignal) : inner.read(zone, wanted, callSignal),
     )
+    if (wanted === 'all' && result.kind === 'read') this.#isDoomUnread = false
     await this.#pause()
     return fault === 'response lost' ? unavailable('no response in time') : result
   }
@@ -366,7 +373,8 @@ export class FaultInjector {
     if (this.isCalm) return undefined
     const { prng, note, host } = this.#options
     const fault = prng.pickWeighted<DynadotFault | 'late' | undefined>(httpFaults[command])
-    if (fault === undefined || (fault === 'stale' && this.writesInFlight > 0 && this.#wasEdited)) return undefined
+    const mustBeFresh = this.#isDoomUnread || (this.writesInFlight > 0 && this.#wasEdited)
+    if (fault === undefined || (fault === 'stale' && mustBeFresh)) return undefined
     this.counts[fault === 'stale' ? 'staleReads' : 'faults'] += 1
     note(`  ${command}: ${JSON.stringify(fault)}`)
     const abortCall = this.#abortCall

@@ -312,7 +312,7 @@ class Interleaving {
     )
     const { planted } = this.#model
     const isNew = !keys.some(key => this.#model.findName(key) || planted.some(set => recordKey(set) === key))
-    await faultInjector.beforeEdit({ canBeReadLater: isNew })
+    await faultInjector.beforeEdit({ canBeReadLater: isNew, isDoomed: fate === 'doomed' })
     this.#model.recordEdit(edit, fate)
     await host.edit(this.#zone, edit)
   }
@@ -331,7 +331,9 @@ class Interleaving {
     if (owner === undefined) return
     const name = this.#model.findHolder(owner)
     const state = name ? await this.#readRowState(this.#worker.database.sql, name) : 'none'
-    if (!name || state === 'none' || state === 'settled') return this.#edit(edit, 'stays')
+    // A release that follows can doom a record set that a sync in flight has read before it was changed.
+    const isChange = edit.put.some(set => this.#model.planted.some(other => recordKey(other) === recordKey(set)))
+    if (!name || (!isChange && (state === 'none' || state === 'settled'))) return this.#edit(edit, 'stays')
     await this.#withZoneLock(async sql => {
       const isDoomed = ['withdrawn', 'unsettled'].includes(await this.#readRowState(sql, name))
       await this.#edit(edit, isDoomed ? 'doomed' : 'stays')

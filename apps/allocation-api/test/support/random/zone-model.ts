@@ -93,13 +93,14 @@ const createForeignValue = (type: string, prng: Prng): string => {
  * In the following cases the owner of a key is undecidable, or nothing could protect a record set. They do not occur:
  * - An external edit writes a managed key between the first write of it and the confirmation.
  * - An external edit writes one between the read and the end of a sync: providers have no conditional write. So such an
- *   edit holds the zone lock, as does an edit below a name whose records are being deleted.
+ *   edit holds the zone lock, as does an edit below a name whose records are being deleted, and a change of a foreign
+ *   record set: the history would list the one that was read.
  * - An external edit writes a key while a late write of it has yet to take effect, and could overwrite it.
  * - An external edit gives a key that is not owned an earlier address of its name, which looks like a late write.
  *   Foreign addresses are from another network here.
  * - A read of the port returns the state before an external edit of a managed key, or of a key that already existed. (The
  *   Dynadot provider detects stale reads of the API itself, unless both reads of a write are equally old. That does not
- *   occur either.)
+ *   occur either. Nor does a stale read of a drift check after an edit below a withdrawn name: it ends the deletion.)
  * - An external edit changes a zone while a write that replaces the whole zone is in flight or late.
  */
 export class ZoneModel {
