@@ -1,10 +1,27 @@
 import type { LeaseTransition } from '@pool/contract/lease'
 import { TimeoutError, withTimeout } from '@pool/runtime/database/time'
-import { readRecord, readRecords, writeCopy } from '../kv-copy/copy.ts'
-import { findRecord, isForeign, parseLeaseRecord, recover } from '../kv-copy/domain/records.ts'
-import { afterCopy, afterFailure, CopyPace, type CopyState, copyDueAt } from '../kv-copy/domain/schedule.ts'
+import { readRecords, writeCopy } from '../kv-copy/copy.ts'
+import { copyKey, lookupKeys } from '../kv-copy/domain/keys.ts'
+import {
+  type FoundRecord,
+  findRecord,
+  highestGeneration,
+  isForeign,
+  type KvRecord,
+  parseLeaseRecord,
+  recover,
+  toTakenOver,
+} from '../kv-copy/domain/records.ts'
+import {
+  afterCopy,
+  afterFailure,
+  CopyPace,
+  type CopyState,
+  copyDueAt,
+  type TakenOver,
+} from '../kv-copy/domain/schedule.ts'
 import { advanceClock, GENERATION_JUMP, type LeaseState } from '../lease/lease.ts'
-import type { SlotAddress } from '../lease/request.ts'
+import { type SlotAddress, toSlotAddress } from '../lease/request.ts'
 import type { SlotUnavailable } from '../lease-service.ts'
 import { type LogSettings, log } from '../log.ts'
 import { type StoredSlot, toStoredSlot } from './stored-slot.ts'
@@ -19,8 +36,9 @@ export interface ObjectEnv extends LogSettings {
 /** Before the first write: what Workers KV has. It is not stored, because the other system may still be writing. */
 interface TakeOver {
   readonly lease: LeaseState
-  /** The record; empty if there is none. */
-  readonly value: string
+  /** The highest generation that either system may have granted. */
+  readonly highest: number
+  readonly takenOver: TakenOver
   /** Whether the lease is that of another system. */
   readonly isForeign: boolean
 }
@@ -128,14 +146,14 @@ export class Slot {
   ): LeaseState {
     const transitions = transition ? [transition] : []
     if (!takeOver) return this.#store(stored ?? { slot }, next, transitions, now).lease
-    const { lease, value } = takeOver
-    const generation = lease.generation + GENERATION_JUMP
+    const { lease, highest, takenOver } = takeOver
+    const generation = highest + GENERATION_JUMP
     const to = lease.kind === 'held' ? lease.holder : ''
     const adopted: Transition = { event: 'adopted', by: '', from: '', to, generation: lease.generation }
     const jumped: Transition = { event: 'jumped', by: '', from: to, to }
     const { isDrained: _, ...rest } = stored ?? { slot }
     const all = [...transitions, takeOver.isForeign ? adopted : jumped]
-    return this.#store({ ...rest, takenOver: value }, { ...next, generation }, all, now).lease
+    return this.#store({ ...rest, takenOver }, { ...next, generation }, all, now).lease
   }
 
   transitions(): LeaseTransition[] {
@@ -144,23 +162,26 @@ export class Slot {
   }
 
   /** Writes the copy that is due, if any. Expected failures are logged, and the next attempt is scheduled. */
-  async writeDueCopy(): Promise<void> {
+  async writeDueCopy({ evenIfCurrent = false } = {}): Promise<void> {
     while (this.#pendingCopy) await this.#pendingCopy
     const stored = this.#load()
-    if (stored?.dueAt === undefined) return
+    if (!stored || (stored.dueAt === undefined && !evenIfCurrent)) return
     this.#pendingCopy = this.#writeCopy(stored).finally(() => {
       this.#pendingCopy = undefined
     })
     await this.#pendingCopy
   }
 
-  /** Writes the copy now. Once it is in Workers KV, the slot takes over whatever another system makes of it. */
+  /**
+   * Writes the copy now, under every key of the slot. Once it is in Workers KV, the slot takes over whatever another system
+   * makes of it, so it is not written again.
+   */
   async drain(): Promise<DrainedSlot> {
     const before = this.#load()
     if (!before) return { kind: 'empty' }
     const { slot } = before
     if (this.#env().DRAIN !== 'true') return { kind: 'pending', slot, reason: 'its object still runs without DRAIN' }
-    await this.writeDueCopy()
+    if (!before.isDrained) await this.writeDueCopy({ evenIfCurrent: true })
     const stored = this.#load()
     if (stored?.copiedAt === undefined || stored.dueAt !== undefined) {
       const reason =
@@ -178,48 +199,69 @@ export class Slot {
     const { slot } = address
     const kv = this.#env().OPENOVA_LEASES
     try {
-      const { decoded, encoded } = await withTimeout(readRecords(kv, address), KV_READ_TIMEOUT_MS)
-      const found = findRecord(decoded, encoded)
+      const keys = new Set([...lookupKeys(address), ...Object.keys(this.#load()?.takenOver ?? {})])
+      const { records } = await withTimeout(readRecords(kv, slot, [...keys]), KV_READ_TIMEOUT_MS)
       if (this.#isWritten) return OPEN
       const stored = this.#load()
+      // After a drain, the stored lease counts until another system has written.
+      const found = findRecord(
+        stored ? records.filter(record => isForeign(record, this.#id, stored.takenOver)) : records,
+      )
       if (found.kind === 'invalid') return { kind: 'invalid-lease-record', key: found.key }
-      if (stored) {
-        // After a drain. The generation of our own copy may be ahead of the lease.
-        const isOwn =
-          found.kind === 'nothing' || (decoded !== undefined && !isForeign(decoded, this.#id, stored.takenOver))
-        const lease = isOwn
-          ? stored.lease
-          : { ...found.lease, generation: Math.max(found.lease.generation, stored.lease.generation) }
-        return {
-          kind: 'open',
-          takeOver: { lease, value: isOwn ? (stored.takenOver ?? '') : found.value, isForeign: !isOwn },
-        }
-      }
-      if (found.kind === 'nothing') return OPEN
-      if (found.kind === 'foreign') return { kind: 'open', takeOver: { ...found, isForeign: true } }
       const now = Date.now()
-      const lease = recover(found, now)
-      // First in KV: if the object is lost again, the generation must jump from here.
-      await withTimeout(writeCopy(kv, slot, lease, this.#copyOptions(undefined, now)), KV_READ_TIMEOUT_MS)
-      if (this.#isWritten) return OPEN
-      const to = lease.kind === 'held' ? lease.holder : ''
-      this.#store({ slot, copiedAt: now }, lease, [{ event: 'jumped', by: '', from: '', to }], now)
-      return OPEN
+      if (found.kind === 'copy' && !stored) {
+        await this.#recover(slot, found, records, now)
+        return OPEN
+      }
+      const lease = found.kind === 'nothing' ? stored?.lease : found.lease
+      if (!lease) return OPEN
+      const generation = Math.max(lease.generation, stored?.lease.generation ?? 0)
+      const takeOver: TakeOver = {
+        lease: { ...lease, generation },
+        highest: Math.max(generation, highestGeneration(records, stored ? undefined : now)),
+        takenOver: toTakenOver(slot, records, stored?.takenOver),
+        isForeign: found.kind !== 'nothing',
+      }
+      return { kind: 'open', takeOver }
     } catch (error) {
       log(this.#env(), 'error', { msg: 'import-failed', slot, reason: String(error) })
       return { kind: 'lease-unavailable' }
     }
   }
 
+  /** Continues from the copy of an object that was lost. */
+  async #recover(
+    slot: string,
+    copy: FoundRecord & { kind: 'copy' },
+    records: readonly KvRecord[],
+    now: number,
+  ): Promise<void> {
+    const lease = recover(copy, now)
+    const isShared = copy.mark.ahead !== undefined || records.length > 1
+    // First in KV: if the object is lost again, the generation must jump from here.
+    const options = { object: this.#id, keys: [copyKey(slot)], isShared, now }
+    await withTimeout(writeCopy(this.#env().OPENOVA_LEASES, slot, lease, options), KV_READ_TIMEOUT_MS)
+    if (this.#isWritten) return
+    const to = lease.kind === 'held' ? lease.holder : ''
+    const stored: Omit<StoredSlot, 'lease'> = { slot, copiedAt: now }
+    const shared = isShared ? { takenOver: toTakenOver(slot, records) } : {}
+    this.#store({ ...stored, ...shared }, lease, [{ event: 'jumped', by: '', from: '', to }], now)
+  }
+
   async #writeCopy(before: StoredSlot): Promise<void> {
     let isWriting = false
     try {
       const kv = this.#env().OPENOVA_LEASES
-      const record = await withTimeout(readRecord(kv, before.slot), KV_READ_TIMEOUT_MS)
-      if (record && isForeign(record, this.#id, this.#load()?.takenOver)) this.#jumpAbove(record.value)
-      const { slot, lease, takenOver, ...copy } = this.#load() ?? before
+      const { slot } = before
+      const slotKeys = this.#env().DRAIN === 'true' ? lookupKeys(toSlotAddress(slot)) : [copyKey(slot)]
+      const keys = new Set([...slotKeys, ...Object.keys(before.takenOver ?? {})])
+      const { records, usableKeys } = await withTimeout(readRecords(kv, slot, [...keys]), KV_READ_TIMEOUT_MS)
+      for (const record of records) this.#jumpAbove(record)
+      const { lease, ...copy } = this.#load() ?? before
       isWriting = true
-      await withTimeout(writeCopy(kv, slot, lease, this.#copyOptions(takenOver, Date.now())), this.#kvWriteTimeoutMs)
+      const isShared = copy.takenOver !== undefined
+      const options = { object: this.#id, keys: usableKeys, isShared, now: Date.now() }
+      await withTimeout(writeCopy(kv, slot, lease, options), this.#kvWriteTimeoutMs)
       this.#copyFailures = 0
       const stored = this.#load()
       if (!stored) return
@@ -236,10 +278,11 @@ export class Slot {
     }
   }
 
-  /** Another system wrote a record where our copy is. Our next writes must not repeat its generations. */
-  #jumpAbove(value: string): void {
+  /** If another system wrote a record where our copy is, our next writes must not repeat its generations. */
+  #jumpAbove(record: KvRecord): void {
     const stored = this.#load()
-    if (!stored) return
+    if (!stored || !isForeign(record, this.#id, stored.takenOver)) return
+    const { value } = record
     const theirs = parseLeaseRecord(value)
     const generation = Math.max(stored.lease.generation, theirs?.generation ?? 0) + GENERATION_JUMP
     const { slot, lease } = stored
@@ -247,11 +290,8 @@ export class Slot {
     const from = theirs?.kind === 'held' ? theirs.holder : ''
     const to = lease.kind === 'held' ? lease.holder : ''
     const transition = { event: 'foreign-writer', by: '', from, to } as const
-    this.#store({ ...stored, takenOver: value }, { ...lease, generation }, [transition], Date.now())
-  }
-
-  #copyOptions(takenOver: string | undefined, now: number) {
-    return { object: this.#id, ahead: takenOver === undefined ? 0 : GENERATION_JUMP, now }
+    const takenOver = toTakenOver(slot, [record], stored.takenOver)
+    this.#store({ ...stored, takenOver }, { ...lease, generation }, [transition], Date.now())
   }
 
   get #id(): string {

@@ -1,3 +1,5 @@
+import { copyKey } from '../kv-copy/domain/keys.ts'
+import { toTakenOver } from '../kv-copy/domain/records.ts'
 import type { CopyState } from '../kv-copy/domain/schedule.ts'
 import type { LeaseState } from '../lease/lease.ts'
 
@@ -5,11 +7,6 @@ import type { LeaseState } from '../lease/lease.ts'
 export interface StoredSlot extends CopyState {
   readonly slot: string
   readonly lease: LeaseState
-  /**
-   * The record in Workers KV that the slot has taken over from another system, to recognize it when it is read again; empty
-   * if there was none. Present: another system may still write.
-   */
-  readonly takenOver?: string
   /** Another system may have continued from the copy since: the record in Workers KV decides until the next write. */
   readonly isDrained?: true
 }
@@ -19,8 +16,16 @@ type StoredLease =
   | LeaseState
   | (Partial<LeaseState> & { readonly kind: LeaseState['kind']; readonly renewedAt?: number })
 
+/** A slot as an older version stored it: with the record that it took over, but not its key. */
+type OldSlot = Omit<StoredSlot, 'lease' | 'takenOver'> & {
+  readonly lease: StoredLease
+  readonly takenOver?: string | StoredSlot['takenOver']
+}
+
 /** The stored state of a slot, also as an older version stored it. */
-export const toStoredSlot = (value: Omit<StoredSlot, 'lease'> & { readonly lease: StoredLease }): StoredSlot => {
+export const toStoredSlot = ({ takenOver: old, ...slot }: OldSlot): StoredSlot => {
+  const takenOver = typeof old === 'string' ? toTakenOver(slot.slot, [{ key: copyKey(slot.slot), value: old }]) : old
+  const value = { ...slot, ...(takenOver ? { takenOver } : {}) }
   const { lease } = value
   if (lease.writtenAt !== undefined) return { ...value, lease: lease as LeaseState }
   const { renewedAt: writtenAt = 0, ...rest } = lease as { readonly renewedAt?: number }

@@ -161,8 +161,7 @@ describe('changes while a copy is being written', () => {
     const { promise: finished, resolve: finish } = Promise.withResolvers<void>()
     const writes: unknown[] = []
     const kv: Partial<KVNamespace> = {
-      getWithMetadata: (() =>
-        Promise.resolve({ value: null, metadata: null })) as unknown as KVNamespace['getWithMetadata'],
+      getWithMetadata: (() => Promise.resolve(new Map())) as unknown as KVNamespace['getWithMetadata'],
       put: async (_key: string, value: unknown) => {
         writes.push(value)
         await finished

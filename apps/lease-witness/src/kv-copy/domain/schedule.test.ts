@@ -13,6 +13,7 @@ import {
 
 const NOW = 1_000_000_000
 const MINUTE = 60_000
+const takenOver = { a: '', b: '', c: '' }
 
 describe('when a change is copied', () => {
   test.each<readonly [rule: string, state: CopyState, change: 'transition' | 'renewal', jitter: number, inMs: number]>([
@@ -30,6 +31,8 @@ describe('when a change is copied', () => {
       0,
       10 * MINUTE,
     ],
+    ['copied under three keys: a renewal after 27 minutes', { copiedAt: NOW, takenOver }, 'renewal', 0, 27 * MINUTE],
+    ['copied under three keys: a transition after a second', { copiedAt: NOW, takenOver }, 'transition', 0, 1_000],
     ['a renewal is due: a transition comes before it', { copiedAt: NOW, dueAt: NOW + MINUTE }, 'transition', 0, 1_000],
     ['a transition is due: a renewal does not delay it', { copiedAt: NOW, dueAt: NOW + 500 }, 'renewal', 0, 500],
     ['overdue: unchanged', { copiedAt: NOW - 5, dueAt: NOW - 1 }, 'transition', 0, -1],
@@ -122,6 +125,9 @@ describe('the state after an attempt', () => {
   test('that succeeded, with a change during the attempt: the next copy is due', () => {
     expect(afterCopy({}, lease, { ...lease, generation: 5 }, NOW, 0)).toEqual({ copiedAt: NOW, dueAt: NOW + 1_000 })
     expect(afterCopy({}, lease, { ...lease, writtenAt: 1 }, NOW, 0)).toEqual({ copiedAt: NOW, dueAt: NOW + 1_000 })
+    const held: LeaseState = { ...lease, kind: 'held', holder: 'a', expiresAt: 3 }
+    const renewed = { ...held, generation: 5 }
+    expect(afterCopy({ takenOver }, held, renewed, NOW, 0)).toEqual({ copiedAt: NOW, dueAt: NOW + 27 * MINUTE })
   })
 
   test('that failed: it is repeated', () => {
