@@ -9,6 +9,7 @@ import {
   parseLeaseRecord,
   parseMark,
   toCopiedLease,
+  toCopyValue,
   toSlot,
 } from './domain/records.ts'
 
@@ -57,6 +58,7 @@ export interface CopyOptions {
   readonly keys: readonly string[]
   /** Whether another system may still write to the namespace. */
   readonly isShared: boolean
+  readonly extendedMs: number
   readonly now: number
 }
 
@@ -69,19 +71,22 @@ export const writeCopy = async (
   kv: KVNamespace,
   slot: string,
   state: LeaseState,
-  { object, keys, isShared, now }: CopyOptions,
+  { object, keys, isShared, extendedMs, now }: CopyOptions,
 ): Promise<void> => {
   const lease = toWireLease(state)
   const renewedAt = state.kind === 'held' ? state.writtenAt : 0
-  const ahead = isShared ? GENERATION_JUMP : 0
-  const value = JSON.stringify({ ...lease, generation: lease.generation + ahead })
+  const differences = {
+    ...(isShared ? { ahead: GENERATION_JUMP } : {}),
+    ...(extendedMs > 0 ? { extendedMs } : {}),
+  }
+  const value = JSON.stringify(toCopyValue(lease, differences))
   await Promise.all(
     keys.map(key => {
       const mark: CopyMark = {
         renewedAt,
         copiedAt: now,
         object,
-        ...(isShared ? { ahead } : {}),
+        ...differences,
         ...(key === copyKey(slot) ? {} : { isLegacyKey: true }),
       }
       const full: CopyMetadata = { ...mark, lease }

@@ -18,6 +18,7 @@ import {
   CopyPace,
   type CopyState,
   copyDueAt,
+  expiryExtensionMs,
   type TakenOver,
 } from '../kv-copy/domain/schedule.ts'
 import { advanceClock, GENERATION_JUMP, type LeaseState } from '../lease/lease.ts'
@@ -239,7 +240,7 @@ export class Slot {
     const lease = recover(copy, now)
     const isShared = copy.mark.ahead !== undefined || records.length > 1
     // First in KV: if the object is lost again, the generation must jump from here.
-    const options = { object: this.#id, keys: [copyKey(slot)], isShared, now }
+    const options = { object: this.#id, keys: [copyKey(slot)], isShared, extendedMs: 0, now }
     await withTimeout(writeCopy(this.#env().OPENOVA_LEASES, slot, lease, options), KV_READ_TIMEOUT_MS)
     if (this.#isWritten) return
     const to = lease.kind === 'held' ? lease.holder : ''
@@ -253,14 +254,17 @@ export class Slot {
     try {
       const kv = this.#env().OPENOVA_LEASES
       const { slot } = before
-      const slotKeys = this.#env().DRAIN === 'true' ? lookupKeys(toSlotAddress(slot)) : [copyKey(slot)]
+      const isDraining = this.#env().DRAIN === 'true'
+      const slotKeys = isDraining ? lookupKeys(toSlotAddress(slot)) : [copyKey(slot)]
       const keys = new Set([...slotKeys, ...Object.keys(before.takenOver ?? {})])
       const { records, usableKeys } = await withTimeout(readRecords(kv, slot, [...keys]), KV_READ_TIMEOUT_MS)
       for (const record of records) this.#jumpAbove(record)
       const { lease, ...copy } = this.#load() ?? before
       isWriting = true
       const isShared = copy.takenOver !== undefined
-      const options = { object: this.#id, keys: usableKeys, isShared, now: Date.now() }
+      const now = Date.now()
+      const extendedMs = isDraining ? 0 : expiryExtensionMs(lease, copy, now)
+      const options = { object: this.#id, keys: usableKeys, isShared, extendedMs, now }
       await withTimeout(writeCopy(kv, slot, lease, options), this.#kvWriteTimeoutMs)
       this.#copyFailures = 0
       const stored = this.#load()

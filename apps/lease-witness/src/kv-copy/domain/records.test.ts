@@ -12,6 +12,8 @@ import {
   parseLeaseRecord,
   parseMark,
   recover,
+  toCopiedLease,
+  toCopyValue,
   toTakenOver,
 } from './records.ts'
 
@@ -90,11 +92,14 @@ describe('our own copies', () => {
   })
 
   test('have the fields that are known and valid', () => {
-    expect(parseMark({ renewedAt: 1, copiedAt: 2, object: 'o', ahead: 3, isLegacyKey: true, lease: shape })).toEqual({
+    expect(
+      parseMark({ renewedAt: 1, copiedAt: 2, object: 'o', ahead: 3, extendedMs: 4, isLegacyKey: true, lease: shape }),
+    ).toEqual({
       renewedAt: 1,
       copiedAt: 2,
       object: 'o',
       ahead: 3,
+      extendedMs: 4,
       isLegacyKey: true,
     })
     expect(parseMark({ renewedAt: 1, copiedAt: '2', object: 3, ahead: null })).toEqual({ renewedAt: 1 })
@@ -204,6 +209,15 @@ describe('a slot whose object was lost', () => {
       writtenAt: NOW,
       expiresAt: NOW + ttlMs,
     })
+  })
+
+  test('an expiry that is later in the copy does not make the TTL longer', () => {
+    const mark = { renewedAt: ACQUIRED, copiedAt: NOW, extendedMs: 600_000, ahead: 5 }
+    const wire = { ...shape, generation: 7 }
+    const value = toCopyValue(wire, mark)
+    expect(value).toEqual({ ...shape, expiresAt: '2026-01-31T12:10:30.000Z', generation: 12 })
+    expect(toCopiedLease(value, mark)).toEqual(wire)
+    expect(recover(copy(value, mark), NOW)).toMatchObject({ writtenAt: NOW, expiresAt: NOW + 30_000 })
   })
 
   test('a released slot stays released', () => {

@@ -13,6 +13,8 @@ export interface CopyMark {
   readonly object?: string
   /** By how much the generation of the value is above that of the lease; see `writeCopy`. */
   readonly ahead?: number
+  /** By how much the expiry of the value is later than that of the lease; see `expiryExtensionMs`. */
+  readonly extendedMs?: number
   /** The key is a legacy key of the slot. */
   readonly isLegacyKey?: true
 }
@@ -40,13 +42,14 @@ const optional = <Name extends string, Value>(name: Name, value: Value | undefin
 
 export const parseMark = (metadata: unknown): CopyMark | undefined => {
   if (typeof metadata !== 'object' || metadata === null) return undefined
-  const { renewedAt, copiedAt, object, ahead, isLegacyKey } = metadata as Readonly<Record<string, unknown>>
+  const { renewedAt, copiedAt, object, ahead, extendedMs, isLegacyKey } = metadata as Readonly<Record<string, unknown>>
   if (typeof renewedAt !== 'number') return undefined
   return {
     renewedAt,
     ...optional('copiedAt', typeof copiedAt === 'number' ? copiedAt : undefined),
     ...optional('object', typeof object === 'string' ? object : undefined),
     ...optional('ahead', typeof ahead === 'number' ? ahead : undefined),
+    ...optional('extendedMs', typeof extendedMs === 'number' ? extendedMs : undefined),
     ...optional('isLegacyKey', isLegacyKey === true ? isLegacyKey : undefined),
   }
 }
@@ -106,8 +109,9 @@ export const findRecord = (records: readonly KvRecord[]): FoundRecord => {
   if (!newest) return { kind: 'nothing' }
   const { lease, mark } = newest
   if (!mark) return { kind: 'foreign', lease }
-  const writtenAt = lease.kind === 'held' ? mark.renewedAt : lease.writtenAt
-  return { kind: 'copy', lease: { ...lease, writtenAt }, mark }
+  if (lease.kind === 'released') return { kind: 'copy', lease, mark }
+  const expiresAt = lease.expiresAt - (mark.extendedMs ?? 0)
+  return { kind: 'copy', lease: { ...lease, writtenAt: mark.renewedAt, expiresAt }, mark }
 }
 
 /**
@@ -153,8 +157,13 @@ export const toTakenOver = (
   ...Object.fromEntries(records.map(({ key, value }) => [key, value])),
 })
 
-/** The lease of which a record is a copy. */
-export const toCopiedLease = (lease: Lease, mark: CopyMark | undefined): Lease => ({
+/** The lease as it is in the value of its copy, whose mark may have `ahead` and `extendedMs`. */
+export const toCopyValue = (lease: Lease, { ahead = 0, extendedMs = 0 }: Partial<CopyMark>): Lease => ({
   ...lease,
-  generation: lease.generation - (mark?.ahead ?? 0),
+  expiresAt: lease.expiresAt && new Date(Date.parse(lease.expiresAt) + extendedMs).toISOString(),
+  generation: lease.generation + ahead,
 })
+
+/** The lease of which a record is a copy. */
+export const toCopiedLease = (lease: Lease, { ahead = 0, extendedMs = 0 }: Partial<CopyMark> = {}): Lease =>
+  toCopyValue(lease, { ahead: -ahead, extendedMs: -extendedMs })

@@ -8,6 +8,8 @@ import {
   type CopyState,
   classifyChange,
   copyDueAt,
+  expiryExtensionMs,
+  renewalLagMs,
   retryDelayMs,
 } from './schedule.ts'
 
@@ -89,6 +91,34 @@ describe('the copies of slots that change at the same time', () => {
     const pace = new CopyPace()
     pace.nextJitter(NOW + 3_600_000, 0)
     expect(dueIn(pace)).toBe(1_020)
+  })
+})
+
+describe('the expiry in a copy', () => {
+  const lease: LeaseState = {
+    kind: 'held',
+    holder: 'a',
+    acquiredAt: 1,
+    writtenAt: 2,
+    expiresAt: NOW + 1,
+    generation: 4,
+  }
+
+  test.each<readonly [rule: string, lease: LeaseState, copy: CopyState, ms: number]>([
+    ['is that of the last moment at which readers lack the next copy', lease, {}, 12 * MINUTE - 1],
+    ['is later for a copy under three keys', lease, { takenOver }, 32 * MINUTE - 1],
+    ['of a long lease is exact', { ...lease, expiresAt: NOW + 12 * MINUTE }, {}, 0],
+    ['of an expired lease is exact', { ...lease, expiresAt: NOW }, {}, 0],
+    ['of a released lease is exact', { kind: 'released', acquiredAt: 1, writtenAt: 2, generation: 5 }, {}, 0],
+  ])('%s', (_, state, copy, ms) => {
+    expect(expiryExtensionMs(state, copy, NOW)).toBe(ms)
+  })
+
+  test('is reached at the same cost of renewals for any number of keys', () => {
+    for (let keys = 1; keys <= 100; keys++) {
+      const copies = Object.fromEntries(Array.from({ length: keys }, (_, key) => [key, '']))
+      expect(renewalLagMs({ takenOver: copies }) / keys).toBe(10 * MINUTE)
+    }
   })
 })
 

@@ -1,10 +1,12 @@
-import type { LeaseState } from '../../lease/lease.ts'
+import { isExpired, type LeaseState } from '../../lease/lease.ts'
 
 /** Limit of Workers KV: one write per second to the same key. */
 const MIN_COPY_INTERVAL_MS = 1_000
 /** Of a copy under one key. A KV write costs five times as much as the lease's own write. */
 const MAX_RENEWAL_LAG_MS = 600_000
 const MAX_RETRY_MS = 60_000
+/** Cloudflare documents that other locations can see an older value of Workers KV for 60 s or more. */
+export const KV_LAG_MS = 120_000
 /** Of one isolate. More KV writes at a time would delay the requests that follow the changes of many slots. */
 const MAX_COPIES_PER_SECOND = 50
 /**
@@ -36,6 +38,15 @@ export interface CopyState {
 /** The longest lag of a renewal in the copy. With more keys it is longer, so that copies cost the same. */
 export const renewalLagMs = ({ takenOver = {} }: CopyState): number =>
   MAX_RENEWAL_LAG_MS * Math.max(1, Object.keys(takenOver).length)
+
+/**
+ * By how much the expiry in a copy of the lease is later than that of the lease: a holder that renews is held in KV until
+ * the next copy can be read everywhere.
+ */
+export const expiryExtensionMs = (lease: LeaseState, copy: CopyState, now: number): number =>
+  lease.kind === 'released' || isExpired(lease, now)
+    ? 0
+    : Math.max(0, now + renewalLagMs(copy) + KV_LAG_MS - lease.expiresAt)
 
 /** Spreads the copies of slots whose leases change at the same time. One for an isolate. */
 export class CopyPace {
