@@ -5,10 +5,10 @@ import { copyKey, lookupKeys } from '../kv-copy/domain/keys.ts'
 import {
   type FoundRecord,
   findRecord,
+  findUnknownWrites,
   highestGeneration,
   isForeign,
   type KvRecord,
-  parseLeaseRecord,
   recover,
   toTakenOver,
 } from '../kv-copy/domain/records.ts'
@@ -282,20 +282,18 @@ export class Slot {
     }
   }
 
-  /** If another system wrote a record where our copy is, our next writes must not repeat its generations. */
+  /** Jumps above the writes that a record shows and this slot does not know, so that the next ones do not repeat them. */
   #jumpAbove(record: KvRecord): void {
     const stored = this.#load()
-    if (!stored || !isForeign(record, this.#id, stored.takenOver)) return
-    const { value } = record
-    const theirs = parseLeaseRecord(value)
-    const generation = Math.max(stored.lease.generation, theirs?.generation ?? 0) + GENERATION_JUMP
+    const unknown = stored && findUnknownWrites(record, this.#id, stored, Date.now())
+    if (!stored || !unknown) return
     const { slot, lease } = stored
-    log(this.#env(), 'error', { msg: 'foreign-writer', slot, found: value.slice(0, 512), generation })
-    const from = theirs?.kind === 'held' ? theirs.holder : ''
+    const { event, from, generation } = unknown
+    const msg = event === 'jumped' ? 'rolled-back' : event
+    log(this.#env(), 'error', { msg, slot, found: record.value.slice(0, 512), generation })
     const to = lease.kind === 'held' ? lease.holder : ''
-    const transition = { event: 'foreign-writer', by: '', from, to } as const
-    const takenOver = toTakenOver(slot, [record], stored.takenOver)
-    this.#store({ ...stored, takenOver }, { ...lease, generation }, [transition], Date.now())
+    const takenOver = event === 'jumped' ? {} : { takenOver: toTakenOver(slot, [record], stored.takenOver) }
+    this.#store({ ...stored, ...takenOver }, { ...lease, generation }, [{ event, by: '', from, to }], Date.now())
   }
 
   get #id(): string {

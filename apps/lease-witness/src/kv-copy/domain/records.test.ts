@@ -4,6 +4,7 @@ import type { LeaseState } from '../../lease/lease.ts'
 import {
   type FoundRecord,
   findRecord,
+  findUnknownWrites,
   highestGeneration,
   isForeign,
   isOfSlot,
@@ -226,6 +227,23 @@ describe('a slot whose object was lost', () => {
       ...released(7 + JUMP),
       writtenAt: NOW,
     })
+  })
+})
+
+describe('writes that an object does not know', () => {
+  const JUMP = 2 ** 20
+  const record = (metadata: object | null): KvRecord => ({ ...legacy('lease:a', shape), metadata })
+  const ours = { renewedAt: ACQUIRED, copiedAt: NOW - 10, object: 'ours' }
+
+  test.each<readonly [rule: string, metadata: object | null, generation: number, expected: object | undefined]>([
+    ['those of another system', null, 9, { event: 'foreign-writer', from: 'a', generation: 9 + JUMP }],
+    ['its own: the copy is later', ours, 6, { event: 'jumped', from: 'a', generation: 7 + JUMP + 100 }],
+    ['none: the copy is current', ours, 7, undefined],
+    ['none: the copy is earlier', ours, 8, undefined],
+    ['none: the value is ahead', { ...ours, ahead: 1 }, 6, undefined],
+    ['none: a copy of version 1.0', { renewedAt: ACQUIRED }, 6, undefined],
+  ])('%s', (_, metadata, generation, expected) => {
+    expect(findUnknownWrites(record(metadata), 'ours', { lease: { ...lease, generation } }, NOW)).toEqual(expected)
   })
 })
 

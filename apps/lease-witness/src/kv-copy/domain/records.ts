@@ -1,5 +1,5 @@
 import { LEASE_TTL, type Lease } from '@pool/contract/lease'
-import { jumpAfterLoss, type LeaseState, restartAt } from '../../lease/lease.ts'
+import { GENERATION_JUMP, jumpAfterLoss, type LeaseState, restartAt } from '../../lease/lease.ts'
 import { copyKey, KEY_PREFIX, parseLegacyKey } from './keys.ts'
 import type { TakenOver } from './schedule.ts'
 
@@ -144,6 +144,33 @@ export const isForeign = (record: KvRecord, object: string, takenOver: TakenOver
   const mark = parseMark(record.metadata)
   if (mark && (mark.object === undefined || mark.object === object)) return false
   return !Object.values(takenOver).includes(record.value)
+}
+
+/** Writes that an object does not know: of another system, or its own, which it lost when its storage was rolled back. */
+interface UnknownWrites {
+  readonly event: 'foreign-writer' | 'jumped'
+  /** The holder that the record has. */
+  readonly from: string
+  /** Above all of them. */
+  readonly generation: number
+}
+
+/** What a record under a key of the copy shows that the object with this state does not know. */
+export const findUnknownWrites = (
+  record: KvRecord,
+  object: string,
+  { lease, takenOver }: { readonly lease: LeaseState; readonly takenOver?: TakenOver },
+  now: number,
+): UnknownWrites | undefined => {
+  const theirs = parseLeaseRecord(record.value)
+  const from = theirs?.kind === 'held' ? theirs.holder : ''
+  const highest = Math.max(lease.generation, theirs?.generation ?? 0)
+  if (isForeign(record, object, takenOver)) {
+    return { event: 'foreign-writer', from, generation: highest + GENERATION_JUMP }
+  }
+  const mark = parseMark(record.metadata)
+  const isLater = theirs && mark?.object === object && theirs.generation - (mark.ahead ?? 0) > lease.generation
+  return isLater ? { event: 'jumped', from, generation: highest + jumpSinceCopy(mark, now) } : undefined
 }
 
 /** The records that a slot has taken over: those `before`, and more. */
