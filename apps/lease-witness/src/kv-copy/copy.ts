@@ -1,5 +1,5 @@
 import type { Lease, LeaseList, LeaseListQuery } from '@pool/contract/lease'
-import { GENERATION_JUMP, type LeaseState, toWireLease } from '../lease/lease.ts'
+import { type LeaseState, toWireLease } from '../lease/lease.ts'
 import type { LeaseDirectory, LeaseListOutcome } from '../lease-service.ts'
 import { copyKey, KEY_PREFIX, parseLegacyKey } from './domain/keys.ts'
 import {
@@ -12,6 +12,7 @@ import {
   toCopyValue,
   toSlot,
 } from './domain/records.ts'
+import { expiryExtensionMs } from './domain/schedule.ts'
 
 /** Limits of Workers KV: keys per bulk read, bytes of metadata per key. */
 const MAX_BULK_KEYS = 100
@@ -53,47 +54,39 @@ export const readRecords = async (
 }
 
 export interface CopyOptions {
+  readonly slot: string
   /** The id of the Durable Object. */
   readonly object: string
   readonly keys: readonly string[]
-  /** Whether another system may still write to the namespace. */
-  readonly isShared: boolean
-  readonly extendedMs: number
+  /** Added to the generation of the value, for a namespace to which another system may still write. */
+  readonly ahead: number
+  /** The longest time until the next copy of a renewal. 0: the expiry of the value is exact. */
+  readonly lagMs: number
   readonly now: number
 }
 
 /**
  * Writes the copy of a lease. Readers elsewhere may see it only after a minute or more. The metadata has the lease as it is.
- * A system that keeps its leases in KV reads the value and continues from its generation, which is therefore ahead in a
- * shared namespace: that system does not grant a generation that this witness grants before the next copy.
+ * A system that keeps its leases in KV reads the value and continues from its generation: with `ahead`, it does not grant a
+ * generation that this witness grants before the next copy.
  */
 export const writeCopy = async (
   kv: KVNamespace,
-  slot: string,
   state: LeaseState,
-  { object, keys, isShared, extendedMs, now }: CopyOptions,
+  { slot, object, keys, ahead, lagMs, now }: CopyOptions,
 ): Promise<void> => {
   const lease = toWireLease(state)
   const renewedAt = state.kind === 'held' ? state.writtenAt : 0
-  const differences = {
-    ...(isShared ? { ahead: GENERATION_JUMP } : {}),
-    ...(extendedMs > 0 ? { extendedMs } : {}),
-  }
-  const value = JSON.stringify(toCopyValue(lease, differences))
-  await Promise.all(
-    keys.map(key => {
-      const mark: CopyMark = {
-        renewedAt,
-        copiedAt: now,
-        object,
-        ...differences,
-        ...(key === copyKey(slot) ? {} : { isLegacyKey: true }),
-      }
-      const full: CopyMetadata = { ...mark, lease }
-      const fits = utf8.encode(JSON.stringify(full)).length <= MAX_METADATA_BYTES
-      return kv.put(key, value, { metadata: fits ? full : mark })
-    }),
-  )
+  const extendedMs = expiryExtensionMs(state, lagMs, now)
+  const value = JSON.stringify(toCopyValue(lease, { ahead, extendedMs }))
+  const puts = keys.map(key => {
+    const isLegacyKey = key !== copyKey(slot)
+    const mark: CopyMark = { renewedAt, copiedAt: now, object, ahead, extendedMs, isLegacyKey }
+    const full: CopyMetadata = { ...mark, lease }
+    const fits = utf8.encode(JSON.stringify(full)).length <= MAX_METADATA_BYTES
+    return kv.put(key, value, { metadata: fits ? full : mark })
+  })
+  await Promise.all(puts)
 }
 
 const parseLeaseMetadata = (metadata: unknown): Lease | undefined => {

@@ -1,16 +1,15 @@
 import type { LeaseTransition } from '@pool/contract/lease'
 import { TimeoutError, withTimeout } from '@pool/runtime/database/time'
-import { readRecords, writeCopy } from '../kv-copy/copy.ts'
+import { type CopyOptions, readRecords, writeCopy } from '../kv-copy/copy.ts'
 import { copyKey, lookupKeys } from '../kv-copy/domain/keys.ts'
 import {
-  type FoundRecord,
   findRecord,
   findUnknownWrites,
   highestGeneration,
   isForeign,
   type KvRecord,
   recover,
-  toTakenOver,
+  toTakenRecords,
 } from '../kv-copy/domain/records.ts'
 import {
   afterCopy,
@@ -18,8 +17,8 @@ import {
   CopyPace,
   type CopyState,
   copyDueAt,
-  expiryExtensionMs,
-  type TakenOver,
+  renewalLagMs,
+  type TakenRecords,
 } from '../kv-copy/domain/schedule.ts'
 import { advanceClock, GENERATION_JUMP, type LeaseState } from '../lease/lease.ts'
 import { type SlotAddress, toSlotAddress } from '../lease/request.ts'
@@ -39,7 +38,7 @@ interface TakeOver {
   readonly lease: LeaseState
   /** The highest generation that either system may have granted. */
   readonly highest: number
-  readonly takenOver: TakenOver
+  readonly takenRecords: TakenRecords
   /** Whether the lease is that of another system. */
   readonly isForeign: boolean
 }
@@ -147,14 +146,14 @@ export class Slot {
   ): LeaseState {
     const transitions = transition ? [transition] : []
     if (!takeOver) return this.#store(stored ?? { slot }, next, transitions, now).lease
-    const { lease, highest, takenOver } = takeOver
+    const { lease, highest, takenRecords } = takeOver
     const generation = highest + GENERATION_JUMP
     const to = lease.kind === 'held' ? lease.holder : ''
     const adopted: Transition = { event: 'adopted', by: '', from: '', to, generation: lease.generation }
     const jumped: Transition = { event: 'jumped', by: '', from: to, to }
     const { isDrained: _, ...rest } = stored ?? { slot }
     const all = [...transitions, takeOver.isForeign ? adopted : jumped]
-    return this.#store({ ...rest, takenOver }, { ...next, generation }, all, now).lease
+    return this.#store({ ...rest, takenRecords }, { ...next, generation }, all, now).lease
   }
 
   transitions(): LeaseTransition[] {
@@ -200,18 +199,26 @@ export class Slot {
     const { slot } = address
     const kv = this.#env().OPENOVA_LEASES
     try {
-      const keys = new Set([...lookupKeys(address), ...Object.keys(this.#load()?.takenOver ?? {})])
+      const keys = new Set([...lookupKeys(address), ...Object.keys(this.#load()?.takenRecords ?? {})])
       const { records } = await withTimeout(readRecords(kv, slot, [...keys]), KV_READ_TIMEOUT_MS)
       if (this.#isWritten) return OPEN
       const stored = this.#load()
       // After a drain, the stored lease counts until another system has written.
       const found = findRecord(
-        stored ? records.filter(record => isForeign(record, this.#id, stored.takenOver)) : records,
+        stored ? records.filter(record => isForeign(record, this.#id, stored.takenRecords)) : records,
       )
       if (found.kind === 'invalid') return { kind: 'invalid-lease-record', key: found.key }
       const now = Date.now()
+      const takenRecords = toTakenRecords(slot, records, stored?.takenRecords)
       if (found.kind === 'copy' && !stored) {
-        await this.#recover(slot, found, records, now)
+        const isShared = (found.mark.ahead ?? 0) > 0 || records.length > 1
+        const copied = { slot, copiedAt: now, ...(isShared ? { takenRecords } : {}) }
+        const lease = recover(found, now)
+        // First in KV: if the object is lost again, the generation must jump from here.
+        await withTimeout(writeCopy(kv, lease, this.#copyOptions(copied, [copyKey(slot)])), KV_READ_TIMEOUT_MS)
+        if (this.#isWritten) return OPEN
+        const to = lease.kind === 'held' ? lease.holder : ''
+        this.#store(copied, lease, [{ event: 'jumped', by: '', from: '', to }], now)
         return OPEN
       }
       const lease = found.kind === 'nothing' ? stored?.lease : found.lease
@@ -220,7 +227,7 @@ export class Slot {
       const takeOver: TakeOver = {
         lease: { ...lease, generation },
         highest: Math.max(generation, highestGeneration(records, stored ? undefined : now)),
-        takenOver: toTakenOver(slot, records, stored?.takenOver),
+        takenRecords,
         isForeign: found.kind !== 'nothing',
       }
       return { kind: 'open', takeOver }
@@ -230,42 +237,18 @@ export class Slot {
     }
   }
 
-  /** Continues from the copy of an object that was lost. */
-  async #recover(
-    slot: string,
-    copy: FoundRecord & { kind: 'copy' },
-    records: readonly KvRecord[],
-    now: number,
-  ): Promise<void> {
-    const lease = recover(copy, now)
-    const isShared = copy.mark.ahead !== undefined || records.length > 1
-    // First in KV: if the object is lost again, the generation must jump from here.
-    const options = { object: this.#id, keys: [copyKey(slot)], isShared, extendedMs: 0, now }
-    await withTimeout(writeCopy(this.#env().OPENOVA_LEASES, slot, lease, options), KV_READ_TIMEOUT_MS)
-    if (this.#isWritten) return
-    const to = lease.kind === 'held' ? lease.holder : ''
-    const stored: Omit<StoredSlot, 'lease'> = { slot, copiedAt: now }
-    const shared = isShared ? { takenOver: toTakenOver(slot, records) } : {}
-    this.#store({ ...stored, ...shared }, lease, [{ event: 'jumped', by: '', from: '', to }], now)
-  }
-
   async #writeCopy(before: StoredSlot): Promise<void> {
     let isWriting = false
     try {
       const kv = this.#env().OPENOVA_LEASES
       const { slot } = before
-      const isDraining = this.#env().DRAIN === 'true'
-      const slotKeys = isDraining ? lookupKeys(toSlotAddress(slot)) : [copyKey(slot)]
-      const keys = new Set([...slotKeys, ...Object.keys(before.takenOver ?? {})])
+      const slotKeys = this.#env().DRAIN === 'true' ? lookupKeys(toSlotAddress(slot)) : [copyKey(slot)]
+      const keys = new Set([...slotKeys, ...Object.keys(before.takenRecords ?? {})])
       const { records, usableKeys } = await withTimeout(readRecords(kv, slot, [...keys]), KV_READ_TIMEOUT_MS)
       for (const record of records) this.#jumpAbove(record)
       const { lease, ...copy } = this.#load() ?? before
       isWriting = true
-      const isShared = copy.takenOver !== undefined
-      const now = Date.now()
-      const extendedMs = isDraining ? 0 : expiryExtensionMs(lease, copy, now)
-      const options = { object: this.#id, keys: usableKeys, isShared, extendedMs, now }
-      await withTimeout(writeCopy(kv, slot, lease, options), this.#kvWriteTimeoutMs)
+      await withTimeout(writeCopy(kv, lease, this.#copyOptions(copy, usableKeys)), this.#kvWriteTimeoutMs)
       this.#copyFailures = 0
       const stored = this.#load()
       if (!stored) return
@@ -292,8 +275,15 @@ export class Slot {
     const msg = event === 'jumped' ? 'rolled-back' : event
     log(this.#env(), 'error', { msg, slot, found: record.value.slice(0, 512), generation })
     const to = lease.kind === 'held' ? lease.holder : ''
-    const takenOver = event === 'jumped' ? {} : { takenOver: toTakenOver(slot, [record], stored.takenOver) }
-    this.#store({ ...stored, ...takenOver }, { ...lease, generation }, [{ event, by: '', from, to }], Date.now())
+    const takenRecords = event === 'jumped' ? {} : { takenRecords: toTakenRecords(slot, [record], stored.takenRecords) }
+    this.#store({ ...stored, ...takenRecords }, { ...lease, generation }, [{ event, by: '', from, to }], Date.now())
+  }
+
+  #copyOptions(copied: Omit<StoredSlot, 'lease'>, keys: readonly string[]): CopyOptions {
+    // After a drain, the expiry in the copy decides.
+    const lagMs = this.#env().DRAIN === 'true' ? 0 : renewalLagMs(copied)
+    const ahead = copied.takenRecords ? GENERATION_JUMP : 0
+    return { slot: copied.slot, object: this.#id, keys, ahead, lagMs, now: Date.now() }
   }
 
   get #id(): string {

@@ -1,5 +1,3 @@
-import { copyKey } from '../kv-copy/domain/keys.ts'
-import { toTakenOver } from '../kv-copy/domain/records.ts'
 import type { CopyState } from '../kv-copy/domain/schedule.ts'
 import type { LeaseState } from '../lease/lease.ts'
 
@@ -16,16 +14,8 @@ type StoredLease =
   | LeaseState
   | (Partial<LeaseState> & { readonly kind: LeaseState['kind']; readonly renewedAt?: number })
 
-/** A slot as an older version stored it: with the record that it took over, but not its key. */
-type OldSlot = Omit<StoredSlot, 'lease' | 'takenOver'> & {
-  readonly lease: StoredLease
-  readonly takenOver?: string | StoredSlot['takenOver']
-}
-
 /** The stored state of a slot, also as an older version stored it. */
-export const toStoredSlot = ({ takenOver: old, ...slot }: OldSlot): StoredSlot => {
-  const takenOver = typeof old === 'string' ? toTakenOver(slot.slot, [{ key: copyKey(slot.slot), value: old }]) : old
-  const value = { ...slot, ...(takenOver ? { takenOver } : {}) }
+export const toStoredSlot = (value: Omit<StoredSlot, 'lease'> & { readonly lease: StoredLease }): StoredSlot => {
   const { lease } = value
   if (lease.writtenAt !== undefined) return { ...value, lease: lease as LeaseState }
   const { renewedAt: writtenAt = 0, ...rest } = lease as { readonly renewedAt?: number }

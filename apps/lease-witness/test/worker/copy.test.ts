@@ -67,14 +67,8 @@ describe('the copy in Workers KV', () => {
     const { value, metadata } = await env.OPENOVA_LEASES.getWithMetadata(`lease:${slot}`)
     expect(JSON.parse(value ?? '')).toEqual(extended(lease))
     const object = slotObject(slot).id.toString()
-    const extendedMs = 12 * MINUTE - 30 * SECOND
-    expect(metadata).toEqual({
-      renewedAt: Date.parse(lease.acquiredAt),
-      copiedAt: clock.now(),
-      object,
-      extendedMs,
-      lease,
-    })
+    const mark = { copiedAt: clock.now(), object, ahead: 0, extendedMs: 12 * MINUTE - 30 * SECOND, isLegacyKey: false }
+    expect(metadata).toEqual({ renewedAt: Date.parse(lease.acquiredAt), ...mark, lease })
     const { keys } = await env.OPENOVA_LEASES.list({ prefix: kvKey(slot) })
     expect(keys.map(({ expiration }) => expiration)).toEqual([undefined])
   })

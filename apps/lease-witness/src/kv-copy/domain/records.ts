@@ -1,7 +1,7 @@
 import { LEASE_TTL, type Lease } from '@pool/contract/lease'
 import { GENERATION_JUMP, jumpAfterLoss, type LeaseState, restartAt } from '../../lease/lease.ts'
 import { copyKey, KEY_PREFIX, parseLegacyKey } from './keys.ts'
-import type { TakenOver } from './schedule.ts'
+import type { TakenRecords } from './schedule.ts'
 
 /** The metadata of our own copies. Records of other systems do not have it. Times are milliseconds since the epoch. */
 export interface CopyMark {
@@ -16,7 +16,7 @@ export interface CopyMark {
   /** By how much the expiry of the value is later than that of the lease; see `expiryExtensionMs`. */
   readonly extendedMs?: number
   /** The key is a legacy key of the slot. */
-  readonly isLegacyKey?: true
+  readonly isLegacyKey?: boolean
 }
 
 export interface KvRecord {
@@ -50,11 +50,9 @@ export const parseMark = (metadata: unknown): CopyMark | undefined => {
     ...optional('object', typeof object === 'string' ? object : undefined),
     ...optional('ahead', typeof ahead === 'number' ? ahead : undefined),
     ...optional('extendedMs', typeof extendedMs === 'number' ? extendedMs : undefined),
-    ...optional('isLegacyKey', isLegacyKey === true ? isLegacyKey : undefined),
+    ...optional('isLegacyKey', isLegacyKey === true ? true : undefined),
   }
 }
-
-export const isOwnCopy = ({ metadata }: Pick<KvRecord, 'metadata'>): boolean => parseMark(metadata) !== undefined
 
 /** The slot of a record. Without a mark, its key is taken for a legacy key. */
 export const toSlot = ({ key, metadata }: Pick<KvRecord, 'key' | 'metadata'>): string | undefined => {
@@ -140,45 +138,39 @@ export const recover = ({ lease, mark }: FoundRecord & { readonly kind: 'copy' }
 }
 
 /** Whether `record` was written by a system other than the object, and is not one that the object has taken over. */
-export const isForeign = (record: KvRecord, object: string, takenOver: TakenOver = {}): boolean => {
+export const isForeign = (record: KvRecord, object: string, takenRecords: TakenRecords = {}): boolean => {
   const mark = parseMark(record.metadata)
   if (mark && (mark.object === undefined || mark.object === object)) return false
-  return !Object.values(takenOver).includes(record.value)
+  return !Object.values(takenRecords).includes(record.value)
 }
 
-/** Writes that an object does not know: of another system, or its own, which it lost when its storage was rolled back. */
-interface UnknownWrites {
-  readonly event: 'foreign-writer' | 'jumped'
-  /** The holder that the record has. */
-  readonly from: string
-  /** Above all of them. */
-  readonly generation: number
-}
-
-/** What a record under a key of the copy shows that the object with this state does not know. */
+/**
+ * The writes that a record shows and the object with this state does not know: of another system, or its own, which it lost
+ * when its storage was rolled back. `generation` is above them.
+ */
 export const findUnknownWrites = (
   record: KvRecord,
   object: string,
-  { lease, takenOver }: { readonly lease: LeaseState; readonly takenOver?: TakenOver },
+  { lease, takenRecords }: { readonly lease: LeaseState; readonly takenRecords?: TakenRecords },
   now: number,
-): UnknownWrites | undefined => {
+) => {
   const theirs = parseLeaseRecord(record.value)
   const from = theirs?.kind === 'held' ? theirs.holder : ''
   const highest = Math.max(lease.generation, theirs?.generation ?? 0)
-  if (isForeign(record, object, takenOver)) {
-    return { event: 'foreign-writer', from, generation: highest + GENERATION_JUMP }
+  if (isForeign(record, object, takenRecords)) {
+    return { event: 'foreign-writer' as const, from, generation: highest + GENERATION_JUMP }
   }
   const mark = parseMark(record.metadata)
   const isLater = theirs && mark?.object === object && theirs.generation - (mark.ahead ?? 0) > lease.generation
-  return isLater ? { event: 'jumped', from, generation: highest + jumpSinceCopy(mark, now) } : undefined
+  return isLater ? { event: 'jumped' as const, from, generation: highest + jumpSinceCopy(mark, now) } : undefined
 }
 
 /** The records that a slot has taken over: those `before`, and more. */
-export const toTakenOver = (
+export const toTakenRecords = (
   slot: string,
-  records: readonly Pick<KvRecord, 'key' | 'value'>[],
-  before: TakenOver = {},
-): TakenOver => ({
+  records: readonly KvRecord[],
+  before: TakenRecords = {},
+): TakenRecords => ({
   [copyKey(slot)]: '',
   ...before,
   ...Object.fromEntries(records.map(({ key, value }) => [key, value])),

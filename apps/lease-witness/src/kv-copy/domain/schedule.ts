@@ -19,7 +19,7 @@ const SETTLE_MS = 15 * 60_000
  * The records in Workers KV that a slot has taken over from another system, by key: to recognize them when they are read
  * again, and because the copy has the same keys. Empty where there was none.
  */
-export type TakenOver = Readonly<Record<string, string>>
+export type TakenRecords = Readonly<Record<string, string>>
 
 /** Progress of the copy in Workers KV. Times are milliseconds since the epoch. */
 export interface CopyState {
@@ -32,21 +32,21 @@ export interface CopyState {
   /** When a write was abandoned that may still take effect, even after later ones. */
   readonly abandonedAt?: number
   /** Present: another system may still write. The key of the copy is always among its keys. */
-  readonly takenOver?: TakenOver
+  readonly takenRecords?: TakenRecords
 }
 
 /** The longest lag of a renewal in the copy. With more keys it is longer, so that copies cost the same. */
-export const renewalLagMs = ({ takenOver = {} }: CopyState): number =>
-  MAX_RENEWAL_LAG_MS * Math.max(1, Object.keys(takenOver).length)
+export const renewalLagMs = ({ takenRecords = {} }: CopyState): number =>
+  MAX_RENEWAL_LAG_MS * Math.max(1, Object.keys(takenRecords).length)
 
 /**
  * By how much the expiry in a copy of the lease is later than that of the lease: a holder that renews is held in KV until
  * the next copy can be read everywhere.
  */
-export const expiryExtensionMs = (lease: LeaseState, copy: CopyState, now: number): number =>
-  lease.kind === 'released' || isExpired(lease, now)
+export const expiryExtensionMs = (lease: LeaseState, lagMs: number, now: number): number =>
+  lagMs === 0 || lease.kind === 'released' || isExpired(lease, now)
     ? 0
-    : Math.max(0, now + renewalLagMs(copy) + KV_LAG_MS - lease.expiresAt)
+    : Math.max(0, now + lagMs + KV_LAG_MS - lease.expiresAt)
 
 /** Spreads the copies of slots whose leases change at the same time. One for an isolate. */
 export class CopyPace {
@@ -92,19 +92,20 @@ export const classifyChange = (before: LeaseState, after: LeaseState): 'transiti
 
 /** The state after the copy of `before` was written at `now`, when the lease has become `after`. */
 export const afterCopy = (
-  { abandonedAt, takenOver }: CopyState,
+  { abandonedAt, takenRecords }: CopyState,
   before: LeaseState,
   after: LeaseState,
   now: number,
   jitter: number,
 ): CopyState => {
   const settledAt = (abandonedAt ?? Number.NEGATIVE_INFINITY) + SETTLE_MS
-  const copied = { copiedAt: now, ...(abandonedAt !== undefined && settledAt > now ? { abandonedAt } : {}) }
-  const isCurrent = before.generation === after.generation && before.writtenAt === after.writtenAt
-  if (!isCurrent) {
-    const change = classifyChange(before, after)
-    return { ...copied, dueAt: copyDueAt({ ...copied, ...(takenOver ? { takenOver } : {}) }, change, now, jitter) }
+  const copied = {
+    copiedAt: now,
+    ...(takenRecords ? { takenRecords } : {}),
+    ...(abandonedAt !== undefined && settledAt > now ? { abandonedAt } : {}),
   }
+  const isCurrent = before.generation === after.generation && before.writtenAt === after.writtenAt
+  if (!isCurrent) return { ...copied, dueAt: copyDueAt(copied, classifyChange(before, after), now, jitter) }
   // Written once more, in case the abandoned write takes effect later.
   return settledAt > now ? { ...copied, dueAt: settledAt } : copied
 }
