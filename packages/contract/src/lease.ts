@@ -290,7 +290,7 @@ export type LeaseStatusList = z.infer<typeof leaseStatusList>
  * A change of a slot's holder or of its acquisition time, or an event that affects it. A renewal is not a transition.
  *
  * - `adopted`: taken over from a system that kept its leases in Workers KV, with the generation found there.
- * - `jumped`: the generation jumped, after the loss of the slot's storage or after a drain.
+ * - `jumped`: the generation jumped, after the loss or a rollback of the slot's storage or after a drain.
  * - `foreign-writer`: another system wrote to the slot's record in Workers KV; the generation jumped above it.
  * - `clock-set-back`: the clock of the witness was set back by more than a minute; the lease has its whole TTL again.
  */

@@ -1,16 +1,18 @@
 import type { Lease, LeaseList, LeaseListQuery } from '@pool/contract/lease'
 import { type LeaseState, toWireLease } from '../lease/lease.ts'
-import type { SlotAddress } from '../lease/request.ts'
 import type { LeaseDirectory, LeaseListOutcome } from '../lease-service.ts'
-import { copyKey, KEY_PREFIX, legacyKeys, parseLegacyKey } from './domain/keys.ts'
+import { copyKey, KEY_PREFIX, parseLegacyKey } from './domain/keys.ts'
 import {
   type CopyMark,
-  isOwnCopy,
+  isOfSlot,
   type KvRecord,
   parseLeaseRecord,
   parseMark,
   toCopiedLease,
+  toCopyValue,
+  toSlot,
 } from './domain/records.ts'
+import { expiryExtensionMs } from './domain/schedule.ts'
 
 /** Limits of Workers KV: keys per bulk read, bytes of metadata per key. */
 const MAX_BULK_KEYS = 100
@@ -37,28 +39,29 @@ const readAll = async (kv: KVNamespace, keys: readonly string[]): Promise<KvReco
   )
 }
 
-/** The record in Workers KV that a copy of the slot replaces. */
-export const readRecord = async (kv: KVNamespace, slot: string): Promise<KvRecord | undefined> => {
-  const key = copyKey(slot)
-  const { value, metadata } = await kv.getWithMetadata<unknown>(key, 'text')
-  return value === null ? undefined : { key, value, metadata }
-}
-
-/** All records in Workers KV that a slot without stored state can have. */
+/** The records of a slot under some of its keys, and the keys that are not in use by another slot. */
 export const readRecords = async (
   kv: KVNamespace,
-  address: SlotAddress,
-): Promise<{ decoded: KvRecord | undefined; encoded: KvRecord[] }> => {
-  const own = copyKey(address.slot)
-  const records = await readAll(kv, [own, ...legacyKeys(address)])
-  return { decoded: records.find(({ key }) => key === own), encoded: records.filter(({ key }) => key !== own) }
+  slot: string,
+  keys: readonly string[],
+): Promise<{ records: KvRecord[]; usableKeys: string[] }> => {
+  const found = await readAll(kv, keys)
+  const others = new Set(found.filter(record => !isOfSlot(record, slot)).map(({ key }) => key))
+  return {
+    records: found.filter(({ key }) => !others.has(key)),
+    usableKeys: keys.filter(key => key === copyKey(slot) || !others.has(key)),
+  }
 }
 
 export interface CopyOptions {
+  readonly slot: string
   /** The id of the Durable Object. */
   readonly object: string
+  readonly keys: readonly string[]
   /** Added to the generation of the value, for a namespace to which another system may still write. */
   readonly ahead: number
+  /** The longest time until the next copy of a renewal. 0: the expiry of the value is exact. */
+  readonly lagMs: number
   readonly now: number
 }
 
@@ -67,19 +70,23 @@ export interface CopyOptions {
  * A system that keeps its leases in KV reads the value and continues from its generation: with `ahead`, it does not grant a
  * generation that this witness grants before the next copy.
  */
-export const writeCopy = (
+export const writeCopy = async (
   kv: KVNamespace,
-  slot: string,
   state: LeaseState,
-  { object, ahead, now }: CopyOptions,
+  { slot, object, keys, ahead, lagMs, now }: CopyOptions,
 ): Promise<void> => {
   const lease = toWireLease(state)
   const renewedAt = state.kind === 'held' ? state.writtenAt : 0
-  const mark: CopyMark = { renewedAt, copiedAt: now, object, ...(ahead === 0 ? {} : { ahead }) }
-  const full: CopyMetadata = { ...mark, lease }
-  const fits = utf8.encode(JSON.stringify(full)).length <= MAX_METADATA_BYTES
-  const value = JSON.stringify({ ...lease, generation: lease.generation + ahead })
-  return kv.put(copyKey(slot), value, { metadata: fits ? full : mark })
+  const extendedMs = expiryExtensionMs(state, lagMs, now)
+  const value = JSON.stringify(toCopyValue(lease, { ahead, extendedMs }))
+  const puts = keys.map(key => {
+    const isLegacyKey = key !== copyKey(slot)
+    const mark: CopyMark = { renewedAt, copiedAt: now, object, ahead, extendedMs, isLegacyKey }
+    const full: CopyMetadata = { ...mark, lease }
+    const fits = utf8.encode(JSON.stringify(full)).length <= MAX_METADATA_BYTES
+    return kv.put(key, value, { metadata: fits ? full : mark })
+  })
+  await Promise.all(puts)
 }
 
 const parseLeaseMetadata = (metadata: unknown): Lease | undefined => {
@@ -91,17 +98,19 @@ const parseLeaseMetadata = (metadata: unknown): Lease | undefined => {
 /** A page of the copies. Reads legacy records one by one, and leaves out values that are not leases. */
 const listCopies = async (kv: KVNamespace, { prefix, limit, cursor }: LeaseListQuery): Promise<LeaseListOutcome> => {
   const page = await kv.list({ prefix: `${KEY_PREFIX}${prefix}`, limit, ...(cursor ? { cursor } : {}) })
-  const unread = page.keys.filter(({ metadata }) => !parseLeaseMetadata(metadata)).map(({ name }) => name)
+  // A copy under a legacy key is listed under the key of its slot.
+  const keys = page.keys.filter(({ metadata }) => !parseMark(metadata)?.isLegacyKey)
+  const unread = keys.filter(({ metadata }) => !parseLeaseMetadata(metadata)).map(({ name }) => name)
   // A legacy record is listed under its decoded slot, unless that slot has a record under its current key.
   const current = unread.map(key => copyKey(parseLegacyKey(key) ?? '')).filter(key => !unread.includes(key))
   const records = unread.length === 0 ? [] : await readAll(kv, [...unread, ...current])
   const byKey = new Map(records.map(record => [record.key, record]))
 
   const bySlot = new Map<string, LeaseList['leases'][number]>()
-  for (const { name, metadata } of page.keys) {
+  for (const { name, metadata } of keys) {
     const record = byKey.get(name)
     const mark = parseMark(metadata)
-    const slot = mark ? name.slice(KEY_PREFIX.length) : parseLegacyKey(name)
+    const slot = toSlot({ key: name, metadata })
     const parsed = record && parseLeaseRecord(record.value)
     const lease = parseLeaseMetadata(metadata) ?? (parsed && toCopiedLease(toWireLease(parsed), mark))
     if (!slot || !lease || (!mark && copyKey(slot) !== name && byKey.has(copyKey(slot)))) continue
@@ -121,9 +130,7 @@ export const listSlots = async (
   cursor: string | undefined,
 ): Promise<{ readonly slots: string[]; readonly nextCursor: string | undefined }> => {
   const page = await kv.list({ prefix: KEY_PREFIX, limit: SLOTS_PER_PAGE, ...(cursor ? { cursor } : {}) })
-  const slots = page.keys.map(({ name, metadata }) =>
-    isOwnCopy({ metadata }) ? name.slice(KEY_PREFIX.length) : parseLegacyKey(name),
-  )
+  const slots = page.keys.map(({ name, metadata }) => toSlot({ key: name, metadata }))
   return {
     slots: [...new Set(slots)].filter(slot => slot !== undefined),
     nextCursor: page.list_complete ? undefined : page.cursor,

@@ -1,13 +1,11 @@
 import type { DrainLeasesRequest, DrainLeasesResponse } from '@pool/contract/lease'
 import type { WorkerEnv } from '../env.ts'
 import { listSlots } from '../kv-copy/copy.ts'
+import { KV_LAG_MS } from '../kv-copy/domain/schedule.ts'
 import type { DrainOutcome, LeaseDrain } from '../lease-service.ts'
 import type { LeaseObject } from './lease-object.ts'
 import { createObjectLookup, type ObjectLookupEnv } from './lookup.ts'
 import type { DrainedSlot } from './slot.ts'
-
-/** Cloudflare documents that other locations can see an older value of Workers KV for 60 s or more. */
-const KV_LAG_MS = 120_000
 
 type DrainEnv = ObjectLookupEnv & Pick<WorkerEnv, 'OPENOVA_LEASES' | 'DRAIN'>
 

@@ -1,10 +1,27 @@
 import type { LeaseTransition } from '@pool/contract/lease'
 import { TimeoutError, withTimeout } from '@pool/runtime/database/time'
-import { readRecord, readRecords, writeCopy } from '../kv-copy/copy.ts'
-import { findRecord, isForeign, parseLeaseRecord, recover } from '../kv-copy/domain/records.ts'
-import { afterCopy, afterFailure, CopyPace, type CopyState, copyDueAt } from '../kv-copy/domain/schedule.ts'
+import { type CopyOptions, readRecords, writeCopy } from '../kv-copy/copy.ts'
+import { copyKey, lookupKeys } from '../kv-copy/domain/keys.ts'
+import {
+  findRecord,
+  findUnknownWrites,
+  highestGeneration,
+  isForeign,
+  type KvRecord,
+  recover,
+  toTakenRecords,
+} from '../kv-copy/domain/records.ts'
+import {
+  afterCopy,
+  afterFailure,
+  CopyPace,
+  type CopyState,
+  copyDueAt,
+  renewalLagMs,
+  type TakenRecords,
+} from '../kv-copy/domain/schedule.ts'
 import { advanceClock, GENERATION_JUMP, type LeaseState } from '../lease/lease.ts'
-import type { SlotAddress } from '../lease/request.ts'
+import { type SlotAddress, toSlotAddress } from '../lease/request.ts'
 import type { SlotUnavailable } from '../lease-service.ts'
 import { type LogSettings, log } from '../log.ts'
 import { type StoredSlot, toStoredSlot } from './stored-slot.ts'
@@ -19,8 +36,9 @@ export interface ObjectEnv extends LogSettings {
 /** Before the first write: what Workers KV has. It is not stored, because the other system may still be writing. */
 interface TakeOver {
   readonly lease: LeaseState
-  /** The record; empty if there is none. */
-  readonly value: string
+  /** The highest generation that either system may have granted. */
+  readonly highest: number
+  readonly takenRecords: TakenRecords
   /** Whether the lease is that of another system. */
   readonly isForeign: boolean
 }
@@ -128,14 +146,14 @@ export class Slot {
   ): LeaseState {
     const transitions = transition ? [transition] : []
     if (!takeOver) return this.#store(stored ?? { slot }, next, transitions, now).lease
-    const { lease, value } = takeOver
-    const generation = lease.generation + GENERATION_JUMP
+    const { lease, highest, takenRecords } = takeOver
+    const generation = highest + GENERATION_JUMP
     const to = lease.kind === 'held' ? lease.holder : ''
     const adopted: Transition = { event: 'adopted', by: '', from: '', to, generation: lease.generation }
     const jumped: Transition = { event: 'jumped', by: '', from: to, to }
     const { isDrained: _, ...rest } = stored ?? { slot }
     const all = [...transitions, takeOver.isForeign ? adopted : jumped]
-    return this.#store({ ...rest, takenOver: value }, { ...next, generation }, all, now).lease
+    return this.#store({ ...rest, takenRecords }, { ...next, generation }, all, now).lease
   }
 
   transitions(): LeaseTransition[] {
@@ -144,23 +162,26 @@ export class Slot {
   }
 
   /** Writes the copy that is due, if any. Expected failures are logged, and the next attempt is scheduled. */
-  async writeDueCopy(): Promise<void> {
+  async writeDueCopy({ evenIfCurrent = false } = {}): Promise<void> {
     while (this.#pendingCopy) await this.#pendingCopy
     const stored = this.#load()
-    if (stored?.dueAt === undefined) return
+    if (!stored || (stored.dueAt === undefined && !evenIfCurrent)) return
     this.#pendingCopy = this.#writeCopy(stored).finally(() => {
       this.#pendingCopy = undefined
     })
     await this.#pendingCopy
   }
 
-  /** Writes the copy now. Once it is in Workers KV, the slot takes over whatever another system makes of it. */
+  /**
+   * Writes the copy now, under every key of the slot. Once it is in Workers KV, the slot takes over whatever another system
+   * makes of it, so it is not written again.
+   */
   async drain(): Promise<DrainedSlot> {
     const before = this.#load()
     if (!before) return { kind: 'empty' }
     const { slot } = before
     if (this.#env().DRAIN !== 'true') return { kind: 'pending', slot, reason: 'its object still runs without DRAIN' }
-    await this.writeDueCopy()
+    if (!before.isDrained) await this.writeDueCopy({ evenIfCurrent: true })
     const stored = this.#load()
     if (stored?.copiedAt === undefined || stored.dueAt !== undefined) {
       const reason =
@@ -178,33 +199,38 @@ export class Slot {
     const { slot } = address
     const kv = this.#env().OPENOVA_LEASES
     try {
-      const { decoded, encoded } = await withTimeout(readRecords(kv, address), KV_READ_TIMEOUT_MS)
-      const found = findRecord(decoded, encoded)
+      const keys = new Set([...lookupKeys(address), ...Object.keys(this.#load()?.takenRecords ?? {})])
+      const { records } = await withTimeout(readRecords(kv, slot, [...keys]), KV_READ_TIMEOUT_MS)
       if (this.#isWritten) return OPEN
       const stored = this.#load()
+      // After a drain, the stored lease counts until another system has written.
+      const found = findRecord(
+        stored ? records.filter(record => isForeign(record, this.#id, stored.takenRecords)) : records,
+      )
       if (found.kind === 'invalid') return { kind: 'invalid-lease-record', key: found.key }
-      if (stored) {
-        // After a drain. The generation of our own copy may be ahead of the lease.
-        const isOwn =
-          found.kind === 'nothing' || (decoded !== undefined && !isForeign(decoded, this.#id, stored.takenOver))
-        const lease = isOwn
-          ? stored.lease
-          : { ...found.lease, generation: Math.max(found.lease.generation, stored.lease.generation) }
-        return {
-          kind: 'open',
-          takeOver: { lease, value: isOwn ? (stored.takenOver ?? '') : found.value, isForeign: !isOwn },
-        }
-      }
-      if (found.kind === 'nothing') return OPEN
-      if (found.kind === 'foreign') return { kind: 'open', takeOver: { ...found, isForeign: true } }
       const now = Date.now()
-      const lease = recover(found, now)
-      // First in KV: if the object is lost again, the generation must jump from here.
-      await withTimeout(writeCopy(kv, slot, lease, this.#copyOptions(undefined, now)), KV_READ_TIMEOUT_MS)
-      if (this.#isWritten) return OPEN
-      const to = lease.kind === 'held' ? lease.holder : ''
-      this.#store({ slot, copiedAt: now }, lease, [{ event: 'jumped', by: '', from: '', to }], now)
-      return OPEN
+      const takenRecords = toTakenRecords(slot, records, stored?.takenRecords)
+      if (found.kind === 'copy' && !stored) {
+        const isShared = (found.mark.ahead ?? 0) > 0 || records.length > 1
+        const copied = { slot, copiedAt: now, ...(isShared ? { takenRecords } : {}) }
+        const lease = recover(found, now)
+        // First in KV: if the object is lost again, the generation must jump from here.
+        await withTimeout(writeCopy(kv, lease, this.#copyOptions(copied, [copyKey(slot)])), KV_READ_TIMEOUT_MS)
+        if (this.#isWritten) return OPEN
+        const to = lease.kind === 'held' ? lease.holder : ''
+        this.#store(copied, lease, [{ event: 'jumped', by: '', from: '', to }], now)
+        return OPEN
+      }
+      const lease = found.kind === 'nothing' ? stored?.lease : found.lease
+      if (!lease) return OPEN
+      const generation = Math.max(lease.generation, stored?.lease.generation ?? 0)
+      const takeOver: TakeOver = {
+        lease: { ...lease, generation },
+        highest: Math.max(generation, highestGeneration(records, stored ? undefined : now)),
+        takenRecords,
+        isForeign: found.kind !== 'nothing',
+      }
+      return { kind: 'open', takeOver }
     } catch (error) {
       log(this.#env(), 'error', { msg: 'import-failed', slot, reason: String(error) })
       return { kind: 'lease-unavailable' }
@@ -215,11 +241,14 @@ export class Slot {
     let isWriting = false
     try {
       const kv = this.#env().OPENOVA_LEASES
-      const record = await withTimeout(readRecord(kv, before.slot), KV_READ_TIMEOUT_MS)
-      if (record && isForeign(record, this.#id, this.#load()?.takenOver)) this.#jumpAbove(record.value)
-      const { slot, lease, takenOver, ...copy } = this.#load() ?? before
+      const { slot } = before
+      const slotKeys = this.#env().DRAIN === 'true' ? lookupKeys(toSlotAddress(slot)) : [copyKey(slot)]
+      const keys = new Set([...slotKeys, ...Object.keys(before.takenRecords ?? {})])
+      const { records, usableKeys } = await withTimeout(readRecords(kv, slot, [...keys]), KV_READ_TIMEOUT_MS)
+      for (const record of records) this.#jumpAbove(record)
+      const { lease, ...copy } = this.#load() ?? before
       isWriting = true
-      await withTimeout(writeCopy(kv, slot, lease, this.#copyOptions(takenOver, Date.now())), this.#kvWriteTimeoutMs)
+      await withTimeout(writeCopy(kv, lease, this.#copyOptions(copy, usableKeys)), this.#kvWriteTimeoutMs)
       this.#copyFailures = 0
       const stored = this.#load()
       if (!stored) return
@@ -236,22 +265,25 @@ export class Slot {
     }
   }
 
-  /** Another system wrote a record where our copy is. Our next writes must not repeat its generations. */
-  #jumpAbove(value: string): void {
+  /** Jumps above the writes that a record shows and this slot does not know, so that the next ones do not repeat them. */
+  #jumpAbove(record: KvRecord): void {
     const stored = this.#load()
-    if (!stored) return
-    const theirs = parseLeaseRecord(value)
-    const generation = Math.max(stored.lease.generation, theirs?.generation ?? 0) + GENERATION_JUMP
+    const unknown = stored && findUnknownWrites(record, this.#id, stored, Date.now())
+    if (!stored || !unknown) return
     const { slot, lease } = stored
-    log(this.#env(), 'error', { msg: 'foreign-writer', slot, found: value.slice(0, 512), generation })
-    const from = theirs?.kind === 'held' ? theirs.holder : ''
+    const { event, from, generation } = unknown
+    const msg = event === 'jumped' ? 'rolled-back' : event
+    log(this.#env(), 'error', { msg, slot, found: record.value.slice(0, 512), generation })
     const to = lease.kind === 'held' ? lease.holder : ''
-    const transition = { event: 'foreign-writer', by: '', from, to } as const
-    this.#store({ ...stored, takenOver: value }, { ...lease, generation }, [transition], Date.now())
+    const takenRecords = event === 'jumped' ? {} : { takenRecords: toTakenRecords(slot, [record], stored.takenRecords) }
+    this.#store({ ...stored, ...takenRecords }, { ...lease, generation }, [{ event, by: '', from, to }], Date.now())
   }
 
-  #copyOptions(takenOver: string | undefined, now: number) {
-    return { object: this.#id, ahead: takenOver === undefined ? 0 : GENERATION_JUMP, now }
+  #copyOptions(copied: Omit<StoredSlot, 'lease'>, keys: readonly string[]): CopyOptions {
+    // After a drain, the expiry in the copy decides.
+    const lagMs = this.#env().DRAIN === 'true' ? 0 : renewalLagMs(copied)
+    const ahead = copied.takenRecords ? GENERATION_JUMP : 0
+    return { slot: copied.slot, object: this.#id, keys, ahead, lagMs, now: Date.now() }
   }
 
   get #id(): string {

@@ -5,11 +5,6 @@ import type { LeaseState } from '../lease/lease.ts'
 export interface StoredSlot extends CopyState {
   readonly slot: string
   readonly lease: LeaseState
-  /**
-   * The record in Workers KV that the slot has taken over from another system, to recognize it when it is read again; empty
-   * if there was none. Present: another system may still write.
-   */
-  readonly takenOver?: string
   /** Another system may have continued from the copy since: the record in Workers KV decides until the next write. */
   readonly isDrained?: true
 }

@@ -1,9 +1,10 @@
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
+import type { Lease } from '@pool/contract/lease'
 import { describe, expect, test } from 'vitest'
 import { expectLease, parseLease } from '../http/support/bodies.ts'
 import { freshSlot, get, put, release } from '../http/support/client.ts'
-import { fakeClock } from '../http/support/clock.ts'
+import { fakeClock, iso } from '../http/support/clock.ts'
 import { captureLogs } from '../http/support/logs.ts'
 import { failingKv, kvKey, readCopy } from './support/kv.ts'
 import { readAlarm, replaceKv, slotObject } from './support/object.ts'
@@ -19,6 +20,9 @@ const writeDueCopy = async (slot: string) => {
 const SECOND = 1_000
 const MINUTE = 60_000
 
+/** A lease that was just written, as readers of Workers KV see it. */
+const extended = (lease: Lease): Lease => ({ ...lease, expiresAt: iso(Date.now() + 12 * MINUTE) })
+
 /** Expects that the copy is due between `minMs` and `maxMs` from now: slots that change at the same time are spread. */
 const expectDue = async (slot: string, minMs: number, maxMs: number): Promise<number> => {
   const alarm = await readAlarm(slot)
@@ -33,7 +37,7 @@ describe('the copy in Workers KV', () => {
     const slot = freshSlot()
     const lease = parseLease(await put(slot, 0))
     while ((await readCopy(slot)) === undefined) await new Promise(resolve => setTimeout(resolve, 20))
-    expect(await readCopy(slot)).toEqual(lease)
+    expect(await readCopy(slot)).toMatchObject({ ...lease, expiresAt: expect.any(String) })
   })
 
   test('of slots that are acquired at the same time is due at different times', async () => {
@@ -51,7 +55,7 @@ describe('the copy in Workers KV', () => {
     const alarm = await expectDue(slot, SECOND, 2 * SECOND)
     await evictDurableObject(slotObject(slot))
     expect(await readAlarm(slot)).toBe(alarm)
-    expect(await writeDueCopy(slot)).toEqual(lease)
+    expect(await writeDueCopy(slot)).toEqual(extended(lease))
     expect(await readAlarm(slot)).toBeNull()
   })
 
@@ -61,9 +65,10 @@ describe('the copy in Workers KV', () => {
     const lease = parseLease(await put(slot, 0))
     await runAlarm(slot)
     const { value, metadata } = await env.OPENOVA_LEASES.getWithMetadata(`lease:${slot}`)
-    expect(JSON.parse(value ?? '')).toEqual(lease)
+    expect(JSON.parse(value ?? '')).toEqual(extended(lease))
     const object = slotObject(slot).id.toString()
-    expect(metadata).toEqual({ renewedAt: Date.parse(lease.acquiredAt), copiedAt: clock.now(), object, lease })
+    const mark = { copiedAt: clock.now(), object, ahead: 0, extendedMs: 12 * MINUTE - 30 * SECOND, isLegacyKey: false }
+    expect(metadata).toEqual({ renewedAt: Date.parse(lease.acquiredAt), ...mark, lease })
     const { keys } = await env.OPENOVA_LEASES.list({ prefix: kvKey(slot) })
     expect(keys.map(({ expiration }) => expiration)).toEqual([undefined])
   })
@@ -76,7 +81,7 @@ describe('the copy in Workers KV', () => {
     clock.advance(30_000)
     const lease = parseLease(await put(slot, 1, { holder: 'region-b' }))
     await expectDue(slot, SECOND, 2 * SECOND)
-    expect(await writeDueCopy(slot)).toEqual(lease)
+    expect(await writeDueCopy(slot)).toEqual(extended(lease))
   })
 
   test('is written every nine to ten minutes for renewals', async () => {
@@ -101,6 +106,24 @@ describe('the copy in Workers KV', () => {
     clock.advance(MINUTE / 4)
     await put(slot, 8, { op: 'renew' })
     await expectDue(slot, 8.75 * MINUTE, 9.75 * MINUTE)
+  })
+
+  test('shows a lease that is renewed as held, and one that is not as expired within twelve minutes', async () => {
+    using clock = fakeClock()
+    const slot = freshSlot()
+    await put(slot, 0, { ttlSeconds: 60 })
+    await writeDueCopy(slot)
+    const expiresInMs = async () => Date.parse((await readCopy(slot))?.expiresAt ?? '') - clock.now()
+    for (let generation = 1; generation <= 60; generation++) {
+      clock.advance(20 * SECOND)
+      await put(slot, generation, { ttlSeconds: 60, op: 'renew' })
+      // Readers elsewhere may see the copy two minutes later.
+      expect(await expiresInMs()).toBeGreaterThanOrEqual(2 * MINUTE)
+      if (((await readAlarm(slot)) ?? Number.POSITIVE_INFINITY) <= clock.now() + 20 * SECOND) await writeDueCopy(slot)
+    }
+    clock.advance(12 * MINUTE)
+    await runAlarm(slot)
+    expect(await expiresInMs()).toBeLessThanOrEqual(0)
   })
 
   test('is not due after a rejected write', async () => {
@@ -161,8 +184,7 @@ describe('changes while a copy is being written', () => {
     const { promise: finished, resolve: finish } = Promise.withResolvers<void>()
     const writes: unknown[] = []
     const kv: Partial<KVNamespace> = {
-      getWithMetadata: (() =>
-        Promise.resolve({ value: null, metadata: null })) as unknown as KVNamespace['getWithMetadata'],
+      getWithMetadata: (() => Promise.resolve(new Map())) as unknown as KVNamespace['getWithMetadata'],
       put: async (_key: string, value: unknown) => {
         writes.push(value)
         await finished

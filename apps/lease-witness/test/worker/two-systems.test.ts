@@ -1,13 +1,13 @@
 import { runDurableObjectAlarm } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { describe, expect, test } from 'vitest'
-import { GENERATION_JUMP } from '../../src/lease/lease.ts'
+import { GENERATION_JUMP, jumpAfterLoss } from '../../src/lease/lease.ts'
 import { expectLease, expectProblem, parseHistory, parseLease } from '../http/support/bodies.ts'
 import { freshSlot, get, put, send } from '../http/support/client.ts'
 import { fakeClock, iso } from '../http/support/clock.ts'
 import { captureLogs } from '../http/support/logs.ts'
 import { failingKv, kvKey, putLegacyRecord } from './support/kv.ts'
-import { deleteObject, readAlarm, readStored, replaceKv, slotObject } from './support/object.ts'
+import { deleteObject, readAlarm, readStored, replaceKv, seed, slotObject } from './support/object.ts'
 
 /** A record that the other system writes: a lease that expires in `ms`. */
 const record = (holder: string, generation: number, ms: number) => {
@@ -100,6 +100,25 @@ describe('a record of another system where our copy was', () => {
     expectLease(await get(slot), 200, { holder: 'region-a', generation: 1 + GENERATION_JUMP })
     expect((await readKv(slot)).metadata?.lease).toEqual((await get(slot)).json)
   })
+})
+
+test('objects that were rolled back continue above their copy in Workers KV', async () => {
+  using clock = fakeClock()
+  using logged = captureLogs()
+  const slot = freshSlot()
+  for (let generation = 0; generation < 6; generation++) await put(slot, generation)
+  const before = await readStored(slot)
+  for (let generation = 6; generation < 12; generation++) await put(slot, generation)
+  await runAlarm(slot)
+  await deleteObject(slot)
+  if (before) await seed(slot, before.lease, before)
+  clock.advance(60_000)
+  expectLease(await put(slot, 6), 200, { generation: 7 })
+  await runAlarm(slot)
+  const above = 12 + jumpAfterLoss(60_000)
+  expect(parseLease(await put(slot, above)).generation).toBe(above + 1)
+  expect((await readHistory(slot))[0]).toMatchObject({ event: 'jumped', generation: above, to: 'region-a' })
+  expect(logged.lines()).toContainEqual(expect.objectContaining({ level: 'error', msg: 'rolled-back', slot }))
 })
 
 describe('a slot whose object was lost twice', () => {

@@ -71,5 +71,8 @@ export const legacyKeys = ({ slot, encoded }: SlotAddress): string[] => {
   return [...names].map(copyKey).filter(key => key.length <= MAX_KEY_BYTES)
 }
 
+/** Every key under which the slot can be looked up, that of its copy first. */
+export const lookupKeys = (address: SlotAddress): string[] => [copyKey(address.slot), ...legacyKeys(address)]
+
 /** The slot that a legacy key stands for. */
 export const parseLegacyKey = (key: string): string | undefined => decodeSlot(key.slice(KEY_PREFIX.length))

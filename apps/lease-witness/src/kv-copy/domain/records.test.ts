@@ -4,12 +4,17 @@ import type { LeaseState } from '../../lease/lease.ts'
 import {
   type FoundRecord,
   findRecord,
+  findUnknownWrites,
+  highestGeneration,
   isForeign,
-  isOwnCopy,
+  isOfSlot,
   type KvRecord,
   parseLeaseRecord,
   parseMark,
   recover,
+  toCopiedLease,
+  toCopyValue,
+  toTakenRecords,
 } from './records.ts'
 
 const ACQUIRED = Date.parse('2026-01-31T12:00:00Z')
@@ -83,16 +88,12 @@ describe('our own copies', () => {
     [{}, false],
     [{ renewedAt: '1' }, false],
   ])('are recognized by their metadata: %j', (metadata, isOwn) => {
-    expect(isOwnCopy({ metadata })).toBe(isOwn)
+    expect(parseMark(metadata) !== undefined).toBe(isOwn)
   })
 
   test('have the fields that are known and valid', () => {
-    expect(parseMark({ renewedAt: 1, copiedAt: 2, object: 'o', ahead: 3, lease: shape })).toEqual({
-      renewedAt: 1,
-      copiedAt: 2,
-      object: 'o',
-      ahead: 3,
-    })
+    const mark = { renewedAt: 1, copiedAt: 2, object: 'o', ahead: 3, extendedMs: 4, isLegacyKey: true }
+    expect(parseMark({ ...mark, lease: shape })).toEqual(mark)
     expect(parseMark({ renewedAt: 1, copiedAt: '2', object: 3, ahead: null })).toEqual({ renewedAt: 1 })
   })
 })
@@ -110,7 +111,6 @@ const nothing: FoundRecord = { kind: 'nothing' }
 const foreign = (generation: number): FoundRecord => ({
   kind: 'foreign',
   lease: { ...lease, generation },
-  value: JSON.stringify({ ...shape, generation }),
 })
 
 describe('what Workers KV has for a slot', () => {
@@ -118,31 +118,47 @@ describe('what Workers KV has for a slot', () => {
   const at9 = legacy('lease:a%2Fb', { ...shape, generation: 9 })
   const at5 = legacy('lease:a%2fb', { ...shape, generation: 5 })
   const junk = legacy('lease:a%2Fb', 'junk')
+  const copy: FoundRecord = { kind: 'copy', lease, mark: { renewedAt: ACQUIRED } }
 
-  test.each<readonly [rule: string, decoded: KvRecord | undefined, encoded: KvRecord[], expected: FoundRecord]>([
-    ['no records', undefined, [], nothing],
-    ['a record under the decoded key', at7, [], foreign(7)],
-    ['a record under a legacy key', undefined, [at9], foreign(9)],
-    ['several: the highest generation is under a legacy key', at7, [at9, at5], foreign(9)],
-    ['several: the highest generation is under the decoded key', at7, [at5], foreign(7)],
-    ['an invalid record', legacy('lease:a/b', 'junk'), [], { kind: 'invalid', key: 'lease:a/b' }],
-    ['an invalid record in addition to a valid one', at7, [junk], { kind: 'invalid', key: 'lease:a%2Fb' }],
-    ["another slot's own copy under a legacy key", undefined, [own('lease:a%2Fb', shape)], nothing],
-    [
-      "another slot's own copy in addition to a record",
-      at7,
-      [own('lease:a%2Fb', { ...shape, generation: 99 })],
-      foreign(7),
-    ],
-    ['our own copy, invalid', own('lease:a/b', 'junk'), [], { kind: 'invalid', key: 'lease:a/b' }],
-  ])('%s', (_, decoded, encoded, expected) => {
-    expect(findRecord(decoded, encoded)).toEqual(expected)
+  test.each<readonly [rule: string, records: KvRecord[], expected: FoundRecord]>([
+    ['no records', [], nothing],
+    ['a record under the decoded key', [at7], foreign(7)],
+    ['a record under a legacy key', [at9], foreign(9)],
+    ['several: the highest generation is under a legacy key', [at7, at9, at5], foreign(9)],
+    ['several: the highest generation is under the decoded key', [at7, at5], foreign(7)],
+    ['an invalid record', [legacy('lease:a/b', 'junk')], { kind: 'invalid', key: 'lease:a/b' }],
+    ['an invalid record in addition to a valid one', [at7, junk], { kind: 'invalid', key: 'lease:a%2Fb' }],
+    ['our own copy, invalid', [own('lease:a/b', 'junk')], { kind: 'invalid', key: 'lease:a/b' }],
+    ['our own copy, and an older record', [own('lease:a/b', shape), at5], copy],
+    ['a record that continues from our own copy', [own('lease:a/b', shape), at9], foreign(9)],
+    ['our own copy under a legacy key', [own('lease:a%2Fb', shape)], copy],
+  ])('%s', (_, records, expected) => {
+    expect(findRecord(records)).toEqual(expected)
   })
 
-  test('our own copy, and legacy records are ignored', () => {
-    const before = legacy('lease:a%2Fb', { ...shape, generation: 9 })
-    const found = findRecord(own('lease:a/b', shape), [before, legacy('lease:a%2fb', 'junk')])
-    expect(found).toEqual({ kind: 'copy', lease, value: JSON.stringify(shape), mark: { renewedAt: ACQUIRED } })
+  test.each<readonly [key: string, metadata: object | null, slot: string, isOfSlot: boolean]>([
+    ['lease:a/b', null, 'a/b', true],
+    ['lease:a/b', { renewedAt: 1 }, 'a/b', true],
+    ['lease:a%2Fb', null, 'a/b', true],
+    ['lease:a%2Fb', { renewedAt: 1 }, 'a/b', false],
+    ['lease:a%2Fb', { renewedAt: 1, isLegacyKey: true }, 'a/b', true],
+    ['lease:a%2Fb', null, 'a%2Fb', true],
+    ['lease:a%2Fb', { renewedAt: 1 }, 'a%2Fb', true],
+    ['lease:a%2Fb', { renewedAt: 1, isLegacyKey: true }, 'a%2Fb', false],
+  ])('the record %s with the metadata %j is of the slot %s: %s', (key, metadata, slot, expected) => {
+    expect(isOfSlot({ key, metadata }, slot)).toBe(expected)
+  })
+
+  test('a system continues from the highest generation of any record', () => {
+    expect(highestGeneration([])).toBe(0)
+    const records = [own('lease:a/b', shape), at9, junk]
+    expect(highestGeneration(records)).toBe(9)
+    expect(highestGeneration(records, ACQUIRED + 3)).toBe(7 + 2 ** 20 + 30)
+  })
+
+  test('the records that were taken over always have the decoded key', () => {
+    expect(toTakenRecords('a/b', [at9])).toEqual({ 'lease:a/b': '', 'lease:a%2Fb': at9.value })
+    expect(toTakenRecords('a/b', [at7], { 'lease:a/b': 'x' })).toEqual({ 'lease:a/b': at7.value })
   })
 
   test('the time of the last write of a record without it is at most the longest TTL before its expiry', () => {
@@ -154,7 +170,7 @@ describe('what Workers KV has for a slot', () => {
 describe('a slot whose object was lost', () => {
   const JUMP = 2 ** 20
   const copy = (value: unknown, mark: object): FoundRecord & { kind: 'copy' } => {
-    const found = findRecord({ ...legacy('lease:a', value), metadata: mark }, [])
+    const found = findRecord([{ ...legacy('lease:a', value), metadata: mark }])
     if (found.kind !== 'copy') throw new Error(found.kind)
     return found
   }
@@ -184,12 +200,38 @@ describe('a slot whose object was lost', () => {
     })
   })
 
+  test('an expiry that is later in the copy does not make the TTL longer', () => {
+    const mark = { renewedAt: ACQUIRED, copiedAt: NOW, extendedMs: 600_000, ahead: 5 }
+    const wire = { ...shape, generation: 7 }
+    const value = toCopyValue(wire, mark)
+    expect(value).toEqual({ ...shape, expiresAt: '2026-01-31T12:10:30.000Z', generation: 12 })
+    expect(toCopiedLease(value, mark)).toEqual(wire)
+    expect(recover(copy(value, mark), NOW)).toMatchObject({ writtenAt: NOW, expiresAt: NOW + 30_000 })
+  })
+
   test('a released slot stays released', () => {
     const record = { holder: '', acquiredAt: '', expiresAt: '', generation: 7 }
     expect(recover(copy(record, { renewedAt: 0, copiedAt: NOW }), NOW)).toEqual({
       ...released(7 + JUMP),
       writtenAt: NOW,
     })
+  })
+})
+
+describe('writes that an object does not know', () => {
+  const JUMP = 2 ** 20
+  const record = (metadata: object | null): KvRecord => ({ ...legacy('lease:a', shape), metadata })
+  const ours = { renewedAt: ACQUIRED, copiedAt: NOW - 10, object: 'ours' }
+
+  test.each<readonly [rule: string, metadata: object | null, generation: number, expected: object | undefined]>([
+    ['those of another system', null, 9, { event: 'foreign-writer', from: 'a', generation: 9 + JUMP }],
+    ['its own: the copy is later', ours, 6, { event: 'jumped', from: 'a', generation: 7 + JUMP + 100 }],
+    ['none: the copy is current', ours, 7, undefined],
+    ['none: the copy is earlier', ours, 8, undefined],
+    ['none: the value is ahead', { ...ours, ahead: 1 }, 6, undefined],
+    ['none: a copy of version 1.0', { renewedAt: ACQUIRED }, 6, undefined],
+  ])('%s', (_, metadata, generation, expected) => {
+    expect(findUnknownWrites(record(metadata), 'ours', { lease: { ...lease, generation } }, NOW)).toEqual(expected)
   })
 })
 
@@ -206,6 +248,6 @@ describe('a record that another system wrote over our copy', () => {
     ['the copy of another object', record({ renewedAt: 1, object: 'other' }), undefined, true],
     ['the copy of another object, taken over', record({ renewedAt: 1, object: 'other' }), 'x', false],
   ])('%s', (_, found, takenOver, expected) => {
-    expect(isForeign(found, OBJECT, takenOver)).toBe(expected)
+    expect(isForeign(found, OBJECT, takenOver === undefined ? {} : { 'lease:a': takenOver })).toBe(expected)
   })
 })

@@ -1,5 +1,7 @@
 import { LEASE_TTL, type Lease } from '@pool/contract/lease'
-import { jumpAfterLoss, type LeaseState, restartAt } from '../../lease/lease.ts'
+import { GENERATION_JUMP, jumpAfterLoss, type LeaseState, restartAt } from '../../lease/lease.ts'
+import { copyKey, KEY_PREFIX, parseLegacyKey } from './keys.ts'
+import type { TakenRecords } from './schedule.ts'
 
 /** The metadata of our own copies. Records of other systems do not have it. Times are milliseconds since the epoch. */
 export interface CopyMark {
@@ -11,6 +13,10 @@ export interface CopyMark {
   readonly object?: string
   /** By how much the generation of the value is above that of the lease; see `writeCopy`. */
   readonly ahead?: number
+  /** By how much the expiry of the value is later than that of the lease; see `expiryExtensionMs`. */
+  readonly extendedMs?: number
+  /** The key is a legacy key of the slot. */
+  readonly isLegacyKey?: boolean
 }
 
 export interface KvRecord {
@@ -23,9 +29,9 @@ export interface KvRecord {
 export type FoundRecord =
   | { readonly kind: 'nothing' }
   /** The record of a system that keeps its leases in KV. */
-  | { readonly kind: 'foreign'; readonly lease: LeaseState; readonly value: string }
+  | { readonly kind: 'foreign'; readonly lease: LeaseState }
   /** The copy of a Durable Object. */
-  | { readonly kind: 'copy'; readonly lease: LeaseState; readonly value: string; readonly mark: CopyMark }
+  | { readonly kind: 'copy'; readonly lease: LeaseState; readonly mark: CopyMark }
   | { readonly kind: 'invalid'; readonly key: string }
 
 /** Leaves room below 2^53 for jumps and later writes: larger numbers are not exact in JavaScript clients. */
@@ -36,17 +42,27 @@ const optional = <Name extends string, Value>(name: Name, value: Value | undefin
 
 export const parseMark = (metadata: unknown): CopyMark | undefined => {
   if (typeof metadata !== 'object' || metadata === null) return undefined
-  const { renewedAt, copiedAt, object, ahead } = metadata as Readonly<Record<string, unknown>>
+  const { renewedAt, copiedAt, object, ahead, extendedMs, isLegacyKey } = metadata as Readonly<Record<string, unknown>>
   if (typeof renewedAt !== 'number') return undefined
   return {
     renewedAt,
     ...optional('copiedAt', typeof copiedAt === 'number' ? copiedAt : undefined),
     ...optional('object', typeof object === 'string' ? object : undefined),
     ...optional('ahead', typeof ahead === 'number' ? ahead : undefined),
+    ...optional('extendedMs', typeof extendedMs === 'number' ? extendedMs : undefined),
+    ...optional('isLegacyKey', isLegacyKey === true ? true : undefined),
   }
 }
 
-export const isOwnCopy = ({ metadata }: Pick<KvRecord, 'metadata'>): boolean => parseMark(metadata) !== undefined
+/** The slot of a record. Without a mark, its key is taken for a legacy key. */
+export const toSlot = ({ key, metadata }: Pick<KvRecord, 'key' | 'metadata'>): string | undefined => {
+  const mark = parseMark(metadata)
+  return mark && !mark.isLegacyKey ? key.slice(KEY_PREFIX.length) : parseLegacyKey(key)
+}
+
+/** Whether a record under a key of the slot is of that slot: a legacy key of one slot can be the current key of another. */
+export const isOfSlot = (record: Pick<KvRecord, 'key' | 'metadata'>, slot: string): boolean =>
+  record.key === copyKey(slot) ? !parseMark(record.metadata)?.isLegacyKey : toSlot(record) === slot
 
 const parseTime = (value: unknown): number | undefined => {
   const ms = typeof value === 'string' ? Date.parse(value) : Number.NaN
@@ -78,26 +94,39 @@ export const parseLeaseRecord = (value: string): LeaseState | undefined => {
 }
 
 /**
- * What Workers KV has for a slot. `decoded` is the record under the slot's current key; `encoded` are the records under its
- * legacy keys. The highest generation wins, because a generation must not go back. An invalid record is never skipped: its
- * generation may be in use.
+ * What Workers KV has for a slot, from the records under all its keys. The highest generation wins, because a generation
+ * must not go back. An invalid record is never skipped: its generation may be in use.
  */
-export const findRecord = (decoded: KvRecord | undefined, encoded: readonly KvRecord[]): FoundRecord => {
-  const mark = decoded && parseMark(decoded.metadata)
-  // A legacy key of this slot can be the current key of another slot; our own copy there belongs to that slot.
-  const records = [...(decoded ? [decoded] : []), ...(mark ? [] : encoded.filter(record => !isOwnCopy(record)))]
-  let newest: { readonly lease: LeaseState; readonly value: string } | undefined
-  for (const { key, value } of records) {
+export const findRecord = (records: readonly KvRecord[]): FoundRecord => {
+  let newest: { readonly lease: LeaseState; readonly mark: CopyMark | undefined } | undefined
+  for (const { key, value, metadata } of records) {
     const lease = parseLeaseRecord(value)
     if (!lease) return { kind: 'invalid', key }
-    if (!newest || lease.generation > newest.lease.generation) newest = { lease, value }
+    if (!newest || lease.generation > newest.lease.generation) newest = { lease, mark: parseMark(metadata) }
   }
   if (!newest) return { kind: 'nothing' }
-  if (!mark) return { kind: 'foreign', ...newest }
-  const { lease, value } = newest
-  const writtenAt = lease.kind === 'held' ? mark.renewedAt : lease.writtenAt
-  return { kind: 'copy', lease: { ...lease, writtenAt }, value, mark }
+  const { lease, mark } = newest
+  if (!mark) return { kind: 'foreign', lease }
+  if (lease.kind === 'released') return { kind: 'copy', lease, mark }
+  const expiresAt = lease.expiresAt - (mark.extendedMs ?? 0)
+  return { kind: 'copy', lease: { ...lease, writtenAt: mark.renewedAt, expiresAt }, mark }
 }
+
+/**
+ * The highest generation from which a system that reads the records can continue. If the objects of copies are lost at `now`,
+ * the highest that they may have granted.
+ */
+export const highestGeneration = (records: readonly KvRecord[], now?: number): number => {
+  const generations = records.map(({ value, metadata }) => {
+    const generation = parseLeaseRecord(value)?.generation ?? 0
+    const mark = parseMark(metadata)
+    return now === undefined || !mark ? generation : generation + jumpSinceCopy(mark, now)
+  })
+  return Math.max(0, ...generations)
+}
+
+const jumpSinceCopy = ({ copiedAt, renewedAt }: CopyMark, now: number): number =>
+  jumpAfterLoss(now - (copiedAt ?? renewedAt))
 
 /**
  * The lease of an object that was lost, from its copy. The copy may lack the last writes: the generation jumps above any
@@ -105,18 +134,55 @@ export const findRecord = (decoded: KvRecord | undefined, encoded: readonly KvRe
  */
 export const recover = ({ lease, mark }: FoundRecord & { readonly kind: 'copy' }, now: number): LeaseState => {
   const restarted = restartAt(lease, now)
-  return { ...restarted, generation: lease.generation + jumpAfterLoss(now - (mark.copiedAt ?? mark.renewedAt)) }
+  return { ...restarted, generation: lease.generation + jumpSinceCopy(mark, now) }
 }
 
-/** Whether `record` was written by a system other than the object, and is not the one that the object has taken over. */
-export const isForeign = (record: KvRecord, object: string, takenOver: string | undefined): boolean => {
+/** Whether `record` was written by a system other than the object, and is not one that the object has taken over. */
+export const isForeign = (record: KvRecord, object: string, takenRecords: TakenRecords = {}): boolean => {
   const mark = parseMark(record.metadata)
   if (mark && (mark.object === undefined || mark.object === object)) return false
-  return record.value !== takenOver
+  return !Object.values(takenRecords).includes(record.value)
 }
 
-/** The lease of which a record is a copy. */
-export const toCopiedLease = (lease: Lease, mark: CopyMark | undefined): Lease => ({
-  ...lease,
-  generation: lease.generation - (mark?.ahead ?? 0),
+/**
+ * The writes that a record shows and the object with this state does not know: of another system, or its own, which it lost
+ * when its storage was rolled back. `generation` is above them.
+ */
+export const findUnknownWrites = (
+  record: KvRecord,
+  object: string,
+  { lease, takenRecords }: { readonly lease: LeaseState; readonly takenRecords?: TakenRecords },
+  now: number,
+) => {
+  const theirs = parseLeaseRecord(record.value)
+  const from = theirs?.kind === 'held' ? theirs.holder : ''
+  const highest = Math.max(lease.generation, theirs?.generation ?? 0)
+  if (isForeign(record, object, takenRecords)) {
+    return { event: 'foreign-writer' as const, from, generation: highest + GENERATION_JUMP }
+  }
+  const mark = parseMark(record.metadata)
+  const isLater = theirs && mark?.object === object && theirs.generation - (mark.ahead ?? 0) > lease.generation
+  return isLater ? { event: 'jumped' as const, from, generation: highest + jumpSinceCopy(mark, now) } : undefined
+}
+
+/** The records that a slot has taken over: those `before`, and more. */
+export const toTakenRecords = (
+  slot: string,
+  records: readonly KvRecord[],
+  before: TakenRecords = {},
+): TakenRecords => ({
+  [copyKey(slot)]: '',
+  ...before,
+  ...Object.fromEntries(records.map(({ key, value }) => [key, value])),
 })
+
+/** The lease as it is in the value of its copy, whose mark may have `ahead` and `extendedMs`. */
+export const toCopyValue = (lease: Lease, { ahead = 0, extendedMs = 0 }: Partial<CopyMark>): Lease => ({
+  ...lease,
+  expiresAt: lease.expiresAt && new Date(Date.parse(lease.expiresAt) + extendedMs).toISOString(),
+  generation: lease.generation + ahead,
+})
+
+/** The lease of which a record is a copy. */
+export const toCopiedLease = (lease: Lease, { ahead = 0, extendedMs = 0 }: Partial<CopyMark> = {}): Lease =>
+  toCopyValue(lease, { ahead: -ahead, extendedMs: -extendedMs })

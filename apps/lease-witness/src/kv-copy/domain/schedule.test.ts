@@ -8,11 +8,13 @@ import {
   type CopyState,
   classifyChange,
   copyDueAt,
+  expiryExtensionMs,
   retryDelayMs,
 } from './schedule.ts'
 
 const NOW = 1_000_000_000
 const MINUTE = 60_000
+const takenRecords = { a: '', b: '', c: '' }
 
 describe('when a change is copied', () => {
   test.each<readonly [rule: string, state: CopyState, change: 'transition' | 'renewal', jitter: number, inMs: number]>([
@@ -30,6 +32,8 @@ describe('when a change is copied', () => {
       0,
       10 * MINUTE,
     ],
+    ['copied under three keys: a renewal after 27 minutes', { copiedAt: NOW, takenRecords }, 'renewal', 0, 27 * MINUTE],
+    ['copied under three keys: a transition after a second', { copiedAt: NOW, takenRecords }, 'transition', 0, 1_000],
     ['a renewal is due: a transition comes before it', { copiedAt: NOW, dueAt: NOW + MINUTE }, 'transition', 0, 1_000],
     ['a transition is due: a renewal does not delay it', { copiedAt: NOW, dueAt: NOW + 500 }, 'renewal', 0, 500],
     ['overdue: unchanged', { copiedAt: NOW - 5, dueAt: NOW - 1 }, 'transition', 0, -1],
@@ -89,6 +93,27 @@ describe('the copies of slots that change at the same time', () => {
   })
 })
 
+describe('the expiry in a copy', () => {
+  const lease: LeaseState = {
+    kind: 'held',
+    holder: 'a',
+    acquiredAt: 1,
+    writtenAt: 2,
+    expiresAt: NOW + 1,
+    generation: 4,
+  }
+
+  test.each<readonly [rule: string, lease: LeaseState, lagMs: number, ms: number]>([
+    ['is that of the last moment at which readers lack the next copy', lease, 10 * MINUTE, 12 * MINUTE - 1],
+    ['of a drained lease is exact', lease, 0, 0],
+    ['of a long lease is exact', { ...lease, expiresAt: NOW + 12 * MINUTE }, 10 * MINUTE, 0],
+    ['of an expired lease is exact', { ...lease, expiresAt: NOW }, 10 * MINUTE, 0],
+    ['of a released lease is exact', { kind: 'released', acquiredAt: 1, writtenAt: 2, generation: 5 }, 10 * MINUTE, 0],
+  ])('%s', (_, state, lagMs, ms) => {
+    expect(expiryExtensionMs(state, lagMs, NOW)).toBe(ms)
+  })
+})
+
 describe('the kind of change that is missing in a copy', () => {
   const held = (lease: Partial<HeldLease> = {}): LeaseState => ({
     kind: 'held',
@@ -122,6 +147,9 @@ describe('the state after an attempt', () => {
   test('that succeeded, with a change during the attempt: the next copy is due', () => {
     expect(afterCopy({}, lease, { ...lease, generation: 5 }, NOW, 0)).toEqual({ copiedAt: NOW, dueAt: NOW + 1_000 })
     expect(afterCopy({}, lease, { ...lease, writtenAt: 1 }, NOW, 0)).toEqual({ copiedAt: NOW, dueAt: NOW + 1_000 })
+    const held: LeaseState = { ...lease, kind: 'held', holder: 'a', expiresAt: 3 }
+    const renewed = { ...held, generation: 5 }
+    expect(afterCopy({ takenRecords }, held, renewed, NOW, 0)).toMatchObject({ dueAt: NOW + 27 * MINUTE })
   })
 
   test('that failed: it is repeated', () => {
