@@ -171,15 +171,25 @@ describe.concurrent('elect', () => {
     expect(text).not.toContain(witness.token)
   })
 
-  test('a second candidate runs its command only after the first has ended', async () => {
-    const file = join(home.folder, 'order')
+  test.each([
+    ['names of their own', []],
+    ['one name', ['--holder', 'backup']],
+  ])('a second candidate runs its command only after the first has ended, with %s', async (names, flags) => {
+    const slot = `order-${flags.length}`
+    const file = join(home.folder, slot)
+    await poolctl(`leases acquire ${slot} --holder first`)
     const append = (name: string) => [
       'sh',
       '-c',
       `echo start-${name} >> ${file}; sleep 0.3; echo end-${name} >> ${file}`,
     ]
-    const first = elect('order', durations, append('a'))
-    const second = elect('order', durations, append('b'))
+    const first = elect(slot, [...durations, ...flags], append('a'))
+    const second = elect(slot, [...durations, ...flags], append('b'))
+    await until(`both wait, with ${names}`, async () => {
+      const { stdout } = await poolctl(`leases list ${slot} -o json`)
+      return JSON.parse(stdout).leases[0].waiters === 2
+    })
+    await poolctl(`leases release ${slot} --holder first`)
     expect(await Promise.all([first.exitCode, second.exitCode])).toEqual([0, 0])
     const [start, end, ...rest] = readFileSync(file, 'utf8').trim().split('\n')
     expect(end).toBe(start?.replace('start', 'end'))
