@@ -67,6 +67,19 @@ describe('leases', () => {
     expect(stdout).toMatch(/many-2 +not-holder/)
   })
 
+  test('behind a proxy that sends writes twice, an acquisition is uncertain, and a release succeeds', async () => {
+    const twice: typeof fetch = async (input, init) => {
+      if (init?.method === 'PUT' || init?.method === 'DELETE') await fetch(input, init)
+      return fetch(input, init)
+    }
+    const behindProxy = (line: string) => runPoolctl(line.split(' '), { env: home.env, fetch: twice })
+    expect(await behindProxy('leases acquire twice --holder region-a')).toMatchObject({
+      exitCode: 3,
+      stderr: expect.stringContaining('by this command or another client of the same name (generation): region-a'),
+    })
+    expect(await behindProxy('leases release twice --holder region-a')).toMatchObject({ exitCode: 0 })
+  })
+
   test('watch prints each change, and ends when the lease is vacant', async () => {
     await poolctl('leases acquire watched --holder region-a')
     const watching = poolctl('leases watch watched --until-vacant -o ndjson')
