@@ -69,6 +69,8 @@ type Lock struct {
 	tenure  *Tenure
 	retryAt time.Time
 	hasLead bool
+	// isUncertain is true after an acquisition without a response, while a lease of this name may be its result.
+	isUncertain bool
 }
 
 var _ resourcelock.Interface = (*Lock)(nil)
@@ -172,6 +174,10 @@ func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 	}
 	l.observe(current)
 	record := toRecord(current)
+	if record.HolderIdentity == l.witness.holder && !l.isOwn(current) {
+		// The elector acts on a lease with its name, and the witness grants one process the lease of another of this name.
+		record.HolderIdentity += " (another process)"
+	}
 	l.mu.Lock()
 	l.lastHolder = record.HolderIdentity
 	l.mu.Unlock()
@@ -236,11 +242,17 @@ func (l *Lock) write(ctx context.Context, record resourcelock.LeaderElectionReco
 	}
 	sentAt := time.Now()
 	granted, err := l.put(ctx, generation, "acquire", record.LeaseDurationSeconds, length)
+	l.mu.Lock()
+	l.isUncertain = err != nil && (l.isUncertain || !apierrors.IsConflict(err))
+	l.mu.Unlock()
 	if err != nil {
 		return err
 	}
 	started := startTenure(granted.Generation, granted.AcquiredAt, sentAt, length)
 	if started.Remaining() <= 0 {
+		l.mu.Lock()
+		l.isUncertain = true
+		l.mu.Unlock()
 		return errors.New("witnesslock: the response to the acquisition came after its deadline")
 	}
 	l.mu.Lock()
@@ -348,11 +360,20 @@ func (l *Lock) current() *Tenure {
 func (l *Lock) observe(current lease) {
 	l.mu.Lock()
 	l.generation = current.Generation
+	l.isUncertain = l.isUncertain && current.Holder == l.witness.holder
 	tenure := l.tenure
 	l.mu.Unlock()
 	if tenure != nil && (current.Holder != l.witness.holder || current.AcquiredAt != tenure.acquiredAt) {
 		tenure.end(ErrLost)
 	}
+}
+
+// isOwn reports whether a lease with the name of this candidate is that of its current or last tenure, or of an acquisition
+// without a response.
+func (l *Lock) isOwn(current lease) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.isUncertain || l.tenure != nil && current.AcquiredAt == l.tenure.acquiredAt
 }
 
 // shouldWait is false for a holder that the elector has not seen yet, so that OnNewLeader is not delayed, and for a lease

@@ -302,6 +302,30 @@ func TestLeaderDespiteSlowResponses(t *testing.T) {
 	})
 }
 
+func TestCandidatesOfOneNameDoNotLeadTogether(t *testing.T) {
+	for seed := range uint64(100) {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 0))
+			witness, seen := newFakeWitness(), &observer{}
+			ctx, stop := context.WithCancel(t.Context())
+			candidates := []*candidate{}
+			for range 2 {
+				c := seen.run(ctx, t, witness, "a", 0)
+				c.network.set(slow(time.Duration(random.Int64N(int64(time.Second)))))
+				candidates = append(candidates, c)
+			}
+			time.Sleep(time.Minute)
+			stop()
+			for _, c := range candidates {
+				<-c.done
+			}
+			if len(seen.faults) > 0 {
+				t.Errorf("seed %d: %v", seed, seen.faults)
+			}
+		})
+	}
+}
+
 func TestRenewalWithoutAResponseKeepsTheTenure(t *testing.T) {
 	elect(t, 0, func(witness *fakeWitness, seen *observer, a, _ *candidate, _ context.CancelFunc) {
 		for range 100 {
