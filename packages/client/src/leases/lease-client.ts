@@ -226,7 +226,7 @@ export class LeaseClient {
     } catch (error) {
       if (!(error instanceof ClientError) || !error.isOutcomeUnknown) throw error
       const current = await this.read(slot, options)
-      return toCompared(kind, write, current, {}) ?? { kind: 'unapplied', current, error }
+      return toCompared(kind, write, { kind: 'rejected', current }) ?? { kind: 'unapplied', current, error }
     }
   }
 }
@@ -287,14 +287,13 @@ const renewMany = async (
 const toCompared = (
   kind: SentWrite['kind'],
   { holder, generation }: LeaseWrite,
-  current: LeaseReading,
-  rejection: { readonly conflict?: LeaseConflict },
+  rejected: Extract<LeaseWriteResult, { kind: 'rejected' }>,
 ): LeaseWriteResult | undefined => {
-  const sent: SentWrite = { kind, holder, isUnique: isCreatedHere(holder), generation }
-  const comparison = compareWrite(sent, current.lease)
+  const { current } = rejected
+  const comparison = compareWrite({ kind, holder, isUnique: isCreatedHere(holder), generation }, current.lease)
   if (comparison === 'unapplied') return undefined
   if (comparison === 'applied') return { kind: 'applied', current, confirmedBy: 'read' }
-  return { kind: 'rejected', current, ...rejection, ...(comparison === 'possible' ? { mayBeOwn: true } : {}) }
+  return comparison === 'possible' ? { ...rejected, mayBeOwn: true } : rejected
 }
 
 /** A proxy may have sent the write twice, and returned the rejection of the second one. */
@@ -304,12 +303,12 @@ const toRejection = (
   { headers, body }: { headers: Headers; body: Lease },
 ): LeaseWriteResult => {
   const conflict = headers.get('Lease-Conflict')
-  const rejection = conflict === null ? {} : { conflict: conflict as LeaseConflict }
   const current = toReading(body, headers, 1)
-  const rejected: LeaseWriteResult = { kind: 'rejected', current, ...rejection }
+  const rejection = { kind: 'rejected', current } as const
+  const rejected = conflict === null ? rejection : { ...rejection, conflict: conflict as LeaseConflict }
   // The lease of another holder shows that a release is late, not that it took effect.
   if (kind === 'release' && body.holder !== '') return rejected
-  return toCompared(kind, write, current, rejection) ?? rejected
+  return toCompared(kind, write, rejected) ?? rejected
 }
 
 /** A failed request, as an elector sees it. */

@@ -118,12 +118,12 @@ export const isOwn = (
   { holder, remainingMs, acquiredAt }: ObservedLease,
 ): boolean => remainingMs > 0 && holder === identity && (isUnique || acquiredAt === ownTenure)
 
-export const createElection = (now: Instant): ElectionState => ({
+export const createElection = (now: Instant, pauseMs = 0, ownTenure = ''): ElectionState => ({
   kind: 'standby',
   next: 'read',
-  at: at(now),
+  at: at(now, pauseMs),
   generation: 0,
-  ownTenure: '',
+  ownTenure,
   lostRaces: 0,
   failures: 0,
 })
@@ -287,13 +287,8 @@ export const cancel = (state: ElectionState): ElectionState =>
   state.kind === 'leading' ? { ...state, kind: 'stopping', reason: 'cancelled' } : state
 
 /** The state after the callbacks of a tenure: the lease is checked before anything else, `pauseMs` later. */
-export const afterStop = (state: ElectionState, now: Instant, pauseMs: number): ElectionState => ({
-  kind: 'standby',
-  next: 'read',
-  at: at(now, pauseMs),
-  generation: 0,
+export const afterStop = (state: ElectionState, now: Instant, pauseMs: number): ElectionState => {
   // A release without a response can still take effect, and another candidate of this name acquire the lease.
-  ownTenure: state.kind === 'stopping' && state.reason !== 'renew-deadline' ? '' : state.ownTenure,
-  lostRaces: 0,
-  failures: 0,
-})
+  const isReleased = state.kind === 'stopping' && state.reason !== 'renew-deadline'
+  return createElection(now, pauseMs, isReleased ? '' : state.ownTenure)
+}
