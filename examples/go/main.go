@@ -56,7 +56,7 @@ func run(ctx context.Context, s settings) error {
 	lock, err := witnesslock.New(witnesslock.Config{
 		URL: s.witness, Token: token, Slot: s.slot,
 		Identity:       s.region + "_" + string(uuid.NewUUID()),
-		RequestTimeout: s.leaseDuration / 5,
+		RequestTimeout: s.leaseDuration / 3,
 	})
 	if err != nil {
 		return err

@@ -21,10 +21,12 @@ import (
 )
 
 const (
-	defaultRequestTimeout = 3 * time.Second
+	defaultRequestTimeout = 5 * time.Second
 	defaultWait           = 20 * time.Second
 	// marginFraction of LeaseDuration is left between the end of the work's context and the earliest expiry.
 	marginFraction = 3
+	// A renewal delays the elector for this fraction of the time to the deadline at most.
+	renewalFraction = 4
 )
 
 // Config is the configuration of a Lock. The fields without a default are required.
@@ -38,8 +40,9 @@ type Config struct {
 	// Identity names the holder: 1 to 253 printable ASCII characters, unique to this process. Use a new one after each
 	// start, because the witness treats two processes of one name as one holder.
 	Identity string
-	// RequestTimeout limits each request. Default: 3 s. It should be at most a fifth of LeaseDuration, so that several
-	// attempts fit before the deadline.
+	// RequestTimeout limits each request but an acquisition, which has two thirds of LeaseDuration: a later response could
+	// not start a tenure. Default: 5 s. It should be a third of LeaseDuration, half of the time to the deadline: with slower
+	// responses no renewal is in time, and after a longer wait for a lost one there is no time to read and renew.
 	RequestTimeout time.Duration
 	// Wait is the longest time that a read of a standby waits for the release or expiry of the lease, in whole seconds.
 	// Default: 20 s. The witness can grant less. Negative: the standby polls every RetryPeriod.
@@ -66,6 +69,8 @@ type Lock struct {
 	tenure  *Tenure
 	retryAt time.Time
 	hasLead bool
+	// isUncertain is true after an acquisition without a response, while a lease of this name may be its result.
+	isUncertain bool
 }
 
 var _ resourcelock.Interface = (*Lock)(nil)
@@ -169,6 +174,10 @@ func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 	}
 	l.observe(current)
 	record := toRecord(current)
+	if record.HolderIdentity == l.witness.holder && !l.isOwn(current) {
+		// The elector acts on a lease with its name, and the witness grants one process the lease of another of this name.
+		record.HolderIdentity += " (another process)"
+	}
 	l.mu.Lock()
 	l.lastHolder = record.HolderIdentity
 	l.mu.Unlock()
@@ -226,44 +235,79 @@ func (l *Lock) write(ctx context.Context, record resourcelock.LeaderElectionReco
 	if !hasLead {
 		return errors.New("witnesslock: OnStartedLeading is not wrapped; set it to lock.Lead(run)")
 	}
-	// `renew` does not acquire an expired lease again, so a tenure has no gap.
-	op := "acquire"
-	if tenure != nil {
-		if tenure.Remaining() <= 0 {
-			return fmt.Errorf("witnesslock: the tenure has ended: %w", context.Cause(tenure.ctx))
-		}
-		op = "renew"
-	}
 	duration := time.Duration(record.LeaseDurationSeconds) * time.Second
 	length := duration - duration/marginFraction
-	sentAt := time.Now()
-	granted, err := l.witness.put(ctx, generation, op, record.LeaseDurationSeconds)
-	if err != nil {
-		return l.failed(err)
-	}
-	if granted.Holder != l.witness.holder {
-		return fmt.Errorf("witnesslock: the response names another holder, %q", granted.Holder)
-	}
-	l.mu.Lock()
-	l.generation = granted.Generation
-	l.mu.Unlock()
 	if tenure != nil {
-		if granted.AcquiredAt != tenure.acquiredAt {
-			tenure.end(ErrLost)
-		}
-		if !tenure.renewed(sentAt, length) {
-			return fmt.Errorf("witnesslock: the tenure has ended: %w", context.Cause(tenure.ctx))
-		}
-		return nil
+		return l.renew(ctx, tenure, record.LeaseDurationSeconds, length)
+	}
+	sentAt := time.Now()
+	granted, err := l.put(ctx, generation, "acquire", record.LeaseDurationSeconds, length)
+	l.mu.Lock()
+	l.isUncertain = err != nil && (l.isUncertain || !apierrors.IsConflict(err))
+	l.mu.Unlock()
+	if err != nil {
+		return err
 	}
 	started := startTenure(granted.Generation, granted.AcquiredAt, sentAt, length)
 	if started.Remaining() <= 0 {
+		l.mu.Lock()
+		l.isUncertain = true
+		l.mu.Unlock()
 		return errors.New("witnesslock: the response to the acquisition came after its deadline")
 	}
 	l.mu.Lock()
 	l.tenure = started
 	l.mu.Unlock()
 	return nil
+}
+
+// renew extends the tenure. It does not wait for a slow response, which the next call returns: the elector pauses after
+// each call, and with a slow response before the pause the next renewal would be late.
+func (l *Lock) renew(ctx context.Context, tenure *Tenure, ttlSeconds int, length time.Duration) error {
+	if err := tenure.waitForRenewal(ctx); err != nil {
+		return err
+	}
+	remaining := tenure.Remaining()
+	if remaining <= 0 {
+		return fmt.Errorf("witnesslock: the tenure has ended: %w", context.Cause(tenure.ctx))
+	}
+	_, generation := l.state()
+	renewal := make(chan error, 1)
+	tenure.renewal = renewal
+	// The elector ends the context after the call.
+	ctx = context.WithoutCancel(ctx)
+	go func() {
+		sentAt := time.Now()
+		// `renew` does not acquire an expired lease again, so a tenure has no gap.
+		granted, err := l.put(ctx, generation, "renew", ttlSeconds, min(l.witness.timeout, remaining))
+		if err == nil && granted.AcquiredAt != tenure.acquiredAt {
+			tenure.end(ErrLost)
+		}
+		if err == nil && !tenure.renewed(sentAt, length) {
+			err = fmt.Errorf("witnesslock: the tenure has ended: %w", context.Cause(tenure.ctx))
+		}
+		renewal <- err
+	}()
+	early, cancel := context.WithTimeout(ctx, remaining/renewalFraction)
+	defer cancel()
+	if err := tenure.waitForRenewal(early); early.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+func (l *Lock) put(ctx context.Context, generation int64, op string, ttlSeconds int, timeout time.Duration) (lease, error) {
+	granted, err := l.witness.put(ctx, generation, op, ttlSeconds, timeout)
+	if err != nil {
+		return lease{}, l.failed(err)
+	}
+	if granted.Holder != l.witness.holder {
+		return lease{}, fmt.Errorf("witnesslock: the response names another holder, %q", granted.Holder)
+	}
+	l.mu.Lock()
+	l.generation = granted.Generation
+	l.mu.Unlock()
+	return granted, nil
 }
 
 // release ends the tenure, waits for its work and then deletes the lease. If the work does not return within the context
@@ -278,6 +322,8 @@ func (l *Lock) release(ctx context.Context, tenure *Tenure) error {
 	case <-ctx.Done():
 		return errors.New("witnesslock: not released, because the function given to Lead has not returned; the lease will expire")
 	}
+	// Without its response, the generation is not known, and the lease stays until it expires.
+	_ = tenure.waitForRenewal(ctx)
 	_, generation := l.state()
 	err := l.witness.delete(ctx, generation)
 	if err == nil {
@@ -314,11 +360,20 @@ func (l *Lock) current() *Tenure {
 func (l *Lock) observe(current lease) {
 	l.mu.Lock()
 	l.generation = current.Generation
+	l.isUncertain = l.isUncertain && current.Holder == l.witness.holder
 	tenure := l.tenure
 	l.mu.Unlock()
 	if tenure != nil && (current.Holder != l.witness.holder || current.AcquiredAt != tenure.acquiredAt) {
 		tenure.end(ErrLost)
 	}
+}
+
+// isOwn reports whether a lease with the name of this candidate is that of its current or last tenure, or of an acquisition
+// without a response.
+func (l *Lock) isOwn(current lease) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.isUncertain || l.tenure != nil && current.AcquiredAt == l.tenure.acquiredAt
 }
 
 // shouldWait is false for a holder that the elector has not seen yet, so that OnNewLeader is not delayed, and for a lease

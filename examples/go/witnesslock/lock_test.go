@@ -264,13 +264,66 @@ func TestStopsBeforeTheLeaseExpires(t *testing.T) {
 func TestSlowResponsesDoNotExtendTheTenure(t *testing.T) {
 	elect(t, leaseDuration/marginFraction-time.Millisecond, func(_ *fakeWitness, seen *observer, a, _ *candidate, _ context.CancelFunc) {
 		a.network.set(slow(defaultRequestTimeout - time.Millisecond))
-		time.Sleep(3 * time.Second)
+		time.Sleep(defaultRequestTimeout)
 		a.network.set(silent)
-		time.Sleep(leaseDuration + retryPeriod + 3*time.Second)
+		time.Sleep(leaseDuration + retryPeriod + defaultRequestTimeout)
 		if leader := seen.current(); leader != "b" {
 			t.Errorf("the leader is %q", leader)
 		}
 	})
+}
+
+func TestLeaderDespiteSlowResponses(t *testing.T) {
+	const latency = defaultRequestTimeout - time.Second/2
+	synctest.Test(t, func(t *testing.T) {
+		witness, seen := newFakeWitness(), &observer{}
+		ctx, stop := context.WithCancel(t.Context())
+		candidates := []*candidate{}
+		for _, name := range []string{"a", "b"} {
+			c := seen.run(ctx, t, witness, name, 0)
+			c.network.set(slow(latency))
+			candidates = append(candidates, c)
+		}
+		// A read and an acquisition.
+		time.Sleep(2*latency + retryPeriod)
+		for range 100 {
+			time.Sleep(time.Second)
+			if seen.current() == "" {
+				t.Error("no leader")
+			}
+		}
+		stop()
+		for _, c := range candidates {
+			<-c.done
+		}
+		if seen.tenures() != 1 || len(seen.faults) > 0 {
+			t.Errorf("%d tenures, %v", seen.tenures(), seen.faults)
+		}
+	})
+}
+
+func TestCandidatesOfOneNameDoNotLeadTogether(t *testing.T) {
+	for seed := range uint64(100) {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 0))
+			witness, seen := newFakeWitness(), &observer{}
+			ctx, stop := context.WithCancel(t.Context())
+			candidates := []*candidate{}
+			for range 2 {
+				c := seen.run(ctx, t, witness, "a", 0)
+				c.network.set(slow(time.Duration(random.Int64N(int64(time.Second)))))
+				candidates = append(candidates, c)
+			}
+			time.Sleep(time.Minute)
+			stop()
+			for _, c := range candidates {
+				<-c.done
+			}
+			if len(seen.faults) > 0 {
+				t.Errorf("seed %d: %v", seed, seen.faults)
+			}
+		})
+	}
 }
 
 func TestRenewalWithoutAResponseKeepsTheTenure(t *testing.T) {

@@ -26,6 +26,8 @@ type Tenure struct {
 	workDone chan struct{}
 	// isOver is true when the work has ended and the elector no longer leads. The lock's mutex protects it.
 	isOver bool
+	// renewal receives the result of the renewal in flight; nil: there is none. Only the elector reads it, in one goroutine.
+	renewal chan error
 
 	mu sync.Mutex
 	// renewedAt is the time before the last successful write was sent, length the time from then to the deadline.
@@ -88,6 +90,20 @@ func (t *Tenure) renewed(renewedAt time.Time, length time.Duration) bool {
 	t.renewedAt, t.length = renewedAt, length
 	t.timer.Reset(t.remaining())
 	return true
+}
+
+// waitForRenewal returns the result of the renewal in flight, if there is one.
+func (t *Tenure) waitForRenewal(ctx context.Context) error {
+	if t.renewal == nil {
+		return nil
+	}
+	select {
+	case err := <-t.renewal:
+		t.renewal = nil
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 func (t *Tenure) end(cause error) { t.cancel(cause) }

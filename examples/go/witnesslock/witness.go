@@ -60,26 +60,26 @@ type slotClient struct {
 }
 
 func (c *slotClient) read(ctx context.Context) (lease, error) {
-	return c.send(ctx, http.MethodGet, "", nil, nil, 0)
+	return c.send(ctx, http.MethodGet, "", nil, nil, c.timeout)
 }
 
 // waitUntilVacant returns when no client holds the lease, at the latest after wait. The witness can grant less.
 func (c *slotClient) waitUntilVacant(ctx context.Context, wait time.Duration) (lease, error) {
 	header := http.Header{"Prefer": {fmt.Sprintf("wait=%d", int(wait/time.Second))}}
-	return c.send(ctx, http.MethodGet, "?until=vacant", header, nil, wait)
+	return c.send(ctx, http.MethodGet, "?until=vacant", header, nil, wait+c.timeout)
 }
 
 // put acquires or renews the lease by compare-and-set. op is "acquire" or "renew".
-func (c *slotClient) put(ctx context.Context, generation int64, op string, ttlSeconds int) (lease, error) {
+func (c *slotClient) put(ctx context.Context, generation int64, op string, ttlSeconds int, timeout time.Duration) (lease, error) {
 	body, err := json.Marshal(map[string]any{"op": op, "ttlSeconds": ttlSeconds})
 	if err != nil {
 		return lease{}, err
 	}
-	return c.send(ctx, http.MethodPut, "", c.writeHeader(generation), body, 0)
+	return c.send(ctx, http.MethodPut, "", c.writeHeader(generation), body, timeout)
 }
 
 func (c *slotClient) delete(ctx context.Context, generation int64) error {
-	_, err := c.send(ctx, http.MethodDelete, "", c.writeHeader(generation), nil, 0)
+	_, err := c.send(ctx, http.MethodDelete, "", c.writeHeader(generation), nil, c.timeout)
 	return err
 }
 
@@ -87,8 +87,8 @@ func (c *slotClient) writeHeader(generation int64) http.Header {
 	return http.Header{"If-Match": {strconv.FormatInt(generation, 10)}, "X-Holder": {c.holder}}
 }
 
-func (c *slotClient) send(ctx context.Context, method, query string, header http.Header, body []byte, wait time.Duration) (lease, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.timeout+wait)
+func (c *slotClient) send(ctx context.Context, method, query string, header http.Header, body []byte, timeout time.Duration) (lease, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	address := c.url + "/lease/" + url.PathEscape(c.slot) + query
 	request, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))

@@ -67,6 +67,19 @@ describe('leases', () => {
     expect(stdout).toMatch(/many-2 +not-holder/)
   })
 
+  test('behind a proxy that sends writes twice, an acquisition is uncertain, and a release succeeds', async () => {
+    const twice: typeof fetch = async (input, init) => {
+      if (init?.method === 'PUT' || init?.method === 'DELETE') await fetch(input, init)
+      return fetch(input, init)
+    }
+    const behindProxy = (line: string) => runPoolctl(line.split(' '), { env: home.env, fetch: twice })
+    expect(await behindProxy('leases acquire twice --holder region-a')).toMatchObject({
+      exitCode: 3,
+      stderr: expect.stringContaining('by this command or another client of the same name (generation): region-a'),
+    })
+    expect(await behindProxy('leases release twice --holder region-a')).toMatchObject({ exitCode: 0 })
+  })
+
   test('watch prints each change, and ends when the lease is vacant', async () => {
     await poolctl('leases acquire watched --holder region-a')
     const watching = poolctl('leases watch watched --until-vacant -o ndjson')
@@ -171,15 +184,25 @@ describe.concurrent('elect', () => {
     expect(text).not.toContain(witness.token)
   })
 
-  test('a second candidate runs its command only after the first has ended', async () => {
-    const file = join(home.folder, 'order')
+  test.each([
+    ['names of their own', []],
+    ['one name', ['--holder', 'backup']],
+  ])('a second candidate runs its command only after the first has ended, with %s', async (names, flags) => {
+    const slot = `order-${flags.length}`
+    const file = join(home.folder, slot)
+    await poolctl(`leases acquire ${slot} --holder first`)
     const append = (name: string) => [
       'sh',
       '-c',
       `echo start-${name} >> ${file}; sleep 0.3; echo end-${name} >> ${file}`,
     ]
-    const first = elect('order', durations, append('a'))
-    const second = elect('order', durations, append('b'))
+    const first = elect(slot, [...durations, ...flags], append('a'))
+    const second = elect(slot, [...durations, ...flags], append('b'))
+    await until(`both wait, with ${names}`, async () => {
+      const { stdout } = await poolctl(`leases list ${slot} -o json`)
+      return JSON.parse(stdout).leases[0].waiters === 2
+    })
+    await poolctl(`leases release ${slot} --holder first`)
     expect(await Promise.all([first.exitCode, second.exitCode])).toEqual([0, 0])
     const [start, end, ...rest] = readFileSync(file, 'utf8').trim().split('\n')
     expect(end).toBe(start?.replace('start', 'end'))

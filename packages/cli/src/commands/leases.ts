@@ -109,12 +109,13 @@ const VACANT_POLL_MS = 2_000
 
 const describeConflict = (
   slot: string,
-  { current, conflict }: Extract<LeaseWriteResult, { kind: 'rejected' }>,
+  { current, conflict, mayBeOwn }: Extract<LeaseWriteResult, { kind: 'rejected' }>,
 ): string => {
   const { lease, remainingMs, isVacant } = current
   const holder = isVacant ? 'no client holds it' : `${lease.holder} holds it for ${formatDuration(remainingMs)}`
-  const reason = conflict === undefined ? 'another write was faster' : conflict
-  return `${slot} was not changed (${reason}): ${holder}, generation ${lease.generation}.`
+  const reason = conflict ?? (mayBeOwn ? 'no response' : 'another write was faster')
+  const outcome = mayBeOwn ? 'was changed by this command or another client of the same name' : 'was not changed'
+  return `${slot} ${outcome} (${reason}): ${holder}, generation ${lease.generation}.`
 }
 
 /**

@@ -12,11 +12,14 @@ import {
   decide,
   type ElectionRules,
   type ElectionState,
+  isOwn,
   type Sent,
   type StopReason,
   type Tenure,
+  toTimeoutMs,
   toWaitSeconds,
 } from './domain/election.ts'
+import { isCreatedHere } from './identity.ts'
 import type { CallResult, LeaseCalls } from './lease-calls.ts'
 import { type LeadershipContext, TenureContext } from './tenure-context.ts'
 
@@ -37,7 +40,10 @@ export interface LeaseElectorOptions extends Partial<ElectionDurations> {
   readonly leases: { readonly calls: LeaseCalls }
   /** The lease that the candidates compete for. */
   readonly slot: string
-  /** The holder name of this candidate. Two processes must not have the same: use `createIdentity`. */
+  /**
+   * The holder name of this candidate, from `createIdentity`. A lease with any other name can be that of another process, so
+   * the elector waits until it expires, unless it acquired the lease and got the response.
+   */
   readonly identity: string
   readonly callbacks: LeaderCallbacks
   /**
@@ -72,16 +78,11 @@ export interface ElectorMetrics {
   readonly lostRaces: number
 }
 
-const HEX = 16
-
 /** A renewal or a release whose response was lost may take effect between two attempts. */
 const MAX_RELEASE_ATTEMPTS = 3
 
-/** A holder name that is unique to this process start: `<name>_<8 hex digits>`. */
-export const createIdentity = (name: string): string => {
-  const [random = 0] = crypto.getRandomValues(new Uint32Array(1))
-  return `${name}_${random.toString(HEX).padStart(8, '0')}`
-}
+/** The electors of this process that run. */
+const running = new Set<LeaseElector>()
 
 const settle = async (work: () => void | Promise<void>): Promise<{ error: unknown } | undefined> => {
   try {
@@ -105,7 +106,7 @@ const waitForAbort = (signal: AbortSignal, limit: AbortSignal): Promise<void> =>
  */
 export class LeaseElector {
   readonly #options: LeaseElectorOptions
-  readonly #rules: ElectionRules
+  #rules: ElectionRules
   readonly #timing: Timing
   readonly #now: () => Instant
   #state: ElectionState
@@ -113,7 +114,8 @@ export class LeaseElector {
   /** The promise of `onStartedLeading` of the current tenure. */
   #work: Promise<{ error: unknown } | undefined> = Promise.resolve(undefined)
   #leader = ''
-  #lastResponse: Instant | undefined
+  /** On the monotonic clock. */
+  #lastResponseAt: number | undefined
   #isRunning = false
   /** The current tenure must stop: a handover, or a failure of its work. */
   #isCancelled = false
@@ -146,7 +148,14 @@ export class LeaseElector {
       if (!parsed.success) throw new RangeError(parsed.error.issues[0]?.message)
     }
     this.#options = options
-    this.#rules = { leaseDuration, renewDeadline, retryPeriod, identity, renewalPhaseMs }
+    this.#rules = {
+      leaseDuration,
+      renewDeadline,
+      retryPeriod,
+      identity,
+      isUnique: isCreatedHere(identity),
+      renewalPhaseMs,
+    }
     this.#timing = timing
     this.#now = createInstantReader(() => ({ monotonicMs: timing.now(), wallMs: timing.wallNow() }))
     this.#state = createElection(this.#now())
@@ -164,7 +173,7 @@ export class LeaseElector {
 
   health(): ElectorHealth {
     const { leader } = this
-    const lastResponseMs = this.#lastResponse ? this.#timing.now() - this.#lastResponse.monotonicMs : null
+    const lastResponseMs = this.#lastResponseAt === undefined ? null : this.#timing.now() - this.#lastResponseAt
     return { isLeader: this.isLeader(), remainingMs: this.#context?.remainingMs() ?? 0, leader, lastResponseMs }
   }
 
@@ -179,12 +188,16 @@ export class LeaseElector {
   async run(signal: AbortSignal): Promise<void> {
     if (this.#isRunning) throw new Error('This elector already runs. Create one elector for each candidate.')
     this.#isRunning = true
+    this.#shareIdentity()
+    running.add(this)
     const interrupt = () => this.#interrupt.abort()
     signal.addEventListener('abort', interrupt)
     try {
       while (!(signal.aborted && this.#state.kind === 'standby')) await this.#step(signal)
-      if (this.#isUncertain && (this.#options.releaseOnCancel ?? true)) await this.#release(this.#state.generation)
+      const mayRelease = this.#rules.isUnique && (this.#options.releaseOnCancel ?? true)
+      if (this.#isUncertain && mayRelease) await this.#release(this.#state.generation)
     } finally {
+      running.delete(this)
       signal.removeEventListener('abort', interrupt)
       this.#isRunning = false
     }
@@ -198,6 +211,15 @@ export class LeaseElector {
     if (this.#state.kind === 'standby') return
     this.#handoverPauseMs = pauseMs
     this.#cancel()
+  }
+
+  /** Two electors of one process can have one identity: it is not unique to either of them. */
+  #shareIdentity(): void {
+    const { slot, identity } = this.#options
+    for (const other of running) {
+      if (other.#options.slot !== slot || other.#options.identity !== identity) continue
+      for (const elector of [this, other]) elector.#rules = { ...elector.#rules, isUnique: false }
+    }
   }
 
   async #step(signal: AbortSignal): Promise<void> {
@@ -265,7 +287,7 @@ export class LeaseElector {
       this.#recordFailure(result)
       return
     }
-    this.#lastResponse = this.#now()
+    this.#lastResponseAt = this.#timing.now()
     if (sent.kind === 'acquire' && result.kind === 'observed') this.#metrics.lostRaces += 1
     if (sent.kind === 'renew' && result.kind === 'granted') this.#metrics.renewals += 1
     const { holder, remainingMs } = result.lease
@@ -349,7 +371,7 @@ export class LeaseElector {
   async #release(lastGeneration: number): Promise<void> {
     const { slot, identity: holder } = this.#options
     const leases = this.#options.leases.calls
-    const timeoutMs = this.#rules.retryPeriod
+    const timeoutMs = toTimeoutMs(this.#rules)
     let generation = lastGeneration
     for (let attempt = 0; attempt < MAX_RELEASE_ATTEMPTS; attempt += 1) {
       let result = await this.#withTimeout(false, timeoutMs, undefined, options =>
@@ -364,9 +386,8 @@ export class LeaseElector {
         this.#recordFailure(result)
         return
       }
-      const { lease } = result
-      if (lease.holder !== holder || lease.remainingMs === 0 || lease.generation < this.#state.ownFrom) return
-      generation = lease.generation
+      if (!isOwn(this.#rules, this.#state, result.lease)) return
+      generation = result.lease.generation
     }
   }
 }

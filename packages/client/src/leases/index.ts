@@ -1,7 +1,6 @@
 export { DEFAULT_DURATIONS, type ElectionDurations } from './domain/durations.ts'
 export type { StopReason } from './domain/election.ts'
 export {
-  createIdentity,
   type ElectorHealth,
   type ElectorMetrics,
   type LeaderCallbacks,
@@ -9,6 +8,7 @@ export {
   type LeaseElectorOptions,
 } from './elector.ts'
 export { type Guarded, type GuardedResource, guard, StaleFencingTokenError } from './guard.ts'
+export { createIdentity } from './identity.ts'
 export type { CallResult, LeaseCallOptions, LeaseCalls, LeaseWriteInput } from './lease-calls.ts'
 export {
   LeaseClient,

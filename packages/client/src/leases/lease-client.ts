@@ -15,7 +15,8 @@ import { leaseProblem } from '@pool/contract/lease-problem'
 import { ClientError, ProblemError, UnexpectedResponseError } from '../errors.ts'
 import type { CallOptions, CallRule, ClientOptions } from '../options.ts'
 import { createTransport, type Transport } from '../transport.ts'
-import { compareWrite } from './domain/compare-write.ts'
+import { compareWrite, type SentWrite } from './domain/compare-write.ts'
+import { isCreatedHere } from './identity.ts'
 import type { CallResult, LeaseCalls } from './lease-calls.ts'
 
 /** A lease as one response showed it. */
@@ -30,7 +31,7 @@ export interface LeaseReading {
 }
 
 export interface LeaseWrite {
-  /** Unique to one process. */
+  /** Unique to one process: from `createIdentity`. */
   readonly holder: string
   /** The generation that the write replaces, from the last response; 0: the slot was never written. */
   readonly generation: number
@@ -46,9 +47,19 @@ export interface LeaseGrantRequest extends LeaseWrite {
  * take effect later, so decide again with `current` instead of sending it again.
  */
 export type LeaseWriteResult =
+  /** `read`: the current lease shows it, in a read or in the 412 to a request that a proxy sent again. */
   | { readonly kind: 'applied'; readonly current: LeaseReading; readonly confirmedBy: 'response' | 'read' }
-  /** `conflict` is absent if no response arrived, and a read shows another write. */
-  | { readonly kind: 'rejected'; readonly current: LeaseReading; readonly conflict?: LeaseConflict }
+  /**
+   * `conflict` is absent if no response arrived, and a read shows another write. `mayBeOwn`: the lease has the name of this
+   * holder, which is not from `createIdentity`. It comes from this write or from another process of that name, so do not act
+   * on it: wait until it expires.
+   */
+  | {
+      readonly kind: 'rejected'
+      readonly current: LeaseReading
+      readonly conflict?: LeaseConflict
+      readonly mayBeOwn?: true
+    }
   | { readonly kind: 'unapplied'; readonly current: LeaseReading; readonly error: unknown }
 
 const { readLease, writeLease, releaseLease, renewLeases, readLeaseHistory, listLeases, drainLeases, getHealth } =
@@ -136,7 +147,7 @@ export class LeaseClient {
   async release(slot: string, write: LeaseWrite, options: CallOptions = {}): Promise<LeaseWriteResult> {
     return this.#compared('release', slot, write, options, async () => {
       const result = await sendRelease(this.#transport, slot, write, options)
-      if (result.status === 412) return toRejection(result)
+      if (result.status === 412) return toRejection('release', write, result)
       const generation = parseNumber(result.headers.get('ETag')?.replaceAll('"', '')) ?? 0
       const current = toReading({ ...NEVER_WRITTEN, generation }, result.headers, 0)
       return { kind: 'applied', current, confirmedBy: 'response' }
@@ -196,7 +207,7 @@ export class LeaseClient {
   #put(kind: 'acquire' | 'renew', slot: string, write: LeaseGrantRequest, options: CallOptions) {
     return this.#compared(kind, slot, write, options, async () => {
       const result = await put(this.#transport, kind, slot, write, options)
-      if (result.status === 412) return toRejection(result)
+      if (result.status === 412) return toRejection(kind, write, result)
       const current = toReading(result.body, result.headers, write.ttlMs)
       return { kind: 'applied', current, confirmedBy: 'response' }
     })
@@ -206,7 +217,7 @@ export class LeaseClient {
   async #compared(
     kind: 'acquire' | 'renew' | 'release',
     slot: string,
-    { holder, generation }: LeaseWrite,
+    write: LeaseWrite,
     options: CallOptions,
     send: () => Promise<LeaseWriteResult>,
   ): Promise<LeaseWriteResult> {
@@ -215,9 +226,7 @@ export class LeaseClient {
     } catch (error) {
       if (!(error instanceof ClientError) || !error.isOutcomeUnknown) throw error
       const current = await this.read(slot, options)
-      const comparison = compareWrite({ kind, holder, generation }, current.lease)
-      if (comparison === 'applied') return { kind: 'applied', current, confirmedBy: 'read' }
-      return comparison === 'superseded' ? { kind: 'rejected', current } : { kind: 'unapplied', current, error }
+      return toCompared(kind, write, { kind: 'rejected', current }) ?? { kind: 'unapplied', current, error }
     }
   }
 }
@@ -274,10 +283,32 @@ const renewMany = async (
   return (await transport.call(renewLeases, { body: { holder, leases: items } }, ONCE, options)).body.results
 }
 
-const toRejection = ({ headers, body }: { headers: Headers; body: Lease }): LeaseWriteResult => {
+/** Undefined: the lease is as it was before the write. */
+const toCompared = (
+  kind: SentWrite['kind'],
+  { holder, generation }: LeaseWrite,
+  rejected: Extract<LeaseWriteResult, { kind: 'rejected' }>,
+): LeaseWriteResult | undefined => {
+  const { current } = rejected
+  const comparison = compareWrite({ kind, holder, isUnique: isCreatedHere(holder), generation }, current.lease)
+  if (comparison === 'unapplied') return undefined
+  if (comparison === 'applied') return { kind: 'applied', current, confirmedBy: 'read' }
+  return comparison === 'possible' ? { ...rejected, mayBeOwn: true } : rejected
+}
+
+/** A proxy may have sent the write twice, and returned the rejection of the second one. */
+const toRejection = (
+  kind: SentWrite['kind'],
+  write: LeaseWrite,
+  { headers, body }: { headers: Headers; body: Lease },
+): LeaseWriteResult => {
   const conflict = headers.get('Lease-Conflict')
   const current = toReading(body, headers, 1)
-  return { kind: 'rejected', current, ...(conflict === null ? {} : { conflict: conflict as LeaseConflict }) }
+  const rejection = { kind: 'rejected', current } as const
+  const rejected = conflict === null ? rejection : { ...rejection, conflict: conflict as LeaseConflict }
+  // The lease of another holder shows that a release is late, not that it took effect.
+  if (kind === 'release' && body.holder !== '') return rejected
+  return toCompared(kind, write, rejected) ?? rejected
 }
 
 /** A failed request, as an elector sees it. */

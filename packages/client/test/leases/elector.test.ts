@@ -1,12 +1,14 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { createIdentity, LeaseElector, type LeaseElectorOptions } from '../../src/leases/elector.ts'
+import { LeaseElector, type LeaseElectorOptions } from '../../src/leases/elector.ts'
 import { guard, StaleFencingTokenError } from '../../src/leases/guard.ts'
+import { createIdentity } from '../../src/leases/identity.ts'
 import { PreferenceElector } from '../../src/leases/preference.ts'
 import { type LeadershipContext, LeadershipLostError } from '../../src/leases/tenure-context.ts'
 import { withLease } from '../../src/leases/with-lease.ts'
 import { ModelWitnesses } from './support/model-calls.ts'
 
 const DURATIONS = { leaseDuration: 10_000, renewDeadline: 7_000, retryPeriod: 1_500 } as const
+const SHORT = { leaseDuration: 6_000, renewDeadline: 4_000, retryPeriod: 1_000 } as const
 
 let witness: ModelWitnesses
 let events: string[]
@@ -182,6 +184,15 @@ describe('a tenure', () => {
     expect(witness.slot('slot').isHeld(performance.now())).toBe(false)
   })
 
+  test('one 503 whose Retry-After ends after the deadline does not end the tenure', async () => {
+    const a = start('a', SHORT)
+    await pass(100)
+    witness.failNextWrite(5_000)
+    await pass(30_000)
+    expect(witness.requests.filter(request => request === 'acquire slot')).toHaveLength(1)
+    expect(a.elector.metrics()).toMatchObject({ tenures: 1, failures: 1 })
+  })
+
   test('a lease that another writer took ends the tenure', async () => {
     start('a')
     await pass(100)
@@ -191,6 +202,68 @@ describe('a tenure', () => {
     await pass(DURATIONS.retryPeriod)
     expect(events.slice(2)).toEqual(['a sees b', 'a stops: lease-lost'])
   })
+})
+
+describe('late responses', () => {
+  /** The part of two minutes in which there is a leader. */
+  const measureLeadership = async (latencyMs: number, identities: readonly string[]) => {
+    witness.latencyMs = latencyMs
+    const electors = identities.map(identity => start(identity, SHORT).elector)
+    const STEPS = 1_200
+    let led = 0
+    for (let step = 0; step < STEPS; step += 1) {
+      await pass(100)
+      const leaders = electors.filter(elector => elector.isLeader()).length
+      expect(leaders).toBeLessThan(2)
+      led += leaders
+    }
+    return led / STEPS
+  }
+
+  test.each([500, 1_200, 1_800])('of %i ms, of a deadline of 4 s: there is a leader', async latencyMs => {
+    expect(await measureLeadership(latencyMs, ['a', 'b'])).toBeGreaterThan(0.9)
+  })
+
+  test('of more than half of the deadline: tenures without a renewal', async () => {
+    const part = await measureLeadership(2_500, ['a', createIdentity('b')])
+    expect(part).toBeGreaterThan(0.1)
+    expect(part).toBeLessThan(0.5)
+  })
+})
+
+test('the time since the last response does not depend on the wall clock', async () => {
+  const { elector } = start('a')
+  await pass(100)
+  vi.setSystemTime(Date.now() + 3_600_000)
+  await pass(DURATIONS.retryPeriod)
+  witness.isDown = true
+  await pass(6_000)
+  expect(elector.health().lastResponseMs).toBeGreaterThanOrEqual(6_000)
+  expect(elector.health().lastResponseMs).toBeLessThan(6_000 + DURATIONS.retryPeriod)
+})
+
+test.each<[string, string, string]>([
+  ['is from createIdentity', createIdentity('a'), 'acquire slot'],
+  ['was chosen', 'a', 'wait slot'],
+])('after an acquisition without a response, a lease of its name, which %s', async (_, identity, expected) => {
+  witness.isMute = true
+  start(identity)
+  await pass(DURATIONS.renewDeadline)
+  witness.isMute = false
+  await pass(100)
+  expect(witness.requests.slice(0, 4)).toEqual(['read slot', 'acquire slot', 'read slot', expected])
+})
+
+test('a release without a response is not repeated on the lease of another candidate of the same name', async () => {
+  const { stop } = start('a')
+  await pass(100)
+  witness.isMute = true
+  void stop()
+  await pass(0)
+  const slot = witness.slot('slot')
+  slot.write('acquire', 'a', slot.generation, 10_000, performance.now())
+  await pass(DURATIONS.leaseDuration)
+  expect(witness.requests.slice(2)).toEqual(['release slot', 'read slot'])
 })
 
 describe('a handover', () => {

@@ -1,5 +1,6 @@
 import { expect, test, vi } from 'vitest'
 import { NoResponseError, ProblemError } from '../../src/errors.ts'
+import { createIdentity } from '../../src/leases/identity.ts'
 import { LeaseClient } from '../../src/leases/lease-client.ts'
 import { RenewalBatch } from '../../src/leases/renewal-batch.ts'
 
@@ -10,6 +11,8 @@ const LEASE = {
   generation: 6,
 }
 const WRITE = { holder: 'a', generation: 5, ttlMs: 1_500 }
+const UNIQUE = createIdentity('a')
+const UNIQUE_LEASE = { ...LEASE, holder: UNIQUE }
 
 type Responder = () => Response
 const json = (status: number, body: unknown, headers: Record<string, string> = {}) =>
@@ -82,21 +85,42 @@ test('a rejected write returns the reason and the current lease', async () => {
 })
 
 test.each([
-  ['applied', { ...LEASE }, { kind: 'applied', confirmedBy: 'read' }],
-  ['unapplied', { ...LEASE, generation: 5 }, { kind: 'unapplied', error: expect.any(NoResponseError) }],
+  ['applied', UNIQUE_LEASE, { kind: 'applied', confirmedBy: 'read' }],
+  ['unapplied', { ...UNIQUE_LEASE, generation: 5 }, { kind: 'unapplied', error: expect.any(NoResponseError) }],
   ['superseded', { ...LEASE, holder: 'b' }, { kind: 'rejected' }],
 ])('a write without a response is not repeated: a read shows that it is %s', async (_, current, expected) => {
   const { client, summary } = createClient(lost, () => json(200, current, { 'Lease-Remaining-Ms': '1000' }))
-  expect(await client.renew('slot', WRITE)).toMatchObject(expected)
+  expect(await client.renew('slot', { ...WRITE, holder: UNIQUE })).toMatchObject(expected)
   expect(summary()).toEqual(['PUT /lease/slot', 'GET /lease/slot'])
 })
 
 test('a write that the witness failed to answer is not repeated either', async () => {
   const unavailable = () => json(503, { error: 'lease-unavailable' }, { 'Retry-After': '1' })
-  const { client, summary } = createClient(unavailable, () => json(200, LEASE, { 'Lease-Remaining-Ms': '1000' }))
-  expect(await client.acquire('slot', WRITE)).toMatchObject({ kind: 'applied', confirmedBy: 'read' })
+  const { client, summary } = createClient(unavailable, () => json(200, UNIQUE_LEASE, { 'Lease-Remaining-Ms': '1000' }))
+  const write = { ...WRITE, holder: UNIQUE }
+  expect(await client.acquire('slot', write)).toMatchObject({ kind: 'applied', confirmedBy: 'read' })
   expect(summary()).toEqual(['PUT /lease/slot', 'GET /lease/slot'])
 })
+
+test('without a response, a lease with a name that was chosen may be of another process', async () => {
+  const { client } = createClient(lost, () => json(200, LEASE, { 'Lease-Remaining-Ms': '1000' }))
+  expect(await client.acquire('slot', WRITE)).toMatchObject({ kind: 'rejected', mayBeOwn: true })
+})
+
+test.each([
+  ['of a name from createIdentity', 'acquire', UNIQUE, UNIQUE, { kind: 'applied', confirmedBy: 'read' }],
+  ['of a name that was chosen', 'acquire', 'a', 'a', { kind: 'rejected', conflict: 'generation', mayBeOwn: true }],
+  ['of a released lease', 'release', 'a', '', { kind: 'applied', confirmedBy: 'read' }],
+  ['of another holder', 'release', 'a', 'b', { kind: 'rejected', conflict: 'generation' }],
+] as const)(
+  'a write that a proxy sent twice is rejected with the lease %s',
+  async (_, kind, holder, shown, expected) => {
+    const rejected = () => json(412, { ...LEASE, holder: shown }, { 'Lease-Conflict': 'generation' })
+    const { client, summary } = createClient(rejected)
+    expect(await client[kind]('slot', { ...WRITE, holder })).toMatchObject(expected)
+    expect(summary()).toHaveLength(1)
+  },
+)
 
 test('a rejection without a lease is an error, and nothing is read', async () => {
   const { client, summary } = createClient(() => json(403, { error: 'forbidden' }))

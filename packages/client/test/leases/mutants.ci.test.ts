@@ -72,6 +72,18 @@ const mutants: readonly Mutant[] = [
     to: 'await this.#release(tenure.generation); const work = this.#context ? [this.#work',
   },
   {
+    rule: 'every lease of the same name counts as its own',
+    file: ELECTION,
+    from: 'holder === identity && (isUnique || acquiredAt === ownTenure)',
+    to: 'holder === identity',
+  },
+  {
+    rule: 'an identity that two electors share counts as unique',
+    file: 'elector.ts',
+    from: 'isUnique: false }',
+    to: 'isUnique: true }',
+  },
+  {
     rule: 'an acquisition without a response counts as granted',
     file: ELECTION,
     from: '  const failures = state.failures + 1\n',

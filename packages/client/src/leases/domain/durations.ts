@@ -6,11 +6,11 @@ export interface ElectionDurations {
   readonly leaseDuration: number
   /** A leader stops this long after it sent its last successful renewal. */
   readonly renewDeadline: number
-  /** The time between two renewals, between two attempts after a failure, and the timeout of one request. */
+  /** The time between two renewals, and between two attempts after a failure. */
   readonly retryPeriod: number
 }
 
-/** A leader has three attempts to renew before it stops, and a third of the lease for its last work. */
+/** A leader has three attempts that fail quickly, or two without a response, and a third of the lease for its last work. */
 export const DEFAULT_DURATIONS: ElectionDurations = { leaseDuration: 30_000, renewDeadline: 20_000, retryPeriod: 5_000 }
 
 /** A pause after a failure is at most retryPeriod times 1 + this, as in client-go. */

@@ -14,7 +14,14 @@ import {
   type Sent,
 } from './election.ts'
 
-const rules: ElectionRules = { identity: 'a', leaseDuration: 30_000, renewDeadline: 20_000, retryPeriod: 5_000 }
+const rules: ElectionRules = {
+  identity: 'a',
+  isUnique: false,
+  leaseDuration: 30_000,
+  renewDeadline: 20_000,
+  retryPeriod: 5_000,
+}
+const unique = { ...rules, isUnique: true }
 
 /** Both clocks show `ms`, unless the wall clock has advanced further. */
 const at = (ms: number, wallMs = ms): Instant => ({ monotonicMs: ms, wallMs })
@@ -34,11 +41,18 @@ const unknown: Result = { kind: 'unknown', retryAfterMs: 0 }
 const failed: Result = { kind: 'failed', retryAfterMs: 0 }
 
 /** Applies a result to the request that the rules would send at `sentAt`. */
-const apply = (state: ElectionState, sentAt: Instant, result: Result, now: Instant, random = 0): ElectionState => {
-  const action = decide(rules, state, sentAt)
+const apply = (
+  state: ElectionState,
+  sentAt: Instant,
+  result: Result,
+  now: Instant,
+  random = 0,
+  withRules = rules,
+): ElectionState => {
+  const action = decide(withRules, state, sentAt)
   if (action.kind === 'sleep' || action.kind === 'stop') throw new Error(`no request, but ${action.kind}`)
   const sent: Sent = { kind: action.kind, generation: action.generation, sentAt }
-  return applyResult(rules, state, sent, result, now, random)
+  return applyResult(withRules, state, sent, result, now, random)
 }
 
 const start = createElection(at(0))
@@ -52,12 +66,12 @@ const next = (state: ElectionState, now: Instant) => describeAction(decide(rules
 
 describe('a standby', () => {
   test.each<[string, Result, number, string]>([
-    ['a lease of another candidate: wait until it is vacant', observed(lease('b', 7)), 0, 'wait 7 within 35000'],
-    ['a vacant lease: acquire', observed(lease('', 7)), 0, 'acquire 7 within 5000'],
-    ['an expired lease: acquire', observed(lease('b', 7, 0)), 0, 'acquire 7 within 5000'],
-    ['a slot that was never written: acquire', observed(lease('', 0)), 0, 'acquire 0 within 5000'],
+    ['a lease of another candidate: wait until it is vacant', observed(lease('b', 7)), 0, 'wait 7 within 40000'],
+    ['a vacant lease: acquire', observed(lease('', 7)), 0, 'acquire 7 within 20000'],
+    ['an expired lease: acquire', observed(lease('b', 7, 0)), 0, 'acquire 7 within 20000'],
+    ['a slot that was never written: acquire', observed(lease('', 0)), 0, 'acquire 0 within 20000'],
     ['a race for a vacant lease: wait up to a fiftieth of the retry period', observed(lease('', 7)), 1, 'sleep 100'],
-    ['an own name that it has not written: another process has it', observed(lease('a', 7)), 0, 'wait 7 within 35000'],
+    ['its own name, not acquired by it: wait until it is vacant', observed(lease('a', 7)), 0, 'wait 7 within 40000'],
     ['no response: pause', failed, 0, 'sleep 4900'],
     ['no response with Retry-After: pause longer', { kind: 'failed', retryAfterMs: 9_000 }, 0, 'sleep 9000'],
   ])('%s', (_, result, random, expected) => {
@@ -69,7 +83,7 @@ describe('a standby', () => {
     const after = (waited: boolean, random: number) =>
       next(apply(waiting, at(10), observed(lease('b', 9), waited), at(110), random), at(110))
     expect([after(true, 1), after(false, 0), after(false, 1)]).toEqual([
-      'wait 9 within 35000',
+      'wait 9 within 40000',
       'sleep 4900',
       'sleep 10900',
     ])
@@ -89,18 +103,37 @@ describe('a standby', () => {
 
   test('a grant that arrives after its deadline does not start a tenure', () => {
     const state = apply(acquiring, at(10), granted(5), at(20_010))
-    expect(next(state, at(20_010))).toBe('acquire 5 within 5000')
+    expect(next(state, at(20_010))).toBe('acquire 5 within 20000')
   })
 
   test('an acquisition without a response is not repeated: the lease is read and compared', () => {
     const state = apply(acquiring, at(10), unknown, at(5_010))
-    expect(next(state, at(5_010))).toBe('read 0 within 10000')
-    // It took effect: a new write gives the tenure a token.
-    expect(next(apply(state, at(5_010), observed(lease('a', 5)), at(5_020)), at(5_020))).toBe('acquire 5 within 5000')
-    // It did not, and the slot is vacant.
-    expect(next(apply(state, at(5_010), observed(lease('', 4)), at(5_020)), at(5_020))).toBe('acquire 4 within 5000')
-    // Another candidate was faster.
-    expect(next(apply(state, at(5_010), observed(lease('b', 5)), at(5_020)), at(5_020))).toBe('wait 5 within 35000')
+    expect(next(state, at(5_010))).toBe('read 0 within 20000')
+    const afterRead = (shown: ObservedLease, withRules = rules) =>
+      next(apply(state, at(5_010), observed(shown), at(5_020), 0, withRules), at(5_020))
+    // It did not take effect, and the slot is vacant.
+    expect(afterRead(lease('', 4))).toBe('acquire 4 within 20000')
+    // Another candidate was faster, perhaps one of the same name.
+    expect(afterRead(lease('b', 5))).toBe('wait 5 within 40000')
+    expect(afterRead(lease('a', 5))).toBe('wait 5 within 40000')
+    // It took effect, because no other candidate has the name: a new write gives the tenure a token.
+    expect(afterRead(lease('a', 5), unique)).toBe('acquire 5 within 20000')
+  })
+
+  test.each([
+    ['only this candidate can have: it holds the lease', unique, 'acquire 5 within 20000'],
+    ['another candidate can have: wait', rules, 'wait 5 within 40000'],
+  ])('a rejected acquisition that shows a name that %s', (_, withRules, expected) => {
+    expect(next(apply(acquiring, at(10), observed(lease('a', 5)), at(20), 0, withRules), at(20))).toBe(expected)
+  })
+
+  test('a tenure that ended early is its own, unless it was released or another one has the lease', () => {
+    const afterTenure = (stopping: ElectionState, shown: ObservedLease) =>
+      next(apply(afterStop(stopping, at(300), 0), at(300), observed(shown), at(310)), at(310))
+    const ended = apply(leading, at(5_010), granted(6), at(20_010))
+    expect(afterTenure(ended, lease('a', 6))).toBe('acquire 6 within 20000')
+    expect(afterTenure(ended, lease('a', 7, 30_000, 'tenure 2'))).toBe('wait 7 within 40000')
+    expect(afterTenure(cancel(leading), lease('a', 5))).toBe('wait 5 within 40000')
   })
 
   test('lost races show many candidates: the next race is spread over more time', () => {
@@ -125,9 +158,9 @@ test('failures in a row double the pause up to the lease, and the timeout up to 
     seen.push(next(state, at(now)))
   }
   expect(seen).toEqual([
-    'read 0 within 5000',
-    'sleep 5000',
     'read 0 within 10000',
+    'sleep 5000',
+    'read 0 within 20000',
     'sleep 10000',
     'read 0 within 20000',
     'sleep 20000',
@@ -137,7 +170,7 @@ test('failures in a row double the pause up to the lease, and the timeout up to 
 describe('a leader', () => {
   test('renews after the retry period, and up to a tenth earlier', () => {
     expect(next(leading, at(20))).toBe('sleep 4990')
-    expect(next(leading, at(5_010))).toBe('renew 5 within 5000')
+    expect(next(leading, at(5_010))).toBe('renew 5 within 10000')
     const renewed = apply(leading, at(5_010), granted(6), at(5_020), 1)
     expect(next(renewed, at(5_020))).toBe('sleep 4490')
   })
@@ -172,7 +205,7 @@ describe('a leader', () => {
   test('a response after the deadline does not continue the tenure', () => {
     const late = apply(leading, at(5_010), granted(6), at(20_010))
     expect(next(late, at(20_010))).toBe('stop: renew-deadline')
-    expect(next(afterStop(late, at(20_100), 0), at(20_100))).toBe('read 0 within 5000')
+    expect(next(afterStop(late, at(20_100), 0), at(20_100))).toBe('read 0 within 10000')
   })
 
   test.each<[string, ObservedLease]>([
@@ -186,13 +219,13 @@ describe('a leader', () => {
 
   test('continues with a generation that the witness has increased', () => {
     const state = apply(leading, at(5_010), observed(lease('a', 1_048_581, 24_000)), at(5_020))
-    expect(next(state, at(10_010))).toBe('renew 1048581 within 5000')
+    expect(next(state, at(10_010))).toBe('renew 1048581 within 10000')
   })
 
   const uncertain = apply(leading, at(5_010), unknown, at(10_010))
 
   test('a renewal without a response is not repeated: the lease is read and compared', () => {
-    expect(next(uncertain, at(10_010))).toBe('read 5 within 5000')
+    expect(next(uncertain, at(10_010))).toBe('read 5 within 10000')
   })
 
   test('it took effect: the read extends the tenure by the remaining time', () => {
@@ -200,12 +233,12 @@ describe('a leader', () => {
     expect(state).toMatchObject({
       tenure: { fencingToken: 5, generation: 6, deadline: { since: at(10_010), ms: 15_500 } },
     })
-    expect(next(state, at(10_050))).toBe('renew 6 within 5000')
+    expect(next(state, at(10_050))).toBe('renew 6 within 10000')
   })
 
   test('it had no effect: the tenure has the deadline that it had', () => {
     const state = apply(uncertain, at(10_010), observed(lease('a', 5, 19_999)), at(10_050))
-    expect(next(state, at(10_050))).toBe('renew 5 within 5000')
+    expect(next(state, at(10_050))).toBe('renew 5 within 9960')
     expect(next(state, at(20_010))).toBe('stop: renew-deadline')
   })
 
@@ -215,6 +248,14 @@ describe('a leader', () => {
     const read = apply(state, at(6_011), observed(lease('a', 5, 24_000)), at(6_020))
     expect(next(read, at(6_020))).toBe('sleep 3990')
     expect(next(apply(leading, at(5_010), failed, at(5_011)), at(5_011))).toBe('sleep 4999')
+  })
+
+  test.each<[string, Result, string, string]>([
+    ['of a write', { kind: 'unknown', retryAfterMs: 60_000 }, 'sleep 7495', 'read 5 within 7495'],
+    ['of a request without effect', { kind: 'failed', retryAfterMs: 60_000 }, 'sleep 7495', 'renew 5 within 7495'],
+  ])('Retry-After %s leaves half of the time until the deadline', (_, result, pause, attempt) => {
+    const state = apply(leading, at(5_010), result, at(5_020))
+    expect([next(state, at(5_020)), next(state, at(12_515))]).toEqual([pause, attempt])
   })
 
   test('stops when it is cancelled', () => {

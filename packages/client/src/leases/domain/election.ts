@@ -8,8 +8,10 @@ import { elapsedMs, type Instant, msUntil, type Timeout } from './elapsed-time.t
  */
 
 export interface ElectionRules extends ElectionDurations {
-  /** The holder name of this candidate. Unique to one elector: a lease with this name is its own. */
+  /** The holder name of this candidate. */
   readonly identity: string
+  /** No other candidate can have this name, so every lease with it is of this one. */
+  readonly isUnique: boolean
   /**
    * Renewals are sent when the monotonic clock, divided by the retry period, has this remainder: electors of one process
    * with the same phase renew at the same time. Undefined: each renews a retry period after its last renewal, with jitter.
@@ -74,8 +76,8 @@ interface Stopping {
 }
 
 export type ElectionState = (Standby | Leading | Stopping) & {
-  /** The lowest generation that this candidate can have written. A lease of the same name below it is not its own. */
-  readonly ownFrom: number
+  /** `acquiredAt` of the last tenure that this candidate has acquired and not released. Empty: none. */
+  readonly ownTenure: string
   /** The number of races for a vacant lease that this candidate has lost since it last led. */
   readonly lostRaces: number
   /** The number of requests of this standby in a row that had no effect or no response. */
@@ -106,17 +108,34 @@ const RENEWAL_JITTER = 0.1
 
 const at = (since: Instant, ms = 0): Timeout => ({ since, ms })
 
-export const createElection = (now: Instant): ElectionState => ({
+/**
+ * Whether this candidate may act on a lease with its name. The witness grants a second candidate of one name what the first
+ * one holds, so of a name that is not unique only a lease counts that a response has granted.
+ */
+export const isOwn = (
+  { identity, isUnique }: Pick<ElectionRules, 'identity' | 'isUnique'>,
+  { ownTenure }: Pick<ElectionState, 'ownTenure'>,
+  { holder, remainingMs, acquiredAt }: ObservedLease,
+): boolean => remainingMs > 0 && holder === identity && (isUnique || acquiredAt === ownTenure)
+
+export const createElection = (now: Instant, pauseMs = 0, ownTenure = ''): ElectionState => ({
   kind: 'standby',
   next: 'read',
-  at: at(now),
+  at: at(now, pauseMs),
   generation: 0,
-  ownFrom: Number.POSITIVE_INFINITY,
+  ownTenure,
   lostRaces: 0,
   failures: 0,
 })
 
-/** How long a standby asks to wait: a connection that is silently dead is noticed a retry period later. */
+/**
+ * The time for a response. A leader whose every response takes longer than half of its deadline cannot keep the lease; one
+ * that loses a single response has the other half to read and renew.
+ */
+export const toTimeoutMs = ({ renewDeadline, retryPeriod }: ElectionDurations, failures = 0): number =>
+  Math.min(renewDeadline, Math.max(retryPeriod, renewDeadline / 2) * 2 ** failures)
+
+/** How long a standby asks to wait: a connection that is silently dead is noticed one timeout later. */
 export const toWaitSeconds = ({ leaseDuration }: ElectionDurations): number =>
   Math.min(WAIT.max, Math.ceil(leaseDuration / 1_000))
 
@@ -129,14 +148,15 @@ export const decide = (rules: ElectionRules, state: ElectionState, now: Instant)
   if (state.kind === 'standby') {
     if (waitMs > 0) return { kind: 'sleep', ms: waitMs }
     const waitsMs = state.next === 'wait' ? toWaitSeconds(rules) * 1_000 : 0
-    const timeoutMs = waitsMs + Math.min(rules.renewDeadline, rules.retryPeriod * 2 ** state.failures)
+    // A later grant does not start a tenure. An earlier timeout leaves a lease that no candidate acts on.
+    const timeoutMs = state.next === 'acquire' ? rules.renewDeadline : waitsMs + toTimeoutMs(rules, state.failures)
     return { kind: state.next, generation: state.generation, timeoutMs }
   }
   const { tenure } = state
   const leftMs = msUntil(tenure.deadline, now)
   if (leftMs <= 0) return { kind: 'stop', reason: 'renew-deadline', tenure }
   if (waitMs > 0) return { kind: 'sleep', ms: Math.min(waitMs, leftMs) }
-  return { kind: state.next, generation: tenure.generation, timeoutMs: Math.min(rules.retryPeriod, leftMs) }
+  return { kind: state.next, generation: tenure.generation, timeoutMs: Math.min(toTimeoutMs(rules), leftMs) }
 }
 
 /**
@@ -191,16 +211,13 @@ export const applyResult = (
   random: number,
 ): ElectionState => {
   const { sentAt } = sent
-  const ownFrom = sent.kind === 'acquire' ? Math.min(state.ownFrom, sent.generation + 1) : state.ownFrom
-  const isOwn = (lease: ObservedLease) =>
-    lease.remainingMs > 0 && lease.holder === rules.identity && lease.generation >= ownFrom
   const toStandby = (
     next: Standby['next'],
     when: Timeout,
-    { generation = 0, lostRaces = state.lostRaces, failures = 0 } = {},
-  ) => ({ kind: 'standby', next, at: when, generation, ownFrom, lostRaces, failures }) as const
+    { generation = 0, ownTenure = state.ownTenure, lostRaces = state.lostRaces, failures = 0 } = {},
+  ) => ({ kind: 'standby', next, at: when, generation, ownTenure, lostRaces, failures }) as const
 
-  if (state.kind === 'stopping') return { ...state, ownFrom }
+  if (state.kind === 'stopping') return state
 
   if (state.kind === 'leading') {
     const { tenure } = state
@@ -208,11 +225,15 @@ export const applyResult = (
     // A process that was stopped past its deadline cannot know what happened in between.
     if (hasEnded(tenure, now)) return stop('renew-deadline')
     const writtenAt = sent.kind === 'renew' ? sentAt : state.writtenAt
-    if (result.kind === 'unknown') return { ...state, writtenAt, next: 'read', at: at(now, result.retryAfterMs) }
-    // Without jitter: a leader has few attempts.
-    if (result.kind === 'failed') return { ...state, writtenAt, at: toRetry(rules, sentAt, now, result) }
+    if (result.kind === 'unknown' || result.kind === 'failed') {
+      // Half of the time that is left is for the next attempts, whatever the witness asks for.
+      const retryAfterMs = Math.min(result.retryAfterMs, msUntil(tenure.deadline, now) / 2)
+      if (result.kind === 'unknown') return { ...state, writtenAt, next: 'read', at: at(now, retryAfterMs) }
+      // Without jitter: a leader has few attempts.
+      return { ...state, writtenAt, at: toRetry(rules, sentAt, now, { retryAfterMs }) }
+    }
     const { lease } = result
-    if (!isOwn(lease) || lease.acquiredAt !== tenure.acquiredAt) return stop('lease-lost')
+    if (!isOwn(rules, state, lease) || lease.acquiredAt !== tenure.acquiredAt) return stop('lease-lost')
     const times = toTimes(rules, lease, sentAt)
     const next: Tenure = {
       ...tenure,
@@ -236,7 +257,7 @@ export const applyResult = (
   if (result.kind === 'granted') {
     const { acquiredAt, generation } = lease
     const tenure: Tenure = { acquiredAt, generation, fencingToken: generation, ...toTimes(rules, lease, sentAt) }
-    if (hasEnded(tenure, now)) return toStandby('acquire', at(now), { generation })
+    if (hasEnded(tenure, now)) return toStandby('acquire', at(now), { generation, ownTenure: acquiredAt })
     const renewal = toRenewal(rules, sentAt, random)
     return {
       kind: 'leading',
@@ -244,13 +265,13 @@ export const applyResult = (
       at: renewal,
       writtenAt: sentAt,
       tenure,
-      ownFrom,
+      ownTenure: acquiredAt,
       lostRaces: 0,
       failures: 0,
     }
   }
   // Of an acquisition without a response, or of a tenure that ended early. A new write gives the tenure its own token.
-  if (isOwn(lease)) return toStandby('acquire', at(now), { generation: lease.generation })
+  if (isOwn(rules, state, lease)) return toStandby('acquire', at(now), { generation: lease.generation })
   const lostRaces = state.lostRaces + (sent.kind === 'acquire' ? 1 : 0)
   if (lease.remainingMs > 0) {
     const pause = sent.kind === 'wait' && !result.waited ? toRetry(rules, sentAt, now, { random }) : at(now)
@@ -266,12 +287,8 @@ export const cancel = (state: ElectionState): ElectionState =>
   state.kind === 'leading' ? { ...state, kind: 'stopping', reason: 'cancelled' } : state
 
 /** The state after the callbacks of a tenure: the lease is checked before anything else, `pauseMs` later. */
-export const afterStop = ({ ownFrom }: ElectionState, now: Instant, pauseMs: number): ElectionState => ({
-  kind: 'standby',
-  next: 'read',
-  at: at(now, pauseMs),
-  generation: 0,
-  ownFrom,
-  lostRaces: 0,
-  failures: 0,
-})
+export const afterStop = (state: ElectionState, now: Instant, pauseMs: number): ElectionState => {
+  // A release without a response can still take effect, and another candidate of this name acquire the lease.
+  const isReleased = state.kind === 'stopping' && state.reason !== 'renew-deadline'
+  return createElection(now, pauseMs, isReleased ? '' : state.ownTenure)
+}

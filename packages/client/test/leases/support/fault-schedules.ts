@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { DURATIONS, type Fault, MAX_FREEZE_MS } from './simulation.ts'
+import { DURATIONS, type Fault, MAX_FREEZE_MS, type Naming } from './simulation.ts'
 
 export const CANDIDATES = 3
 export const DURATION_MS = 90_000
@@ -34,5 +34,7 @@ const fault: fc.Arbitrary<Fault> = fc.oneof(
   }),
   fc.record({ ...base, kind: fc.constant('hand-over' as const) }),
 )
+
+export const naming = fc.constantFrom<Naming[]>('created', 'chosen', 'one created', 'one chosen')
 
 export const faultSchedule: fc.Arbitrary<readonly Fault[]> = fc.array(fault, { maxLength: 12 })

@@ -6,10 +6,13 @@ export class ModelWitnesses {
   readonly calls: LeaseCalls
   /** The requests so far: `acquire slot`. */
   readonly requests: string[] = []
+  latencyMs = 1
   /** No response arrives from now on. */
   isDown = false
+  /** Requests arrive, and of their responses only those to reads. */
+  isMute = false
+  #retryAfterMs: number | undefined
   readonly #slots = new Map<string, ModelWitness>()
-  readonly #latencyMs = 1
 
   constructor() {
     const write = (
@@ -42,14 +45,23 @@ export class ModelWitnesses {
     return witness
   }
 
+  /** The next write gets a 503, and has no effect. */
+  failNextWrite(retryAfterMs: number): void {
+    this.#retryAfterMs = retryAfterMs
+  }
+
   #send(request: string, handle: (respond: (result: CallResult) => void) => void): Promise<CallResult> {
     this.requests.push(request)
+    const isWrite = !/^(?:read|wait) /.test(request)
+    const retryAfterMs = isWrite ? this.#retryAfterMs : undefined
+    if (isWrite) this.#retryAfterMs = undefined
+    if (retryAfterMs !== undefined) return Promise.resolve({ kind: 'unknown', retryAfterMs })
     return new Promise(resolve => {
       if (this.isDown) return
       handle(result => {
         setTimeout(() => {
-          if (!this.isDown) resolve(result)
-        }, this.#latencyMs)
+          if (!this.isDown && !(this.isMute && isWrite)) resolve(result)
+        }, this.latencyMs)
       })
     })
   }

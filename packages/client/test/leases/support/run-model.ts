@@ -1,6 +1,6 @@
 import { createPrng } from '@pool/test-kit/prng.ts'
 import fc from 'fast-check'
-import { CANDIDATES, DURATION_MS, faultSchedule } from './fault-schedules.ts'
+import { CANDIDATES, DURATION_MS, faultSchedule, naming } from './fault-schedules.ts'
 import { Simulation } from './simulation.ts'
 
 /**
@@ -12,9 +12,9 @@ const limit = Number(process.argv[2])
 let schedules = 0
 let violation: string | null = null
 await fc.check(
-  fc.asyncProperty(faultSchedule, fc.nat(), async (faults, seed) => {
+  fc.asyncProperty(faultSchedule, fc.nat(), naming, async (faults, seed, names) => {
     schedules += 1
-    const { violations } = await new Simulation(CANDIDATES, createPrng(seed))
+    const { violations } = await new Simulation(CANDIDATES, createPrng(seed), names)
       .run(faults, DURATION_MS)
       .catch((error: unknown) => ({ violations: [String(error)] }))
     violation ??= violations[0] ?? null

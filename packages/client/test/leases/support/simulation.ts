@@ -1,5 +1,6 @@
 import type { Prng } from '@pool/test-kit/prng.ts'
 import { LeaseElector } from '../../../src/leases/elector.ts'
+import { createIdentity } from '../../../src/leases/identity.ts'
 import type { CallResult, LeaseCalls } from '../../../src/leases/lease-calls.ts'
 import { type LeadershipContext, LeadershipLostError } from '../../../src/leases/tenure-context.ts'
 import type { Timing } from '../../../src/timing.ts'
@@ -34,6 +35,15 @@ export type Fault =
       readonly byMs: number
     }
   | { readonly kind: 'hand-over'; readonly candidate: number; readonly at: number }
+
+/** The identities of the candidates: one for each or the same for all, with or without `createIdentity`. */
+export type Naming = 'created' | 'chosen' | 'one created' | 'one chosen'
+
+const toIdentities = (naming: Naming, count: number): readonly string[] => {
+  const chosen = Array.from({ length: count }, (_, index) => `candidate-${naming === 'one chosen' ? 0 : index}`)
+  if (naming === 'one created') return chosen.fill(createIdentity('candidate'))
+  return naming === 'created' ? chosen.map(createIdentity) : chosen
+}
 
 interface Event {
   readonly at: number
@@ -115,8 +125,8 @@ class Candidate implements Timing {
   /** What arrived while the process did not run. */
   #held: (() => void)[] = []
 
-  constructor(index: number, world: World, witness: ModelWitness, simulation: Simulation) {
-    this.identity = `candidate-${index}`
+  constructor(identity: string, world: World, witness: ModelWitness, simulation: Simulation) {
+    this.identity = identity
     this.#world = world
     this.elector = new LeaseElector({
       ...DURATIONS,
@@ -192,27 +202,34 @@ class Candidate implements Timing {
 
   #connect(witness: ModelWitness): LeaseCalls {
     const world = this.#world
-    /** Never settles if the request or the response is lost. */
-    const send = (handle: (respond: (result: CallResult) => void) => void): Promise<CallResult> =>
+    /** If the request or the response is lost, half of the calls end at once, and the others never. */
+    const send = (
+      failure: 'unknown' | 'failed',
+      handle: (respond: (result: CallResult) => void) => void,
+    ): Promise<CallResult> =>
       new Promise(resolve => {
-        const isRequestLost = this.lost === 'requests' || this.lost === 'both'
-        if (isRequestLost) return
+        const respond = (result: CallResult) =>
+          world.at(world.now + this.#latency(), () => this.#deliver(() => resolve(result)))
+        const lose = () => {
+          if (world.random.below(2) === 0) respond({ kind: failure, retryAfterMs: 0 })
+        }
+        if (this.lost === 'requests' || this.lost === 'both') return lose()
         world.at(world.now + this.#latency(), () =>
           handle(result => {
-            if (this.lost === 'responses' || this.lost === 'both') return
-            world.at(world.now + this.#latency(), () => this.#deliver(() => resolve(result)))
+            if (this.lost === 'responses' || this.lost === 'both') lose()
+            else respond(result)
           }),
         )
       })
     const write = (kind: 'acquire' | 'renew' | 'release', holder: string, generation: number, ttlMs: number) =>
-      send(respond => {
+      send('unknown', respond => {
         respond(witness.write(kind, holder, generation, ttlMs, world.now))
         if (kind !== 'release') world.at(witness.expiresAt, () => witness.notify(world.now))
       })
     return {
-      read: () => send(respond => respond(witness.read(world.now))),
+      read: () => send('failed', respond => respond(witness.read(world.now))),
       waitUntilVacant: (_slot, seconds) =>
-        send(respond => {
+        send('failed', respond => {
           const end = witness.wait(world.now, respond)
           world.at(world.now + seconds * 1_000, end)
         }),
@@ -240,11 +257,10 @@ export class Simulation {
   readonly #candidates: Candidate[]
   #highestToken = 0
 
-  constructor(candidates: number, random: Prng) {
+  constructor(candidates: number, random: Prng, naming: Naming) {
     this.#world = new World(random)
-    this.#candidates = Array.from(
-      { length: candidates },
-      (_, index) => new Candidate(index, this.#world, this.#witness, this),
+    this.#candidates = toIdentities(naming, candidates).map(
+      identity => new Candidate(identity, this.#world, this.#witness, this),
     )
   }
 
@@ -317,6 +333,9 @@ export class Simulation {
   /** A process that does not run calls nothing. It calls again directly after it was frozen, before its timers. */
   #check(): void {
     const { now } = this.#world
+    // The witness cannot tell candidates of one name apart.
+    const leaders = this.#candidates.filter(({ elector, isFrozen }) => !isFrozen && elector.isLeader())
+    if (leaders.length > 1) this.#report(`${leaders.length} leaders`)
     for (const { identity, elector, tenure, isFrozen } of this.#candidates) {
       if (isFrozen) continue
       this.#checkGuard(identity, tenure)
