@@ -7,7 +7,8 @@ import { commit, pool, reserve } from '../support/operations.ts'
 import { tokenDigest } from '../support/token-repository.ts'
 
 const OPERATIONS = proofSize(100_000, 1_500)
-const OPERATIONS_PER_NAME = 6
+/** Every second name is not released. */
+const OPERATIONS_PER_NAME = 5
 const CLIENTS = 32
 const REPLICAS = 2
 /** Between a kill and the next one. */
