@@ -1,5 +1,11 @@
 import { NOW, toInterval } from '@pool/runtime/database/time'
-import { assertInTime, executeShared, LIMIT_LOCK_WAIT, type SharedWrite } from '@pool/runtime/database/writer'
+import {
+  assertInTime,
+  countRows,
+  executeShared,
+  LIMIT_LOCK_WAIT,
+  type SharedWrite,
+} from '@pool/runtime/database/writer'
 import {
   type DuplicateRequest,
   duplicateRequest,
@@ -95,8 +101,8 @@ type RequestRow = ReturnType<typeof toRequestRow>
 
 /** Names are ASCII, so this is the order of their bytes, as in the indexes. */
 const byName = (a: RequestRow, b: RequestRow): number => {
-  const [first, second] = [a, b].map(row => `${row.pool_domain} ${row.subdomain}`) as [string, string]
-  return first < second ? -1 : Number(first > second)
+  if (a.pool_domain !== b.pool_domain) return a.pool_domain < b.pool_domain ? -1 : 1
+  return a.subdomain < b.subdomain ? -1 : Number(a.subdomain > b.subdomain)
 }
 
 /** One kind of write to names. */
@@ -144,7 +150,8 @@ export const toSharedWrite = <Request extends NameRequest, Row extends object, D
 })
 
 /**
- * The first part of each statement: the requests, with what their operation needs in more columns. `is_new` is false if an outcome is stored under the key of the request; then the statement leaves it alone.
+ * The first part of each statement: the requests, with what their operation needs in more columns. `is_new` is false if an
+ * outcome is stored under the key of the request; then the statement leaves it alone.
  */
 export const requests = (columns?: string): string => `
   select input.*, ${IS_NEW_KEY} as is_new from json_to_recordset($1) as input (
@@ -156,8 +163,7 @@ export const requests = (columns?: string): string => `
 export const REQUEST = `position, is_new, actor, address, request_id, ${KEYS}`
 
 /** True, or an error that undoes the statement. `parts` are all of its parts that write. */
-export const isInTime = (...parts: readonly string[]): string =>
-  assertInTime(parts.map(part => `(select count(*) from ${part})`).join(' + '))
+export const isInTime = (...parts: readonly string[]): string => assertInTime(countRows(parts))
 
 /**
  * Whether the name of the row `held` was active before. Its row in dns_names may have been deleted since, and the entry of
@@ -196,7 +202,7 @@ export const setDesiredRecords = (rows: string, holder: 'new' | 'same'): string 
 export const renewalColumns = (count: string, lastExpiry: string): string =>
   `nullif(${count}, 0) as renewal_count, case when ${count} > 0 then ${lastExpiry} end as renewed_until`
 
-export const NO_RENEWALS = 'null, null'
+const NO_RENEWALS = 'null, null'
 
 /**
  * Inserts one history entry per row of `rows`, in their order. They have the columns of a caller. `transition` is three values: event,

@@ -8,6 +8,7 @@ import {
   type DuplicateRequest,
   duplicateRequest,
   type IdempotencyClaim,
+  IS_NEW_KEY,
   isDuplicateKey,
   storeOutcomes,
 } from '../idempotency/idempotency.ts'
@@ -170,10 +171,8 @@ export const createDeploymentRepository = (
   /** The first part of each statement. The others select from it. */
   const begin = ({ limitLockWait }: Guard) => sql`select where ${limitLockWait}`
   /** True, or an error that undoes the statement. `written` are all of its parts that write. */
-  const assertInTime = (guard: Guard, written: readonly string[]) => sql`
-    in_time as materialized (
-      select ${guard.assertInTime(written.map(part => `(select count(*) from ${part})`).join(' + '))}
-    )`
+  const assertInTime = (guard: Guard, written: readonly string[]) =>
+    sql`in_time as materialized (select ${guard.assertInTime(written)})`
   const leaseEnd = sql`${now} + ${milliseconds(leaseMs)}`
   const columns = sql`
     d.id, d.number, d.status, d.request, d.started_at as "startedAt", d.finished_at as "finishedAt",
@@ -195,16 +194,16 @@ export const createDeploymentRepository = (
       claim: IdempotencyClaim | null,
     ): Promise<StoredCreateDecision | DuplicateRequest> {
       const { id, lineageId, name, record, tokenHash, reservationTokenHash, proof, caller } = deployment
-      const statement: Execute<(StoredCreateDecision & { readonly isUsed: boolean })[]> = (lane, guard) => lane`
-        with claim as (${begin(guard)}), used as (
-          select from claim, idempotency_keys k
-          where k.key_hash = decode(${claim?.keyHash ?? null}, 'hex') and k.expires_at > ${now}
-            and k.revision <> ${claim?.expectedRevision ?? 0}::integer
-        ), inserted as (
+      const statement: Execute<StoredCreateDecision[]> = (lane, guard) => lane`
+        with input as (
+          select decode(${claim?.keyHash ?? null}, 'hex') as key_hash, decode(${claim?.fingerprint ?? null}, 'hex') as fingerprint,
+            ${claim?.expectedRevision ?? 0}::integer as revision, decode(${claim?.salt ?? null}, 'hex') as salt
+          where ${guard.limitLockWait}
+        ), claim as (select * from input where ${sql.unsafe(IS_NEW_KEY)}), inserted as (
           insert into deployments
             (id, lineage_id, status, request, sovereign_fqdn, token_hash, reservation_token_hash, started_at, run_expires_at)
           select ${id}, ${lineageId}, 'pending', ${sql.json(record as never)}, ${record.sovereignFQDN}, ${tokenHash},
-            ${reservationTokenHash}, ${now}, ${leaseEnd} from claim where not exists (select from used)
+            ${reservationTokenHash}, ${now}, ${leaseEnd} from claim
           on conflict (sovereign_fqdn) where status in ('pending', 'provisioning', 'ready') do nothing
           returning id, lineage_id, sovereign_fqdn, request
         ), history as (${appendHistory(sql`inserted`, 'created', caller)}),
@@ -214,18 +213,14 @@ export const createDeploymentRepository = (
           from inserted
           returning 1
         ), claimed as (${claimBucket(record.storage?.bucket ?? null, sql`inserted`)}), outcomes as (
-          select decode(${claim?.keyHash ?? null}, 'hex') as key_hash, decode(${claim?.fingerprint ?? null}, 'hex') as fingerprint,
-            ${claim?.expectedRevision ?? 0}::integer as revision, decode(${claim?.salt ?? null}, 'hex') as salt,
-            jsonb_build_object('outcome', 'created', 'id', id) as result
-          from inserted
+          select claim.*, jsonb_build_object('outcome', 'created', 'id', id) as result from claim, inserted
         ), stored as (${sql.unsafe(storeOutcomes('outcomes'))}),
         ${assertInTime(guard, ['inserted', 'history', 'challenges', 'lineage', 'claimed', 'stored'])}
-        select case when inserted.id is null then 'fqdn-conflict' else 'created' end as outcome, inserted.id,
-          exists (select from used) as "isUsed"
+        select case when inserted.id is null then 'fqdn-conflict' else 'created' end as outcome, inserted.id
         from claim left join inserted on true, in_time`
       try {
         const [row] = await writer.write(`deployment of ${record.sovereignFQDN}`, statement)
-        return !row || row.isUsed ? duplicateRequest : row
+        return row ?? duplicateRequest
       } catch (error) {
         if (isDuplicateKey(error)) return duplicateRequest
         return { outcome: toConflict(error) }

@@ -23,10 +23,10 @@ export interface Guard {
    */
   readonly limitLockWait: Fragment
   /**
-   * A value that is always true; an error after the deadline. `written` is an expression that is not null and reads every
-   * part of the statement that can wait for a lock, because the server evaluates it after these have their locks.
+   * A value that is always true; an error after the deadline. `parts` are all parts of the statement that write: the server
+   * evaluates it after these have their locks.
    */
-  readonly assertInTime: (written: string) => Fragment
+  readonly assertInTime: (parts: readonly string[]) => Fragment
 }
 
 type Attempt<Result> = (sql: Sql, limits: Limits) => PromiseLike<Result>
@@ -102,7 +102,7 @@ const waitUntil = async (time: number): Promise<void> => {
 export const LIMIT_LOCK_WAIT = `set_config('lock_timeout', $2, true) is not null`
 
 /**
- * As `assertInTime` of a guard. The conditions of the function `assert_in_time`, which only raises the error, because a call
+ * As `assertInTime` of a guard; `written` is an expression that is not null and reads what is written. The conditions of the function `assert_in_time`, which only raises the error, because a call
  * costs more than the conditions. `case` keeps the order: first what was written, then the clock. `to_timestamp` is exact to
  * the microsecond, and `extract` computes with numerics, which is slower.
  */
@@ -123,10 +123,14 @@ export const executeShared = async <Row extends object>(
 ): Promise<readonly Row[]> =>
   sql.unsafe<Row[]>(text, [sql.typed(requests as never, JSON_TYPE), lockWait, server, deadlineMs], { prepare: true })
 
+/** An expression that reads every one of these parts of a statement to its end. The names are constants of the code. */
+export const countRows = (parts: readonly string[]): string =>
+  parts.map(part => `(select count(*) from ${part})`).join(' + ')
+
 const toGuard = (sql: Sql, { lockWait, server, deadlineMs }: Limits): Guard => ({
   limitLockWait: sql`set_config('lock_timeout', ${lockWait}, true) is not null`,
-  assertInTime: written => sql`
-    case when (${sql.unsafe(written)}) is not null then assert_in_time(${server}, ${deadlineMs}::float8, 0) end`,
+  assertInTime: parts => sql`
+    case when (${sql.unsafe(countRows(parts))}) is not null then assert_in_time(${server}, ${deadlineMs}::float8, 0) end`,
 })
 
 /** The writes of one row in this process that execute alone, one at a time. */
