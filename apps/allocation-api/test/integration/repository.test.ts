@@ -385,6 +385,25 @@ describe('the repository', async () => {
       expect(await readStored()).toEqual(stored)
     })
 
+    test('a key under which another request stores an outcome meanwhile reserves nothing; the others of its batch are served', async () => {
+      const claim = createClaim('meanwhile', [])
+      const held = await holdLock(
+        database.sql,
+        tx => tx`
+          insert into idempotency_keys (key_hash, fingerprint, expires_at, result)
+          values (decode(${claim.keyHash}, 'hex'), sha256('x'), now() + interval '1 hour', '{}')`,
+      )
+      const requests = ['beside', 'late', 'behind'].map(subdomain => ({
+        ...{ ...name, subdomain, createdBy: '', caller, tokenHash: randomBytes(32) },
+        ...(subdomain === 'late' ? { claim } : {}),
+      }))
+      const decisions = Promise.all(requests.map(store.reserveHashed))
+      await untilSessionsWait(database.sql, 1, '%insert into pool_allocations%')
+      await held.commit()
+      expect((await decisions).map(({ kind }) => kind)).toEqual(['granted', 'duplicate-request', 'granted'])
+      expect(await findState({ ...name, subdomain: 'late' })).toBeNull()
+    })
+
     test.each([
       ['alone', []],
       ['in a batch', ['other']],
