@@ -9,6 +9,7 @@ const witness = 'apps/lease-witness/src/'
 const operatorConsole = 'apps/console/src/'
 const database = 'packages/runtime/src/database/'
 const environment = 'packages/runtime/src/service/env.ts'
+const spelling = 'packages/runtime/src/spelling.ts'
 /** Without a connection to a database, of which these layers have none. */
 const time = 'packages/runtime/src/database/time.ts'
 
@@ -23,7 +24,7 @@ export const layers = [
     root: api,
     folders: ['config/', 'naming/', '**/domain/'],
     imports: ['contract', 'api-lib'],
-    packages: ['packages/runtime/src/database/connection-string.ts', environment],
+    packages: ['packages/runtime/src/database/connection-string.ts', environment, spelling],
   },
   { name: 'api-lib', root: api, folders: ['lib/'], imports: [], packages: ['p-limit', NODE] },
   {
@@ -105,7 +106,7 @@ export const layers = [
     folders: ['http/'],
     imports: ['api-domain', 'api-lib', 'contract'],
     types: ['api-allocation', 'api-credentials', 'api-deployments', 'api-operator', 'api-reconciler', 'api-transfer'],
-    packages: ['hono', '@hono/node-server', '@hono/zod-validator', 'swagger-ui-dist', 'zod', NODE],
+    packages: [spelling, 'hono', '@hono/node-server', '@hono/zod-validator', 'swagger-ui-dist', 'zod', NODE],
   },
   { name: 'api-database', root: api, folders: ['database/'], imports: ['api-lib'], packages: [database, NODE] },
   /** The composition root imports every layer; no file imports it. */
@@ -153,7 +154,7 @@ export const layers = [
     folders: ['http/', 'app.ts'],
     imports: ['lease-domain', 'lease-log', 'contract'],
     types: ['lease-service'],
-    packages: ['hono', 'zod'],
+    packages: [spelling, 'hono', 'zod'],
   },
   {
     name: 'lease-bindings',

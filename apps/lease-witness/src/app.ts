@@ -1,3 +1,4 @@
+import { leaseListQuery, leaseStatusQuery, readLeaseQuery } from '@pool/contract/lease'
 import { Hono } from 'hono'
 import { bearerAuth } from './http/bearer-auth.ts'
 import { drainLeasesRoutes } from './http/drain-leases.ts'
@@ -5,27 +6,50 @@ import { errorResponse, logUnexpected } from './http/errors.ts'
 import { healthRoutes } from './http/health.ts'
 import { historyRoutes, leaseRoutes } from './http/lease.ts'
 import { listLeasesRoutes } from './http/list-leases.ts'
-import { accessLog, rawPath, readBody, requireBody, requireHost } from './http/middleware.ts'
+import { accessLog, rawPath, readBody, rejectUnknownParameters, requireBody, requireHost } from './http/middleware.ts'
 import { renewLeasesRoutes } from './http/renew-leases.ts'
 import type { Services, WitnessHttpEnv } from './http/types.ts'
 import type { WitnessSettings } from './settings.ts'
 
 const RESOURCES = [
-  { route: '/lease/:slot', pattern: /^\/lease\/./s, methods: 'GET, HEAD, PUT, DELETE, OPTIONS' },
+  {
+    route: '/lease/:slot',
+    pattern: /^\/lease\/./s,
+    methods: 'GET, HEAD, PUT, DELETE, OPTIONS',
+    query: Object.keys(readLeaseQuery.shape),
+  },
   { route: '/history/:slot', pattern: /^\/history\/./s, methods: 'GET, HEAD, OPTIONS' },
-  { route: '/leases', pattern: /^\/leases$/, methods: 'GET, HEAD, OPTIONS' },
+  {
+    route: '/leases',
+    pattern: /^\/leases$/,
+    methods: 'GET, HEAD, OPTIONS',
+    query: Object.keys({ ...leaseListQuery.shape, ...leaseStatusQuery.shape }),
+  },
   { route: '/leases/renew', pattern: /^\/leases\/renew$/, methods: 'POST, OPTIONS' },
-  { route: '/healthz', pattern: /^\/healthz$/, methods: 'GET, HEAD, OPTIONS' },
-] as const
+  { route: '/healthz', pattern: /^\/healthz$/, methods: 'GET, HEAD, OPTIONS', query: 'ignored' },
+] satisfies Resource[]
 
 const DRAIN = { route: '/leases/drain', pattern: /^\/leases\/drain$/, methods: 'POST, OPTIONS' } as const
-const METRICS = { route: '/metrics', pattern: /^\/metrics$/, methods: 'GET, HEAD, OPTIONS' } as const
+const METRICS = {
+  route: '/metrics',
+  pattern: /^\/metrics$/,
+  methods: 'GET, HEAD, OPTIONS',
+  query: 'ignored',
+} satisfies Resource
+
+interface Resource {
+  readonly route: string
+  readonly pattern: RegExp
+  readonly methods: string
+  /** The parameters that a read takes; none by default. A write takes none. */
+  readonly query?: readonly string[] | 'ignored'
+}
 
 /** The witness over HTTP, for any host. */
 export const createApp = (settings: WitnessSettings, services: Services): Hono<WitnessHttpEnv> => {
   const { metrics } = services
   const resources = [...RESOURCES, ...(services.drain ? [DRAIN] : []), ...(metrics ? [METRICS] : [])]
-  const findResource = (path: string) => resources.find(({ pattern }) => pattern.test(path))
+  const findResource = (path: string): Resource | undefined => resources.find(({ pattern }) => pattern.test(path))
   const allowedMethods = (path: string): string | undefined => findResource(path)?.methods
 
   const app = new Hono<WitnessHttpEnv>({ getPath: rawPath })
@@ -44,6 +68,13 @@ export const createApp = (settings: WitnessSettings, services: Services): Hono<W
   app.route('/healthz', healthRoutes(services))
   app.use(bearerAuth(settings, services))
   app.use(requireBody)
+  app.use(
+    rejectUnknownParameters((path, method) => {
+      const { methods = '', query = [] } = findResource(path) ?? {}
+      if (query === 'ignored' || !methods.split(', ').includes(method)) return undefined
+      return method === 'GET' || method === 'HEAD' ? query : []
+    }),
+  )
   app.route('/lease', leaseRoutes(settings, services))
   app.route('/history', historyRoutes(services))
   app.route('/leases', listLeasesRoutes(services))

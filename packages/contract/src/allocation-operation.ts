@@ -58,11 +58,17 @@ const LISTENER_TEXTS = {
 } as const
 
 /** The errors that follow from what an operation takes and where it is. */
-const impliedErrors = ({ body, key, listener }: AllocationOperationSpec): readonly ErrorUse<ErrorCode>[] => [
+const impliedErrors = ({
+  body,
+  key,
+  listener,
+  ignoresUnknownQuery,
+}: AllocationOperationSpec): readonly ErrorUse<ErrorCode>[] => [
   'unauthorized',
   'forbidden',
   'internal-error',
   ...(body && body.mediaType === undefined ? (['invalid-json', 'body-too-large'] as const) : []),
+  ...(ignoresUnknownQuery ? [] : (['unknown-parameter'] as const)),
   ...(key ? (['invalid-idempotency-key'] as const) : []),
   ...(listener ? ([['not-found', LISTENER_TEXTS[listener]]] as const) : []),
 ]

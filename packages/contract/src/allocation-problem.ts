@@ -13,6 +13,7 @@ export const errors = defineErrors({
   'internal-error': [500, 'Internal error. Quote requestId when reporting it.'],
   'invalid-format': [422, 'A field of the request does not have the documented form.'],
   'invalid-state': [422, 'A filter or a flag of the query has none of the documented values.'],
+  'unknown-parameter': [422, 'The query has a parameter that this request does not take.'],
   'invalid-idempotency-key': [400, 'Idempotency-Key must be 1 to 255 visible ASCII characters.'],
   'invalid-fqdn': [422, 'The domain name is not valid, or not the one of the name.'],
   'invalid-lb-ip': [422, 'loadBalancerIP must be a unicast IPv4 address.'],

@@ -59,7 +59,14 @@ const errorForm: ErrorForm<LeaseErrorCode> = {
 }
 
 /** Of every request with a token. */
-const commonErrors = ['unauthorized', 'forbidden', 'body-too-large', 'too-many-requests', 'internal-error'] as const
+const commonErrors = [
+  'unauthorized',
+  'forbidden',
+  'unknown-parameter',
+  'body-too-large',
+  'too-many-requests',
+  'internal-error',
+] as const
 /** The slot could not process the request; whether a write took effect is unknown. `draining`: it had no effect. */
 const slotErrors = ['overloaded', 'lease-unavailable', 'invalid-lease-record', 'draining'] as const
 const pathErrors = ['invalid-slot', 'invalid-request'] as const
@@ -134,6 +141,7 @@ const preflight = (
     summary: 'The methods of the path; needs no token.',
     results: { 204: { description: 'The methods.', headers: { Allow: `\`${allow}\`` } } },
     isPublic: true,
+    ignoresUnknownQuery: true,
   })
 
 /**
@@ -278,6 +286,7 @@ export const leaseOperations = defineOperations({
       503: { description: 'No object responds.', schema: probe },
     },
     isPublic: true,
+    ignoresUnknownQuery: true,
   }),
   getHealthMethods: preflight('/healthz', { tag: 'Health', allow: 'GET, HEAD, OPTIONS' }),
 })

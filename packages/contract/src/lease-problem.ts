@@ -19,6 +19,7 @@ export const leaseErrors = defineErrors({
     'The slot must be 1 to 506 bytes of UTF-8, percent-encoded in the path. Encode the slashes of an empty segment as %2F.',
   ],
   'invalid-until': [400, 'until must be vacant.'],
+  'unknown-parameter': [422, 'The query has a parameter that this request does not take.'],
   'invalid-prefix': [400, 'prefix must be the start of a slot.'],
   'missing-if-match': [
     400,

@@ -47,6 +47,8 @@ export interface OperationSpec<Code extends string = string> {
   readonly description?: string
   readonly pathParams?: z.ZodObject
   readonly query?: z.ZodObject
+  /** True: parameters that are not in `query` are ignored, for probes and clients that add some. Else they are 422. */
+  readonly ignoresUnknownQuery?: true
   readonly headers?: z.ZodObject
   readonly body?: {
     readonly schema: z.ZodType

@@ -129,6 +129,7 @@ export const operations = defineOperations({
   checkName: get('/api/v1/pool/{domain}/check', {
     tag: 'Allocation',
     counted: 'check',
+    ignoresUnknownQuery: true,
     summary: 'Returns whether a name is free. Read `available`, not the status.',
     description:
       'Looks up the name in the allocation table. DNS is not queried: a wildcard record makes every name resolve.',
@@ -707,6 +708,7 @@ export const operations = defineOperations({
   }),
   getHealth: get('/healthz', {
     tag: 'Health',
+    ignoresUnknownQuery: true,
     summary: 'Returns whether the service and its database work.',
     results: {
       200: { description: 'Both work.', schema: health },
@@ -715,11 +717,13 @@ export const operations = defineOperations({
   }),
   getLiveness: get('/livez', {
     tag: 'Health',
+    ignoresUnknownQuery: true,
     summary: 'Liveness: the process responds. It does not query the database, so a database outage causes no restarts.',
     results: { 200: { description: 'Alive.', schema: probe } },
   }),
   getReadiness: get('/readyz', {
     tag: 'Health',
+    ignoresUnknownQuery: true,
     summary: 'Readiness: this process should receive requests.',
     results: {
       200: { description: 'Ready.', schema: probe },
@@ -733,16 +737,19 @@ export const operations = defineOperations({
   }),
   getOpenApiDocument: get('/openapi.json', {
     tag: 'Description',
+    ignoresUnknownQuery: true,
     summary: 'The OpenAPI document.',
     results: { 200: { description: 'OpenAPI 3.1.', schema: z.record(z.string(), z.unknown()) } },
   }),
   getApiReference: get('/docs', {
     tag: 'Description',
+    ignoresUnknownQuery: true,
     summary: 'The API reference as a web page; it needs no internet access.',
     results: { 200: { description: 'A page.', mediaType: 'text/html', schema: z.string() } },
   }),
   getApiReferenceAsset: get('/docs/{asset}', {
     tag: 'Description',
+    ignoresUnknownQuery: true,
     summary: 'A script or a style sheet of the API reference.',
     pathParams: z.object({ asset: z.string().meta({ example: 'swagger-ui.css' }) }),
     results: { 200: { description: 'The file.', mediaType: 'text/*', schema: z.string() } },

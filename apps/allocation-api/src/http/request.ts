@@ -12,6 +12,7 @@ import {
   operationList,
   poolDomain,
 } from '@pool/contract'
+import { explainUnknownParameter } from '@pool/runtime/spelling'
 import type { Context, Hono } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
 import type { H } from 'hono/types'
@@ -258,15 +259,27 @@ export type Handlers = Readonly<Record<OperationId, Handler>>
 /** The handlers of an operation, in order. */
 export const toSteps = (handler: Handler): H<HttpEnv>[] => (typeof handler === 'function' ? [handler] : [...handler])
 
+/** Before anything else, so that a misspelt parameter changes nothing. Not a step of its own, which each request would pay for. */
+const rejectUnknownParameters = ([first, ...rest]: H<HttpEnv>[], query: z.ZodObject | undefined): H<HttpEnv>[] => {
+  const known = Object.keys(query?.shape ?? {})
+  const check: H<HttpEnv> = (c, next) => {
+    const detail = explainUnknownParameter(c.req.url, known)
+    return detail === undefined ? first?.(c, next) : sendError(c, { kind: 'unknown-parameter', detail })
+  }
+  return [check, ...rest]
+}
+
 /** Adds the route of each operation that this listener has, in the order of the contract. */
 export const addRoutes = (
   app: Hono<HttpEnv>,
   handlers: Handlers,
   has: { readonly operator: boolean; readonly list: boolean },
 ): void => {
-  for (const { id, method, path, listener } of operationList) {
+  for (const { id, method, path, listener, query, ignoresUnknownQuery } of operationList) {
     if (listener !== undefined && !has[listener]) continue
-    app.on([method.toUpperCase()], [toRoute(path)], ...toSteps(handlers[id as OperationId]))
+    const steps = toSteps(handlers[id as OperationId])
+    const checked = ignoresUnknownQuery ? steps : rejectUnknownParameters(steps, query)
+    app.on([method.toUpperCase()], [toRoute(path)], ...checked)
   }
 }
 

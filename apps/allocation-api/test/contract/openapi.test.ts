@@ -8,7 +8,7 @@ import { unusedDependencies } from '../support/fake-services-app.ts'
 import { createContractCall, startTestService, unknownToken } from '../support/service.ts'
 import { findOperation } from '../support/validate.ts'
 
-const { api, call } = await startTestService({ PDM_OPERATOR_TOKENS: 'token' })
+const { api, call, database } = await startTestService({ PDM_OPERATOR_TOKENS: 'token' })
 
 const operation = z.looseObject({
   operationId: z.string(),
@@ -42,12 +42,15 @@ const listOperations = () =>
     Object.entries(methods).map(([method, one]) => ({ method: method.toUpperCase(), path, ...one })),
   )
 
-/** Hono lists a route once per handler. Validators take `next`, so a route that is mounted once has one other handler. */
+/** Hono lists a route once per handler. */
 const listRoutes = (listener: Listener, exposeLists: boolean) =>
-  createRoutes(unusedDependencies, { listener, tokens: null, exposeLists })
-    .routes.filter(({ method, handler }) => method !== 'ALL' && handler.length < 2)
-    .map(({ method, path }) => `${method} ${path.replace(/:([a-z]+)/g, '{$1}')}`)
-    .sort()
+  [
+    ...new Set(
+      createRoutes(unusedDependencies, { listener, tokens: null, exposeLists })
+        .routes.filter(({ method }) => method !== 'ALL')
+        .map(({ method, path }) => `${method} ${path.replace(/:([a-z]+)/g, '{$1}')}`),
+    ),
+  ].sort()
 
 test('it is OpenAPI 3.1 and carries version 1.0.0', () => {
   expect(document.openapi).toMatch(/^3\.1\.\d+$/)
@@ -198,6 +201,35 @@ describe('every operation, on the operator listener', () => {
   test.each(withQuery)('%s: %s %s is 422 %s', async (_, method, path, error) => {
     expect(await send(method, path)).toMatchObject({ status: 422, body: { error } })
   })
+
+  const misspell = (name: string): readonly string[] =>
+    [name.toUpperCase(), name.replace(/[A-Z]|$/, '_$&'), `${name}s`, ` ${name}`].filter(other => other !== name)
+
+  test.each(all.filter(({ ignoresUnknownQuery }) => !ignoresUnknownQuery))(
+    '$id: an unknown or misspelt parameter is 422, is named, and changes nothing',
+    async ({ method, path, query }) => {
+      const known = Object.keys(query?.shape ?? {})
+      const before = await database.sql`select a.*, (select max(id) from allocation_history) from pool_allocations a`
+      for (const name of [...known.flatMap(misspell), 'dry-run', 'nope', '']) {
+        const body = { subdomain: 'acme', createdBy: 'test', reservationToken: unknownToken }
+        const search = new URLSearchParams([...known.map(one => [one, '1'] as [string, string]), [name, 'true']])
+        const answer = await send(method, `${toPath(path)}?${search}`, method === 'get' ? undefined : body)
+        expect([name, answer.status, answer.body.error]).toEqual([name, 422, 'unknown-parameter'])
+        expect(answer.body.detail).toContain(`The parameter ${JSON.stringify(name)} is unknown`)
+      }
+      expect(await database.sql`select a.*, (select max(id) from allocation_history) from pool_allocations a`).toEqual(
+        before,
+      )
+    },
+  )
+
+  test.each(all.filter(({ ignoresUnknownQuery }) => ignoresUnknownQuery))(
+    '$id ignores unknown parameters',
+    async ({ method, path }) => {
+      const answers = [await send(method, toPath(path)), await send(method, `${toPath(path)}?nope=1`)]
+      expect(answers[1]?.status).toBe(answers[0]?.status)
+    },
+  )
 
   test.each(all.filter(({ path }) => path.includes('{subdomain}')))(
     '$id: a label that is not valid is 422',

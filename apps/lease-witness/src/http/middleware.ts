@@ -1,3 +1,4 @@
+import { explainUnknownParameter } from '@pool/runtime/spelling'
 import { createMiddleware } from 'hono/factory'
 import { isLogged, type WitnessLogLevel } from '../log.ts'
 import type { WitnessSettings } from '../settings.ts'
@@ -162,3 +163,11 @@ export const requireBody = createMiddleware<WitnessHttpEnv>(async (c, next) => {
     ? errorResponse(c, { code: 'invalid-request', detail: 'The request body was incomplete. Send it again.' })
     : errorResponse(c, { code: 'body-too-large' })
 })
+
+/** `listKnown`: the parameters that a request takes; undefined: the path does not have the method, so it gets another error. */
+export const rejectUnknownParameters = (listKnown: (path: string, method: string) => readonly string[] | undefined) =>
+  createMiddleware<WitnessHttpEnv>(async (c, next) => {
+    const known = c.req.url.includes('?') ? listKnown(c.req.path, c.req.method) : undefined
+    const detail = known && explainUnknownParameter(c.req.url, known)
+    return detail === undefined ? next() : errorResponse(c, { code: 'unknown-parameter', detail })
+  })

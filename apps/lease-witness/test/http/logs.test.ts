@@ -240,6 +240,8 @@ describe('no line contains a token', () => {
         }
         await sendAtDebug('GET', `${path}?access_token=${token}`, { headers: everywhere })
         await sendAtDebug('PUT', `${path}?access_token=${token}`, options)
+        await sendAtDebug('PUT', `${path}?${token}`, options)
+        await sendAtDebug('PUT', path, options)
         await sendAtDebug('PUT', path, options)
         await sendAtDebug('PUT', path, { ...options, body: token })
         await sendAtDebug('PUT', path, {
@@ -267,7 +269,7 @@ describe('no line contains a token', () => {
       }
     }
     expect(logged.accessLines()).toHaveLength(responses.length)
-    expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200, 204, 400, 401, 404, 405, 412]))
+    expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200, 204, 400, 401, 404, 405, 412, 422]))
     for (const token of tokens) expect(logged.text()).not.toContain(token)
     expect(logged.text()).toContain('<redacted>')
   })

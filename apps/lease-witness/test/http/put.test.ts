@@ -198,10 +198,4 @@ describe('a PUT ignores', () => {
     expectLease(await send('PUT', leasePath(slot), options), 200, { generation: 1 })
     expect((await get(other)).status).toBe(404)
   })
-
-  test('the query', async () => {
-    const slot = freshSlot()
-    await send('PUT', `${leasePath(slot)}?ttlSeconds=5`, { headers: { 'If-Match': '0', 'X-Holder': 'region-a' } })
-    expectLease(await get(slot), 200, { generation: 1 })
-  })
 })

@@ -36,6 +36,29 @@ describe('an unsupported method', () => {
   })
 })
 
+describe('an unknown or misspelt parameter', () => {
+  test.each([
+    ['GET', '/lease/a?Until=vacant', 'until'],
+    ['GET', '/lease/a?until=vacant&wait=5', 'until'],
+    ['PUT', '/lease/a?ttlSeconds=5', null],
+    ['DELETE', '/lease/a?holder=region-a', null],
+    ['GET', '/history/a?limit=1', null],
+    ['GET', '/leases?slots=a', 'slot'],
+    ['GET', '/leases?slot=a&=b', 'slot'],
+    ['GET', '/leases?__proto__=x&constructor=y', 'prefix'],
+    ['POST', '/leases/renew?dryRun=true', null],
+  ])('%s %s: 422, and nothing is written', async (method, path, nearest) => {
+    const write = { headers: { 'If-Match': '0', 'X-Holder': 'region-a' } }
+    const response = await send(method, path.replace('/a', `/${freshSlot()}`), method === 'GET' ? {} : write)
+    const { detail } = expectProblem(response, 422, 'unknown-parameter')
+    expect(detail).toContain(nearest === null ? 'takes none' : `correct it to ${nearest},`)
+  })
+
+  test('of a probe is ignored', async () => {
+    expect((await send('GET', '/healthz?t=1', { authorization: null })).status).toBe(200)
+  })
+})
+
 describe('an unknown path', () => {
   test.each([
     '/',

@@ -68,7 +68,6 @@ describe('a token with slot prefixes', () => {
     ['fullwidth letters', name => `%EF%BD%85%EF%BD%95/${name}`],
     ['another composition of a letter', name => `e%CC%81/${name}`],
     ['a backslash', name => `eu%5C${name}`],
-    ['a query that names a slot in the prefix', name => `us/${name}?slot=eu/a&prefix=eu/`],
   ]
 
   test.each(OUTSIDE)('cannot use a slot outside: %s', async (_, toPath) => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { findNearest, findUnknownVariables, parseDuration } from './env.ts'
+import { findUnknownVariables, parseDuration } from './env.ts'
 
 describe('durations in the syntax of Go', () => {
   test.each([
@@ -55,24 +55,6 @@ describe('durations in the syntax of Go', () => {
   ])('%j is not a duration', text => {
     expect(parseDuration(text)).toBeNull()
   })
-})
-
-test.each([
-  ['heztner', 'hetzner'],
-  ['hetzne', 'hetzner'],
-  ['xhetzner', 'hetzner'],
-  ['locla', 'local'],
-  ['loacl-dev', 'local'],
-  ['aws', 'aws'],
-  ['aw', 'aws'],
-  ['', 'aws'],
-])('of local, hetzner and aws, %j is nearest to %s', (word, nearest) => {
-  expect(findNearest(word, ['local', 'hetzner', 'aws'])).toBe(nearest)
-})
-
-test('the first of equally near ones', () => {
-  expect(findNearest('b', ['aa', 'cc'])).toBe('aa')
-  expect(findNearest('a', [])).toBeUndefined()
 })
 
 const known = {

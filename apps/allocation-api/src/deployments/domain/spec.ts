@@ -11,7 +11,7 @@ import {
   toCanonicalFqdn,
   toFieldFaults,
 } from '@pool/contract'
-import { findNearest } from '@pool/runtime/service/env'
+import { findNearest } from '@pool/runtime/spelling'
 import { isJsonObject, type JsonObject } from '../../lib/text.ts'
 import type { PoolName } from '../../naming/naming.ts'
 import {
