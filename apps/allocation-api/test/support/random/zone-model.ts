@@ -239,6 +239,12 @@ export class ZoneModel {
     const atSameName = [...this.foreign.values()].filter(set => set.name === name)
     if (atSameName.some(set => set.type === 'CNAME') || (type === 'CNAME' && atSameName.length > 0))
       return { remove: [], put: [] }
+    // Nothing can be below a DNAME (RFC 6672 section 2.4); Knot refuses it.
+    const isBelowAnother = [...this.foreign.values()].some(
+      set =>
+        (set.type === 'DNAME' && name.endsWith(`.${set.name}`)) || (type === 'DNAME' && set.name.endsWith(`.${name}`)),
+    )
+    if (isBelowAnother) return { remove: [], put: [] }
     const values = Array.from(new Set([createForeignValue(type, prng), createForeignValue(type, prng)])).sort()
     const put = {
       name,
