@@ -20,6 +20,8 @@ interface Offset {
   readonly aheadMs: number
   /** This machine's times between which the witness can have used the offset. */
   readonly from: number
+  /** When the step to the next offset began. Until it has ended, a clock that stands still can show this time. */
+  leftAt: number
   until: number
 }
 
@@ -37,7 +39,9 @@ export const chooseClockStep = (prng: Prng): number => {
 /** A clock of the witness that a test sets forward and back. */
 export class SteppedClock implements WitnessClock {
   readonly #errorMs: number
-  readonly #offsets: Offset[] = [{ aheadMs: 0, from: Number.NEGATIVE_INFINITY, until: Number.POSITIVE_INFINITY }]
+  readonly #offsets: Offset[] = [
+    { aheadMs: 0, from: Number.NEGATIVE_INFINITY, leftAt: Number.POSITIVE_INFINITY, until: Number.POSITIVE_INFINITY },
+  ]
 
   /** `errorMs`: by how much the witness can decide by another time than its clock shows. */
   constructor({ errorMs = 0 } = {}) {
@@ -60,7 +64,9 @@ export class SteppedClock implements WitnessClock {
   /** Sets the clock. `apply` resolves when the witness no longer uses the previous offset. */
   async step(aheadMs: number, apply: (aheadMs: number) => Promise<void>): Promise<void> {
     const previous = this.#offsets.at(-1)
-    this.#offsets.push({ aheadMs, from: Date.now(), until: Number.POSITIVE_INFINITY })
+    const from = Date.now()
+    if (previous) previous.leftAt = from
+    this.#offsets.push({ aheadMs, from, leftAt: Number.POSITIVE_INFINITY, until: Number.POSITIVE_INFINITY })
     await apply(aheadMs)
     if (previous) previous.until = Date.now()
   }
@@ -69,7 +75,7 @@ export class SteppedClock implements WitnessClock {
     return this.#offsets
       .filter(offset => offset.from <= until && offset.until >= from)
       .map(offset => ({
-        from: Math.max(from, offset.from) + offset.aheadMs - this.#errorMs,
+        from: Math.max(Math.min(from, offset.leftAt), offset.from) + offset.aheadMs - this.#errorMs,
         until: Math.min(until, offset.until) + offset.aheadMs + this.#errorMs,
       }))
   }
