@@ -1,7 +1,15 @@
 import { MAX_SLOT_BYTES } from '@pool/contract/lease'
 import { withTimeout } from '@pool/runtime/database/time'
 import type { SlotAddress } from '../lease/request.ts'
-import type { LeaseService, LeaseStatusOutcome, SlotUnavailable } from '../lease-service.ts'
+import type {
+  HistoryOutcome,
+  LeaseService,
+  LeaseStatusOutcome,
+  ReadOutcome,
+  SlotUnavailable,
+  WriteOutcome,
+} from '../lease-service.ts'
+import type { ClockStandsStill, SlotCall } from './domain/clock.ts'
 import type { LeaseObject } from './lease-object.ts'
 import { createObjectLookup, type ObjectLookupEnv } from './lookup.ts'
 import { waitForObject } from './waits.ts'
@@ -36,32 +44,46 @@ const HEALTH_OBJECT = 'health'.padEnd(MAX_SLOT_BYTES + 1, '-')
 /** The leases in Durable Objects: one object per slot, named by the decoded slot. */
 export const createLeaseService = (env: ObjectLookupEnv): LeaseService => {
   const toObject = createObjectLookup(env)
-  const call = async <Outcome>(
-    name: string,
-    method: (object: DurableObjectStub<LeaseObject>) => Promise<Outcome>,
-  ): Promise<Outcome | SlotUnavailable> => {
+  const answer = async <Outcome>(execute: () => Promise<Outcome>): Promise<Outcome | SlotUnavailable> => {
     try {
-      return await method(toObject(name))
+      return await execute()
     } catch (error) {
       const unavailable = toUnavailable(error)
       if (!unavailable) throw error
       return unavailable
     }
   }
+  /** Once more if the object has not executed the call, so also a write. */
+  const call = <Outcome extends LeaseStatusOutcome | ReadOutcome | WriteOutcome | HistoryOutcome>(
+    address: SlotAddress,
+    method: (object: DurableObjectStub<LeaseObject>, target: SlotCall) => Promise<Outcome | ClockStandsStill>,
+  ): Promise<Outcome | SlotUnavailable> =>
+    answer(async () => {
+      const attempt = () => method(toObject(address.slot), { ...address, sentAt: Date.now() })
+      const first = await attempt()
+      if (first.kind !== 'clock-stands-still') return first
+      // Fails if the object restarts. Another call may have restarted it.
+      await toObject(address.slot)
+        .restart(address)
+        .catch(() => {})
+      const second = await attempt()
+      if (second.kind !== 'clock-stands-still') return second
+      return { kind: 'lease-unavailable', reason: 'the clock of the object stands still' }
+    })
   const readStatus = (address: SlotAddress): Promise<LeaseStatusOutcome> =>
-    call(address.slot, async object => await object.readStatus(address)).catch(error => ({
+    call<LeaseStatusOutcome>(address, async (object, target) => await object.readStatus(target)).catch(error => ({
       kind: 'internal-error',
       error,
     }))
   return {
-    read: (address, known) => call(address.slot, async object => await object.read(address, known)),
-    wait: (address, request) => call(address.slot, object => waitForObject(object, address, request)),
+    read: (address, known) => call<ReadOutcome>(address, async (object, target) => await object.read(target, known)),
+    wait: (address, request) => call<ReadOutcome>(address, (object, target) => waitForObject(object, target, request)),
     write: (address, request, caller) =>
-      call(address.slot, async object => await object.write(address, request, caller)),
-    history: address => call(address.slot, async object => await object.history(address)),
+      call<WriteOutcome>(address, async (object, target) => await object.write(target, request, caller)),
+    history: address => call<HistoryOutcome>(address, async (object, target) => await object.history(target)),
     readMany: addresses => Promise.all(addresses.map(readStatus)),
     checkHealth: async () => {
-      const response = call(HEALTH_OBJECT, async object => await object.checkHealth())
+      const response = answer(async () => await toObject(HEALTH_OBJECT).checkHealth())
       return (await withTimeout(response, HEALTH_TIMEOUT_MS).catch(() => false)) === true
     },
   }

@@ -5,12 +5,15 @@ import {
   type HistoryOutcome,
   type LeaseStatusOutcome,
   type ReadOutcome,
+  type SlotUnavailable,
   toObservedLease,
   toReading,
   toStatus,
   type WriteOutcome,
 } from '../lease-service.ts'
-import { type DrainedSlot, type ObjectEnv, Slot } from './slot.ts'
+import { log } from '../log.ts'
+import { CLOCK_STANDS_STILL, type ClockStandsStill, findStandstill, type SlotCall } from './domain/clock.ts'
+import { type DrainedSlot, type ObjectEnv, type Observation, Slot } from './slot.ts'
 import { parseWaitMessage, parseWaitUrl, Waits } from './waits.ts'
 
 /**
@@ -26,63 +29,68 @@ export class LeaseObject extends DurableObject<ObjectEnv> {
     (lease, now) => this.#waits.notify(lease, now),
   )
 
-  async write(address: SlotAddress, request: LeaseWrite, caller: string): Promise<WriteOutcome> {
+  async write(call: SlotCall, request: LeaseWrite, caller: string): Promise<WriteOutcome | ClockStandsStill> {
     if (this.env.DRAIN === 'true') return { kind: 'draining' }
-    const opened = await this.#slot.open(address)
-    if (opened.kind !== 'open') return opened
-    const observation = this.#slot.observe(opened)
-    const { current, now } = observation
-    const decision = decide(current, request, now)
-    switch (decision.kind) {
-      case 'absent':
-        return decision
-      case 'rejected':
-        return { ...decision, ...toObservedLease(current, now) }
-      case 'granted':
-      case 'released': {
-        const transition = decision.transition && { ...decision.transition, token: caller }
-        const lease = this.#slot.write(address, observation, decision.next, transition)
-        return { kind: transition ? decision.kind : 'renewed', ...toObservedLease(lease, now) }
+    return this.#decide(call, (observation): WriteOutcome => {
+      const { current, now } = observation
+      const decision = decide(current, request, now)
+      switch (decision.kind) {
+        case 'absent':
+          return decision
+        case 'rejected':
+          return { ...decision, ...toObservedLease(current, now) }
+        case 'granted':
+        case 'released': {
+          const transition = decision.transition && { ...decision.transition, token: caller }
+          const lease = this.#slot.write(call, observation, decision.next, transition)
+          return { kind: transition ? decision.kind : 'renewed', ...toObservedLease(lease, now) }
+        }
       }
-    }
+    })
   }
 
-  async read(address: SlotAddress, known: KnownGenerations): Promise<ReadOutcome> {
-    const opened = await this.#slot.open(address)
-    if (opened.kind !== 'open') return opened
-    const { current, now } = this.#slot.observe(opened)
-    return toReading(current, now, known)
+  read(call: SlotCall, known: KnownGenerations): Promise<ReadOutcome | ClockStandsStill> {
+    return this.#decide(call, ({ current, now }) => toReading(current, now, known))
   }
 
-  async readStatus(address: SlotAddress): Promise<LeaseStatusOutcome> {
-    const opened = await this.#slot.open(address)
-    if (opened.kind !== 'open') return opened
-    const { current, now } = this.#slot.observe(opened)
-    return toStatus(current, now, this.#waits.count)
+  readStatus(call: SlotCall): Promise<LeaseStatusOutcome | ClockStandsStill> {
+    return this.#decide(call, ({ current, now }) => toStatus(current, now, this.#waits.count))
   }
 
   /** Begins a wait. RPC cannot return a WebSocket. */
   override async fetch(request: Request): Promise<Response> {
     const { address, condition } = parseWaitUrl(request.url)
-    const opened = await this.#slot.open(address)
-    if (opened.kind !== 'open') return Response.json(opened)
-    const { current, now } = this.#slot.observe(opened)
-    return this.#waits.begin(condition, current, now)
+    const outcome = await this.#decide(address, ({ current, now }) => this.#waits.begin(condition, current, now))
+    return outcome instanceof Response ? outcome : Response.json(outcome)
   }
 
+  /** If the slot is unavailable, the worker ends the wait: it gets no response. */
   override async webSocketMessage(socket: WebSocket, message: string | ArrayBuffer): Promise<void> {
-    const opened = await this.#slot.open(parseWaitMessage(message))
-    // The worker ends the wait if it gets no response.
-    if (opened.kind !== 'open') return
-    const { current, now } = this.#slot.observe(opened)
-    this.#waits.respond(socket, current, now)
+    const call = parseWaitMessage(message)
+    const outcome = await this.#decide(call, ({ current, now }) => this.#waits.respond(socket, current, now))
+    if (outcome?.kind === 'clock-stands-still') this.restart(call)
   }
 
-  async history(address: SlotAddress): Promise<HistoryOutcome> {
-    const opened = await this.#slot.open(address)
-    if (opened.kind !== 'open') return opened
-    const { current } = this.#slot.observe(opened)
-    return current ? { kind: 'history', transitions: this.#slot.transitions() } : { kind: 'absent' }
+  history(call: SlotCall): Promise<HistoryOutcome | ClockStandsStill> {
+    return this.#decide(call, ({ current }) =>
+      current ? { kind: 'history', transitions: this.#slot.transitions() } : { kind: 'absent' },
+    )
+  }
+
+  /**
+   * Restarts this object if its clock stands still, which is the only way to make it run: its timers and alarms stand still
+   * as well. The call then fails, and so does each other one in progress.
+   */
+  restart({ slot }: SlotAddress): void {
+    const aheadMs = this.#findStandstill(Number.NEGATIVE_INFINITY)
+    if (aheadMs === undefined) return
+    log(this.env, 'error', { msg: 'clock-stands-still', slot, aheadMs })
+    this.ctx.abort('the clock of the object stood still')
+  }
+
+  /** The clock of this machine in milliseconds since the epoch. Unlike `Date.now()`, it also goes back. */
+  readMachineClock(): number {
+    return this.ctx.storage.sql.exec<{ ms: number }>("SELECT unixepoch('subsec') * 1000 AS ms").one().ms
   }
 
   checkHealth(): boolean {
@@ -100,5 +108,20 @@ export class LeaseObject extends DurableObject<ObjectEnv> {
   /** Updates the copy in Workers KV. The alarm is stored with the lease, so it survives every restart. */
   override alarm(): Promise<void> {
     return this.#slot.writeDueCopy()
+  }
+
+  /** Decides on an observation, in the same step. */
+  async #decide<Outcome>(
+    call: SlotCall,
+    decide: (observation: Observation) => Outcome,
+  ): Promise<Outcome | SlotUnavailable | ClockStandsStill> {
+    const opened = await this.#slot.open(call)
+    if (opened.kind !== 'open') return opened
+    if (this.#findStandstill(call.sentAt) !== undefined) return CLOCK_STANDS_STILL
+    return decide(this.#slot.observe(opened))
+  }
+
+  #findStandstill(sentAt: number): number | undefined {
+    return findStandstill(Date.now(), sentAt, () => this.readMachineClock())
   }
 }

@@ -6,8 +6,8 @@ import {
   toRemainingMs,
   type WaitCondition,
 } from '../lease/lease.ts'
-import type { SlotAddress } from '../lease/request.ts'
 import { type LeaseReading, type ReadOutcome, toReading, type WaitRequest } from '../lease-service.ts'
+import type { ClockStandsStill, SlotCall } from './domain/clock.ts'
 
 /*
  * A long poll. The worker holds the request of the client, and a WebSocket to the object of the slot. The object accepts it
@@ -90,7 +90,7 @@ export class Waits {
 }
 
 export interface WaitTarget {
-  readonly address: SlotAddress
+  readonly address: SlotCall
   readonly condition: WaitCondition
 }
 
@@ -110,9 +110,9 @@ const toWaitUrl = ({ address, condition }: WaitTarget): string => {
 export const parseWaitUrl = (url: string): WaitTarget => JSON.parse(decodeURIComponent(new URL(url).search.slice(1)))
 
 /** What a waiter sends to ask for the state: the object may have forgotten which slot it is. */
-const toWaitMessage = (address: SlotAddress): string => JSON.stringify(address)
+const toWaitMessage = (address: SlotCall): string => JSON.stringify(address)
 
-export const parseWaitMessage = (message: string | ArrayBuffer): SlotAddress => JSON.parse(String(message))
+export const parseWaitMessage = (message: string | ArrayBuffer): SlotCall => JSON.parse(String(message))
 
 /** The outcome of a wait whose time is over. */
 const toFinalOutcome = (outcome: LeaseReading, known: KnownGenerations): ReadOutcome =>
@@ -137,20 +137,20 @@ export const endWaits = (): void => {
 /** Waits in the worker until the object ends the wait, the time is over, the client disconnects or the object is reset. */
 export const waitForObject = async (
   object: Pick<DurableObjectStub, 'fetch'>,
-  address: SlotAddress,
+  address: SlotCall,
   { condition, known, maxMs, signal }: WaitRequest,
-): Promise<ReadOutcome> => {
+): Promise<ReadOutcome | ClockStandsStill> => {
   if (isStopping) return STOPPING
   const response = await object.fetch(toWaitUrl({ address, condition }), { headers: { Upgrade: 'websocket' } })
   const { webSocket: socket } = response
-  if (!socket) return await response.json<ReadOutcome>()
+  if (!socket) return await response.json<ReadOutcome | ClockStandsStill>()
 
   const { promise: ended, resolve: end } = Promise.withResolvers<ReadOutcome>()
   const endUnavailable = (reason: string) => end({ kind: 'lease-unavailable', reason })
   const disconnect = () => end({ kind: 'absent' })
   const stop = () => end(STOPPING)
   const ask = () => {
-    if (socket.readyState === WebSocket.OPEN) socket.send(toWaitMessage(address))
+    if (socket.readyState === WebSocket.OPEN) socket.send(toWaitMessage({ ...address, sentAt: Date.now() }))
   }
   let isOver = false
   let expiryTimer: number | null = null

@@ -1,5 +1,8 @@
-import { evictDurableObject } from 'cloudflare:test'
-import { describe, expect, test } from 'vitest'
+import { evictDurableObject, runInDurableObject } from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
+import { describe, expect, test, vi } from 'vitest'
+import type { LeaseWrite } from '../../src/lease/lease.ts'
+import { createLeaseService } from '../../src/object/client.ts'
 import { expectLease, parseHistory, parseLease } from '../http/support/bodies.ts'
 import { freshSlot, get, put, send } from '../http/support/client.ts'
 import { fakeClock, iso } from '../http/support/clock.ts'
@@ -64,5 +67,41 @@ describe('a clock that is set back by more', () => {
     expect(older.map(({ event }) => event)).toEqual(['acquired'])
     const lines = logged.lines().filter(({ msg }) => msg === 'clock-set-back')
     expect(lines).toMatchObject([{ level: 'error', slot, byMs: HOUR }])
+  })
+})
+
+describe('an object whose clock stands still', () => {
+  /** As if the clock of the machine had been set back, until the object restarts. */
+  const stopClock = (slot: string, machineNow = () => Date.now() - HOUR) =>
+    runInDurableObject(slotObject(slot), instance => void Object.assign(instance, { readMachineClock: machineNow }))
+  const hasStopped = (slot: string) =>
+    runInDurableObject(slotObject(slot), instance => Object.hasOwn(instance, 'readMachineClock'))
+  const address = (slot: string) => ({ slot, encoded: slot })
+  const leases = createLeaseService(env)
+  /** The next reading of the clock, which is that of the worker, is earlier. */
+  const delayCall = () => void vi.spyOn(Date, 'now').mockReturnValueOnce(Date.now() - SECOND)
+  const acquire: LeaseWrite = { kind: 'acquire', holder: 'region-b', ttlMs: SECOND, generation: 0 }
+
+  test.each<readonly [string, (slot: string) => Promise<{ readonly kind: string }>, string]>([
+    ['a read', slot => leases.read(address(slot), []), 'absent'],
+    ['a write', slot => leases.write(address(slot), acquire, ''), 'granted'],
+    ['the history', slot => leases.history(address(slot)), 'absent'],
+  ])('restarts, and then executes the call once: %s', async (_, call, kind) => {
+    using logged = captureLogs()
+    const slot = freshSlot()
+    await stopClock(slot)
+    delayCall()
+    expect(await call(slot)).toMatchObject({ kind })
+    expect(await hasStopped(slot)).toBe(false)
+    const lines = logged.lines().filter(({ msg }) => msg === 'clock-stands-still')
+    expect(lines).toEqual([expect.objectContaining({ level: 'error', slot, aheadMs: expect.any(Number) })])
+  })
+
+  test('is not restarted by a worker whose clock is behind', async () => {
+    const slot = freshSlot()
+    await stopClock(slot, () => Date.now())
+    delayCall()
+    expect(await leases.read(address(slot), [])).toEqual({ kind: 'absent' })
+    expect(await hasStopped(slot)).toBe(true)
   })
 })

@@ -140,7 +140,7 @@ test('an object that does not respond at the end of a wait: unavailable', async 
   server.accept()
   const silent = { fetch: async () => new Response(null, { status: 101, webSocket: client }) }
   const request = { condition: CHANGED, known: [4], maxMs: 1_000, signal }
-  const outcome = waitForObject(silent as never, { slot: 'silent', encoded: 'silent' }, request)
+  const outcome = waitForObject(silent as never, { slot: 'silent', encoded: 'silent', sentAt: Date.now() }, request)
   await vi.advanceTimersByTimeAsync(6_000)
   expect(await outcome).toMatchObject({ kind: 'lease-unavailable', reason: expect.stringContaining('5000 ms') })
   server.close()
@@ -151,7 +151,7 @@ test('a wait that begins while the process stops: unavailable', async () => {
   const copy = '../../src/object/waits.ts?stopping'
   const stopping: typeof import('../../src/object/waits.ts') = await import(/* @vite-ignore */ copy)
   const request = { condition: CHANGED, known: [4], maxMs: LONG_MS, signal }
-  const address = { slot: 'stopping', encoded: 'stopping' }
+  const address = { slot: 'stopping', encoded: 'stopping', sentAt: Date.now() }
   const { 0: client, 1: server } = new WebSocketPair()
   server.accept()
   const fetch = vi.fn(async () => {

@@ -63,6 +63,36 @@ const accepted: readonly Row[] = [
     [...A_LEADS, '1000 a stop s cancelled', ...B_LEADS, '3000 a late s 1'],
     { writes: 3, rejectedLateWrites: 1 },
   ],
+  [
+    'an overlap by a grant that was decided during a glitch, and counts it',
+    BOTH_RUN,
+    [
+      ...A_LEADS,
+      '499 test glitch - begin',
+      '500 b sent - 1',
+      '501 test glitch - end',
+      '510 b held - 1 s=1000@2',
+      '510 b start s 2',
+      '600 a question -',
+      '600 a leads - s',
+    ],
+    { tenures: 2, overlapsInGlitches: 1 },
+  ],
+  [
+    'the same, if the response to the grant was lost',
+    BOTH_RUN,
+    [
+      ...A_LEADS,
+      '499 test glitch - begin',
+      '500 b sent - 1',
+      '501 test glitch - end',
+      '510 b lost s 1',
+      '520 b sent - 2',
+      '530 b held - 2 s=1000@2',
+      '530 b start s 2',
+    ],
+    { tenures: 2, overlapsInGlitches: 1 },
+  ],
 ]
 
 test.each(accepted)('accepts %s', (_, runs, lines, expected) => {
@@ -81,6 +111,12 @@ const rejected: readonly Row[] = [
     BOTH_RUN,
     [...A_LEADS, ...B_LEADS, '1712 a stop s renew-deadline'],
     { ...OVERLAP, reasons: { 'renew-deadline': 1 } },
+  ],
+  [
+    'a start after a glitch',
+    BOTH_RUN,
+    ['98 test glitch - begin', '99 test glitch - end', ...A_LEADS, ...B_LEADS],
+    OVERLAP,
   ],
   ['a leader that was frozen only after its deadline', ['a 0-1200', 'b 0-5000'], [...A_LEADS, ...B_LEADS], OVERLAP],
   [

@@ -12,9 +12,9 @@ import type { TenureSummary } from './support/tenure-judge.ts'
 import { startPostgresWitness, startWitness } from './support/witness.ts'
 
 const HOSTS = [
-  { on: 'workerd', start: startWitness, slots: 90, tenures: proofSize(10_000, 300) },
+  { on: 'workerd', start: startWitness, hasGlitches: true, slots: 90, tenures: proofSize(10_000, 300) },
   // A server without fsync that shares the machine with the candidates.
-  { on: 'Postgres', start: startPostgresWitness, slots: 20, tenures: proofSize(1_000, 50) },
+  { on: 'Postgres', start: () => startPostgresWitness(), hasGlitches: false, slots: 20, tenures: proofSize(1_000, 50) },
 ] as const
 const DURATIONS = { leaseDuration: 1_500, renewDeadline: 1_000, retryPeriod: 300 } as const
 const CANDIDATES = 6
@@ -53,6 +53,11 @@ const AFTERMATH_MS = DURATIONS.leaseDuration
 /** The time between two faults of the witness. */
 const MAX_WITNESS_CALM_MS = 20_000
 const MAX_WITNESS_FREEZE_MS = 2 * DURATIONS.leaseDuration
+/** The time between two glitches of the clock of the witness. */
+const MAX_GLITCH_CALM_MS = 1_000
+const MAX_GLITCH_MS = 50
+const MIN_AHEAD_MS = 100
+const MAX_AHEAD_FACTOR = 100
 
 /** Far below the margin between the deadline of a leader and the expiry of its lease. */
 const MAX_CLOCK_STEP_MS = 100
@@ -74,7 +79,7 @@ const countByFault = (summary: TenureSummary, faults: readonly InjectedFault[]):
 }
 
 /** One run. Only its figures are reported; `histories` are the transitions of the slots whose tenures overlap. */
-const observeTenures = async ({ on, start, slots, tenures }: (typeof HOSTS)[number]) => {
+const observeTenures = async ({ on, start, hasGlitches, slots, tenures }: (typeof HOSTS)[number]) => {
   const seed = Date.now() % 2 ** 31
   const random = createPrng(seed)
   const faults: InjectedFault[] = []
@@ -111,7 +116,8 @@ const observeTenures = async ({ on, start, slots, tenures }: (typeof HOSTS)[numb
   }
 
   await using cleanup = new AsyncDisposableStack()
-  const { port, token, freeze } = cleanup.use(await start())
+  const witnessClock = cleanup.use(createProcessClock())
+  const { port, token, freeze } = cleanup.use(await start(witnessClock.env))
   const observer = cleanup.use(await startObserver())
   const candidates = await Promise.all(
     Array.from({ length: CANDIDATES }, async (_, index) => {
@@ -150,7 +156,19 @@ const observeTenures = async ({ on, start, slots, tenures }: (typeof HOSTS)[numb
       fault.to = now()
     }
   }
-  const witnessLoop = freezeWitness()
+  let glitches = 0
+  const disturbWitnessClock = async () => {
+    while (hasGlitches && !stop.signal.aborted) {
+      await pause(random.below(MAX_GLITCH_CALM_MS))
+      observer.report('glitch - begin')
+      witnessClock.setAhead(Math.round(MIN_AHEAD_MS * MAX_AHEAD_FACTOR ** random.next()))
+      await pause(1 + random.below(MAX_GLITCH_MS))
+      witnessClock.setAhead(0)
+      observer.report('glitch - end')
+      glitches += 1
+    }
+  }
+  const witnessLoop = Promise.all([freezeWitness(), disturbWitnessClock()])
   // Before the witness and the candidates stop, also if this test fails.
   cleanup.defer(async () => {
     stop.abort()
@@ -180,7 +198,8 @@ const observeTenures = async ({ on, start, slots, tenures }: (typeof HOSTS)[numb
     `stops ${JSON.stringify(summary.reasons)}`,
     `by fault ${JSON.stringify(countByFault(summary, faults))}`,
     `${summary.endedInPause} deadlines in a pause of the process`,
-    `${summary.overlaps.length} overlaps`,
+    `${glitches} glitches of the clock of the witness, ${summary.overlapsInGlitches} overlaps by a grant during one`,
+    `${summary.overlaps.length} other overlaps`,
     `${summary.reports} reports of leadership, ${summary.violations.length} violations`,
     `${summary.writes} writes, ${summary.rejectedLateWrites} late ones rejected, ${summary.acceptedLateWrites} accepted`,
     `each event observed within ${summary.maxUncertaintyMs.toFixed(0)} ms`,
@@ -213,10 +232,11 @@ describe.skipIf(shouldSkip(missingProcessClock))('tenures of real processes unde
           'an overlap of this run does not show a defect, and its absence proves nothing. Repeat it on a machine whose clock is not set.',
           summary.machineClockSteps,
         ),
+        // With glitches, its responses show them.
         ...describeSteps(
           'the clock of the witness',
           'if that of the machine was not, the witness decided by a wrong time.',
-          summary.witnessClockSteps,
+          host.hasGlitches ? [] : summary.witnessClockSteps,
         ),
       ]
       expect({ clockSteps, overlaps, violations, histories }, `seed ${seed}`).toEqual({

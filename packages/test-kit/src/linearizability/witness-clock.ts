@@ -20,7 +20,7 @@ interface Offset {
   readonly aheadMs: number
   /** This machine's times between which the witness can have used the offset. */
   readonly from: number
-  /** When the step to the next offset began. */
+  /** When the step to the next offset began. Until it has ended, a clock that stands still can show this time. */
   leftAt: number
   until: number
 }
@@ -38,14 +38,14 @@ export const chooseClockStep = (prng: Prng): number => {
 
 /** A clock of the witness that a test sets forward and back. */
 export class SteppedClock implements WitnessClock {
-  readonly #standsStill: boolean
+  readonly #errorMs: number
   readonly #offsets: Offset[] = [
     { aheadMs: 0, from: Number.NEGATIVE_INFINITY, leftAt: Number.POSITIVE_INFINITY, until: Number.POSITIVE_INFINITY },
   ]
 
-  /** `standsStill`: whether the clock can show the time since the start of a step until its end. */
-  constructor({ standsStill = false } = {}) {
-    this.#standsStill = standsStill
+  /** `errorMs`: by how much the witness can decide by another time than its clock shows. */
+  constructor({ errorMs = 0 } = {}) {
+    this.#errorMs = errorMs
   }
 
   get aheadMs(): number {
@@ -75,8 +75,8 @@ export class SteppedClock implements WitnessClock {
     return this.#offsets
       .filter(offset => offset.from <= until && offset.until >= from)
       .map(offset => ({
-        from: Math.max(this.#standsStill ? Math.min(from, offset.leftAt) : from, offset.from) + offset.aheadMs,
-        until: Math.min(until, offset.until) + offset.aheadMs,
+        from: Math.max(Math.min(from, offset.leftAt), offset.from) + offset.aheadMs - this.#errorMs,
+        until: Math.min(until, offset.until) + offset.aheadMs + this.#errorMs,
       }))
   }
 }

@@ -30,6 +30,7 @@ const translateAlarms = (storage: DurableObjectStorage): void => {
 interface ObjectMethods {
   fetch(request: Request): Promise<Response>
   webSocketMessage(socket: WebSocket, message: string | ArrayBuffer): Promise<void>
+  readMachineClock(): number
 }
 
 type ObjectClass<Env> = new (ctx: DurableObjectState, env: Env) => ObjectMethods
@@ -54,6 +55,11 @@ export const withMovableClock = <Env>(Base: ObjectClass<Env>, toWaitMessage: (ur
     override async fetch(request: Request): Promise<Response> {
       waitMessages.set(this.#ctx.id.toString(), toWaitMessage(request.url))
       return super.fetch(request)
+    }
+
+    /** The witness compares it with `Date`. */
+    override readMachineClock(): number {
+      return super.readMachineClock() + aheadMs
     }
 
     /** The clock has moved by `ms`: a due alarm fires, and an expired lease ends its waits. */

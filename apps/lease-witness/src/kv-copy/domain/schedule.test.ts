@@ -12,6 +12,7 @@ import {
   retryDelayMs,
 } from './schedule.ts'
 
+const HOUR = 3_600_000
 const NOW = 1_000_000_000
 const MINUTE = 60_000
 const takenRecords = { a: '', b: '', c: '' }
@@ -39,6 +40,7 @@ describe('when a change is copied', () => {
     ['overdue: unchanged', { copiedAt: NOW - 5, dueAt: NOW - 1 }, 'transition', 0, -1],
     ['due by a clock that was ahead: earlier', { dueAt: NOW + 60 * MINUTE }, 'transition', 0, 1_000],
     ['after a failure: not before the retry', { dueAt: NOW + 9_000, retryAt: NOW + 9_000 }, 'transition', 0, 9_000],
+    ['after a failure while the clock was ahead', { dueAt: NOW + HOUR, retryAt: NOW + HOUR }, 'transition', 0, 60_000],
   ])('%s', (_, state, change, jitter, inMs) => {
     expect(copyDueAt(state, change, NOW, jitter)).toBe(NOW + inMs)
   })

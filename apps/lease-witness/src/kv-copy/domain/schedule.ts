@@ -70,13 +70,14 @@ export class CopyPace {
  * delay requests.
  */
 export const copyDueAt = (state: CopyState, change: 'transition' | 'renewal', now: number, jitter: number): number => {
-  const { copiedAt, dueAt = Number.POSITIVE_INFINITY, retryAt = 0 } = state
+  const { copiedAt, dueAt = Number.POSITIVE_INFINITY } = state
+  // A clock that was ahead may have stored later times, here and below.
+  const retryAt = Math.min(state.retryAt ?? 0, now + MAX_RETRY_MS)
   const isUrgent = change === 'transition' || copiedAt === undefined
   const latest = now + (isUrgent ? 2 * MIN_COPY_INTERVAL_MS : renewalLagMs(state))
   if (dueAt <= latest) return Math.max(dueAt, retryAt)
   if (isUrgent) return Math.max(Math.min(dueAt, Math.ceil(now + MIN_COPY_INTERVAL_MS * (1 + jitter))), retryAt)
   const due = Math.ceil(copiedAt + renewalLagMs(state) * (0.9 + jitter / 10))
-  // A clock that was ahead may have stored a later time.
   return Math.max(now, Math.min(due, latest), retryAt)
 }
 

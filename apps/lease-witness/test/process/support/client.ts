@@ -5,6 +5,8 @@ import { TOKEN } from '@pool/test-kit/lease-connection.ts'
 export interface ClientResponse {
   readonly status: number
   readonly text: string
+  /** Of a lease; 0: it has expired. */
+  readonly remainingMs: number
 }
 
 export interface Client extends Disposable {
@@ -29,7 +31,11 @@ export const createClient = (port: number, connections = 1): Client => {
             response.on('data', (chunk: Buffer) => chunks.push(chunk))
             response.on('error', reject)
             response.on('end', () =>
-              resolve({ status: response.statusCode ?? 0, text: Buffer.concat(chunks).toString() }),
+              resolve({
+                status: response.statusCode ?? 0,
+                text: Buffer.concat(chunks).toString(),
+                remainingMs: Number(response.headers['lease-remaining-ms'] ?? 0),
+              }),
             )
           },
         )

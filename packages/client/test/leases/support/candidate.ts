@@ -14,6 +14,7 @@ import { type LeadershipContext, LeadershipLostError } from '../../../src/leases
  * - `start <slot> <token>`, `stop <slot> <reason>`: the callbacks.
  * - `sent - <request>`, `held - <request> <slot>=<ms>@<generation>,…`: a request, and its response. The process may lead each
  *   slot until that many milliseconds after the request.
+ * - `lost <slot> <request>`: a write without a response.
  * - `clock - <request> <ms>`: what the clock of the witness showed when it decided on the request.
  * - `beat - `: the event loop runs. Then each elector is asked whether it leads. `question - `: the same in a blocked event loop.
  * - `leads - <slot>,…`: the slots that were reported in reply.
@@ -58,9 +59,14 @@ const recordingFetch: typeof fetch = async (input, init) => {
   const request = requests
   const sentAt = now()
   report('sent', '-', request)
-  const response = await fetch(input, init)
-  const text = await response.text()
   const { pathname } = new URL(String(input))
+  const slotOfPath = decodeURIComponent(pathname.slice('/lease/'.length))
+  const lose = (error: unknown) => {
+    if (init?.method === 'PUT') report('lost', slotOfPath, request)
+    throw error
+  }
+  const response = await fetch(input, init).catch(lose)
+  const text = await response.text().catch(lose)
   const held: string[] = []
   const clock: number[] = []
   const record = (slot: string, lease: Lease, remainingMs: number) => {
@@ -75,7 +81,7 @@ const recordingFetch: typeof fetch = async (input, init) => {
     }
   } else if (response.status === 200 || response.status === 412) {
     const remainingMs = Number(response.headers.get('Lease-Remaining-Ms') ?? 0)
-    record(decodeURIComponent(pathname.slice('/lease/'.length)), JSON.parse(text), remainingMs)
+    record(slotOfPath, JSON.parse(text), remainingMs)
   }
   // Of the slots of a batch, the one that was furthest ahead and the one that was furthest behind.
   if (clock.length > 0) {

@@ -41,6 +41,8 @@ export interface ObservedTenures extends TenureSummary {
 export interface Observer extends AsyncDisposable {
   /** For the candidates. */
   readonly pipe: string
+  /** Writes a line as if the candidate `test` had. */
+  report(line: string): void
   /** The starts and stops so far, one line for each: `<ms> <candidate> <start or stop> <slot> <data>`. */
   readLog(): string
   readonly hasExited: boolean
@@ -94,22 +96,24 @@ export const startObserver = async (): Promise<Observer> => {
   writeFileSync(log, '')
   const child = startProcess([OBSERVER, pipe, log, summary], {})
   await child.ready
+  // Without a reader, this fails instead of waiting for one.
+  const file = openSync(pipe, constants.O_WRONLY | constants.O_NONBLOCK)
+  const report = (line: string) => void writeSync(file, `test ${line}\n`)
   return {
     pipe,
+    report,
     readLog: () => readFileSync(log, 'utf8'),
     get hasExited() {
       return child.hasExited
     },
     errors: child.errors,
     async summarize() {
-      // Without a reader, this fails instead of waiting for one.
-      const file = openSync(pipe, constants.O_WRONLY | constants.O_NONBLOCK)
-      writeSync(file, 'end\n')
-      closeSync(file)
+      report('end')
       await child.exited
       return JSON.parse(readFileSync(summary, 'utf8'))
     },
     async [Symbol.asyncDispose]() {
+      closeSync(file)
       child.kill('SIGKILL')
       await child.exited
       rmSync(folder, { recursive: true, force: true })

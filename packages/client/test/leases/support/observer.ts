@@ -5,7 +5,7 @@ import { TenureJudge } from './tenure-judge.ts'
 /**
  * Watches the candidates from outside: reads their lines from a named pipe as they are written, and stamps each with its own
  * clock. It does nothing else, and no fault of the test affects it. It appends the starts and stops to a log as
- * `<ms> <line>`, and writes what the judge found to a file when it reads the line `end`. It also compares the wall clock of the
+ * `<ms> <line>`, and writes what the judge found to a file when it reads the line `test end`. It also compares the wall clock of the
  * machine with its own clock, because a step of it can expire leases early.
  */
 
@@ -44,7 +44,7 @@ while (!hasEnded && process.ppid === parent) {
   if (text === '') Atomics.wait(flag, 0, 0, POLL_MS)
   else if (!text.endsWith('\n')) throw new Error('a line of a candidate is longer than PIPE_BUF')
   for (const line of text.split('\n').slice(0, -1)) {
-    if (line === 'end') {
+    if (line === 'test end') {
       hasEnded = true
       break
     }

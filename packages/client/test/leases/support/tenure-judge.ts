@@ -15,6 +15,8 @@ export interface TenureSummary {
   /** Tenures whose deadline passed while the process did not run. */
   readonly endedInPause: number
   readonly overlaps: readonly string[]
+  /** Overlaps by a grant that was decided during a glitch of the clock of the witness. */
+  readonly overlapsInGlitches: number
   readonly violations: readonly string[]
   readonly reports: number
   readonly writes: number
@@ -32,15 +34,21 @@ interface OpenTenure {
   readonly token: number
   /** The position of the start of the next tenure of another candidate. */
   supersededAt: number
+  /** Superseded by a grant that was decided during a glitch: it may lead until its deadline. */
+  isExcused: boolean
 }
 
 interface Deadline extends Moment {
   /** Of the lease in the response. */
   readonly generation: string
+  readonly sent: Moment
+  readonly receivedAt: number
 }
 
 interface Candidate {
   readonly requests: Map<string, Moment>
+  /** The last write to each slot that had no response: it may have acquired the lease. */
+  readonly lostWrites: Map<string, Moment>
   /** When the tenure of each slot must end, from the requests and responses. */
   readonly deadlines: Map<string, Deadline>
   readonly pauses: { readonly from: number; readonly to: number }[]
@@ -76,8 +84,10 @@ export class TenureJudge {
   readonly #violations: string[] = []
   readonly #ends: TenureSummary['ends'][number][] = []
   readonly #witnessClock = new ClockWatch()
+  readonly #glitches: { readonly from: number; to: number }[] = []
   readonly #counts = {
     tenures: 0,
+    overlapsInGlitches: 0,
     endedInPause: 0,
     reports: 0,
     writes: 0,
@@ -91,12 +101,17 @@ export class TenureJudge {
     const { kind, data, after, at } = observation
     this.#position += 1
     this.#counts.maxUncertaintyMs = Math.max(this.#counts.maxUncertaintyMs, at - after)
+    if (kind === 'glitch') {
+      this.#glitch(observation)
+      return
+    }
     const candidate = this.#findCandidate(observation)
     const [text = ''] = data
     if (kind === 'beat') this.#beat(candidate, observation)
     if (kind === 'beat' || kind === 'question') candidate.lastQuestion = { after, position: this.#position }
     else if (kind === 'leads') for (const slot of text.split(',')) this.#report(candidate, observation, slot)
     else if (kind === 'sent') candidate.requests.set(text, { after, at })
+    else if (kind === 'lost') this.#lose(candidate, observation)
     else if (kind === 'clock') this.#readClock(candidate, observation)
     else if (kind === 'held') this.#extend(candidate, observation)
     else if (kind === 'start') this.#start(observation, Number(text))
@@ -121,6 +136,7 @@ export class TenureJudge {
     if (known) return known
     const candidate: Candidate = {
       requests: new Map(),
+      lostWrites: new Map(),
       deadlines: new Map(),
       pauses: [],
       lastBeat: { after, at },
@@ -142,6 +158,26 @@ export class TenureJudge {
     candidate.lastBeat = { after, at }
   }
 
+  /** `glitch begin`, `glitch end`, of the test itself. */
+  #glitch({ data: [edge], after, at }: Observation): void {
+    const current = this.#glitches.at(-1)
+    if (edge === 'begin') this.#glitches.push({ from: after, to: Number.POSITIVE_INFINITY })
+    else if (current) current.to = at
+  }
+
+  /** Whether the grant of a tenure that starts now can have been decided during a glitch. */
+  #isFromGlitch({ deadlines, lostWrites }: Candidate, slot: string): boolean {
+    const deadline = deadlines.get(slot)
+    if (!deadline) return false
+    const { after: from } = lostWrites.get(slot) ?? deadline.sent
+    return this.#glitches.some(glitch => glitch.from <= deadline.receivedAt && glitch.to >= from)
+  }
+
+  #lose({ requests, lostWrites }: Candidate, { slot, data: [request = ''] }: Observation): void {
+    const sent = requests.get(request)
+    if (sent) lostWrites.set(slot, sent)
+  }
+
   /** `clock <request> <ms>`: the clock of the witness, at a time between the request and now. */
   #readClock({ requests }: Candidate, { data: [request = '', wallMs], at }: Observation): void {
     const sent = requests.get(request)
@@ -149,12 +185,12 @@ export class TenureJudge {
   }
 
   /** `held <request> <slot>=<ms>@<generation>,…`: the lease of a slot, counted from the request. */
-  #extend({ requests, deadlines }: Candidate, { data: [request = '', held = ''] }: Observation): void {
+  #extend({ requests, deadlines }: Candidate, { data: [request = '', held = ''], at: receivedAt }: Observation): void {
     const sent = requests.get(request)
     requests.delete(request)
     if (!sent || held === '') return
     for (const [slot = '', ms, generation = ''] of held.split(',').map(entry => entry.split(/[=@]/))) {
-      const deadline = { after: sent.after + Number(ms), at: sent.at + Number(ms), generation }
+      const deadline = { after: sent.after + Number(ms), at: sent.at + Number(ms), generation, sent, receivedAt }
       if (deadline.at > (deadlines.get(slot)?.at ?? 0)) deadlines.set(slot, deadline)
     }
   }
@@ -177,11 +213,19 @@ export class TenureJudge {
     if (slot.open.has(name)) this.#violations.push(`${name} ${slotName}: started twice`)
     if (token <= slot.newestToken)
       this.#violations.push(`${name} ${slotName}: token ${token} after ${slot.newestToken}`)
+    const candidate = this.#findCandidate(observation)
+    const isFromGlitch = this.#isFromGlitch(candidate, slotName)
+    candidate.lostWrites.delete(slotName)
     for (const [otherName, other] of slot.open) {
       if (otherName === name || other.supersededAt !== Number.POSITIVE_INFINITY) continue
       other.supersededAt = this.#position
       const otherCandidate = this.#candidates.get(otherName)
       if (otherCandidate && this.#hasEndedInPause(otherCandidate, slotName, observation)) continue
+      if (isFromGlitch) {
+        other.isExcused = true
+        this.#counts.overlapsInGlitches += 1
+        continue
+      }
       const deadline = otherCandidate?.deadlines.get(slotName)
       // A generation at or above the token: the witness has lost an acknowledged write.
       this.#overlaps.push(
@@ -189,7 +233,7 @@ export class TenureJudge {
           `and may until ${deadline?.at} by a response with generation ${deadline?.generation}`,
       )
     }
-    slot.open.set(name, { start: observation, token, supersededAt: Number.POSITIVE_INFINITY })
+    slot.open.set(name, { start: observation, token, supersededAt: Number.POSITIVE_INFINITY, isExcused: false })
     slot.starts.set(token, this.#position)
     slot.newestToken = token
     this.#counts.tenures += 1
@@ -217,7 +261,7 @@ export class TenureJudge {
     const tenure = this.#findSlot(slotName).open.get(name)
     const deadline = deadlines.get(slotName)?.at ?? 0
     if (!tenure) this.#violations.push(`${name} ${slotName}: leads without a tenure`)
-    else if (lastQuestion.position > tenure.supersededAt)
+    else if (!tenure.isExcused && lastQuestion.position > tenure.supersededAt)
       this.#violations.push(`${name} ${slotName}: leads after the start of another`)
     else if (lastQuestion.after > deadline)
       this.#violations.push(`${name} ${slotName}: leads ${lastQuestion.after - deadline} ms after its deadline`)

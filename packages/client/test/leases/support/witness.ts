@@ -14,13 +14,14 @@ export interface RunningWitness extends AsyncDisposable {
 }
 
 /** The lease witness under workerd, as `pnpm start` runs it. */
-export const startWitness = async (): Promise<RunningWitness> => {
+export const startWitness = async (env: Readonly<Record<string, string>> = {}): Promise<RunningWitness> => {
   const folder = mkdtempSync(join(tmpdir(), 'client-witness-'))
   const token = randomBytes(24).toString('hex')
   const { port, process: node } = await startLocalWitness(folder, {
     HOME: folder,
     TMPDIR: folder,
     BEARER_TOKENS_CSV: token,
+    ...env,
   })
   return {
     port,
