@@ -1,5 +1,6 @@
 import {
   holder as holderSchema,
+  leaseValue,
   loadBalancerIP,
   MAX_SLOTS,
   slot as slotSchema,
@@ -70,6 +71,12 @@ export const parseHolder = (text: string): string =>
     text,
     () => '--holder must be 1 to 253 printable ASCII characters without a leading or trailing space.',
   )
+
+/** The value of a lease. Undefined: the flag is absent. */
+export const parseLeaseValue = (text: string | undefined): string | undefined =>
+  text === undefined
+    ? undefined
+    : parseWith(leaseValue, text, () => '--value must be at most 1,024 bytes in UTF-8, without control characters.')
 
 export const parseDeploymentId = (text: string): string => {
   const id = text.trim().toLowerCase()

@@ -109,7 +109,9 @@ const invalidInput: readonly (readonly [line: string, error: string])[] = [
   ['leases acquire slot --holder a --ttl 500ms', '--ttl must be from 1s to 24h'],
   ['leases acquire slot --holder a --generation -1', '--generation must be a whole number'],
   ['leases renew a a --holder h', 'SLOT is repeated'],
-  ['leases renew a b --holder h --generation 1', '--generation is for one slot'],
+  ['leases renew a b --holder h --generation 1', '--generation and --value are for one slot'],
+  ['leases renew a b --holder h --value x', '--generation and --value are for one slot'],
+  [`leases acquire slot --holder a --value ${'ä'.repeat(513)}`, '--value must be at most 1,024 bytes'],
   ['leases list slot --prefix s', '--prefix and --limit are not for named slots'],
   ['leases elect slot', "missing required argument 'COMMAND'"],
   [

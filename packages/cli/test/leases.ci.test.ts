@@ -58,6 +58,15 @@ describe('leases', () => {
     await expect.poll(async () => (await poolctl('leases list --prefix on -o name')).stdout).toBe('one\n')
   })
 
+  test('the value of a lease is set, shown, kept and removed', async () => {
+    const write = (verb: string, flags: string) => poolctl(`leases ${verb} valued --holder region-a ${flags}`)
+    expect((await write('acquire', '--value https://10.0.0.7')).stdout).toMatch(/value: +https:\/\/10\.0\.0\.7\n/)
+    expect((await write('renew', '--ttl 1m')).stdout).toContain('https://10.0.0.7')
+    expect((await poolctl('leases list valued')).stdout).toMatch(/VALUE.*\n.* https:\/\/10\.0\.0\.7/)
+    expect((await write('renew', '--value ')).stdout).not.toContain('value:')
+    expect(await readLease('valued')).not.toHaveProperty('value')
+  })
+
   test('several leases are renewed in one request, each decided alone', async () => {
     await poolctl('leases acquire many-1 --holder region-a')
     await poolctl('leases acquire many-2 --holder region-b')
@@ -173,7 +182,10 @@ describe.concurrent('elect', () => {
 
   test('the command has the fencing token, and no token of the witness', async () => {
     const file = join(home.folder, 'environment')
-    await elect('environment', [...durations, '--holder', 'region-a'], ['sh', '-c', `env > ${file}`]).exitCode
+    const show = `env > ${file}; ${process.execPath} ${ENTRY} leases get environment -o json > ${file}.lease`
+    const flags = [...durations, '--holder', 'region-a', '--value', 'at 10.0.0.7']
+    await elect('environment', flags, ['sh', '-c', show]).exitCode
+    expect(JSON.parse(readFileSync(`${file}.lease`, 'utf8'))).toMatchObject({ value: 'at 10.0.0.7' })
     const text = readFileSync(file, 'utf8')
     const { generation } = await readLease('environment')
     expect(text).toContain('POOL_LEASE_SLOT=environment\n')

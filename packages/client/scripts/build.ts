@@ -30,6 +30,8 @@ const UNREAD: readonly (readonly [RegExp, string])[] = [
   [/\berrors: \[(?:[^[\]]|\[[^[\]]*\])*\],/g, ''],
   [new RegExp(`\\b(?:counted|listener):\\s*${LITERAL}\\s*,`, 'g'), ''],
   [new RegExp(`(\\brule\\(\\s*'[a-z-]+',\\s*)${LITERAL}`, 'g'), "$1''"],
+  // An elector validates a slot, a holder and a value.
+  [new RegExp(`(\\bleaseRule\\(\\s*'(?!invalid-(?:slot|holder|value)')[a-z-]+',\\s*)${LITERAL}`, 'g'), "$1''"],
 ]
 
 const omitUnread: Plugin = {

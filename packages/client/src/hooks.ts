@@ -48,12 +48,12 @@ export interface ClientHooks {
 }
 
 /** Calls a hook. The failure of a hook must not become the failure of a call. */
-export const notify = <Argument, Result>(
-  hook: ((argument: Argument) => Result) | undefined,
-  argument: Argument,
+export const notify = <Arguments extends readonly unknown[], Result>(
+  hook: ((...values: Arguments) => Result) | undefined,
+  ...values: Arguments
 ): Result | undefined => {
   try {
-    return hook?.(argument)
+    return hook?.(...values)
   } catch {
     return undefined
   }

@@ -211,7 +211,7 @@ export const leaseOperations = defineOperations({
       },
       412: { ...current, links: acquireLink },
     },
-    errors: ['invalid-json', 'holder-mismatch', 'invalid-ttl', 'invalid-op', ...writeErrors],
+    errors: ['invalid-json', 'holder-mismatch', 'invalid-ttl', 'invalid-op', 'invalid-value', ...writeErrors],
   }),
   releaseLease: del('/lease/{slot}', {
     tag: 'Lease',

@@ -32,6 +32,7 @@ export const leaseErrors = defineErrors({
   'holder-mismatch': [400, 'X-Holder and the holder in the body differ. Send only one of them.'],
   'invalid-ttl': [400, 'ttlSeconds must be a number from 1 to 86400.'],
   'invalid-op': [400, 'op must be acquire or renew.'],
+  'invalid-value': [400, 'value must be text of at most 1024 bytes in UTF-8, without control characters.'],
   'invalid-leases': [400, 'leases must be 1 to 100 different slots with their generations.'],
   'invalid-generation': [400, 'generation must be a whole number.'],
   'invalid-lease-record': [503, 'The record of the slot in Workers KV is not a lease.'],

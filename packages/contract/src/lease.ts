@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { maxCharacters, timestamp, wholeNumberText } from './common.ts'
+import { maxCharacters, ONE_LINE, timestamp, wholeNumberText } from './common.ts'
 import { leaseErrorCode, leaseRule } from './lease-problem.ts'
 
 /** A Workers KV key has at most 512 bytes of UTF-8, six of which are the prefix `lease:`. */
@@ -67,13 +67,33 @@ export const generation = z
   .min(0)
   .meta({ format: 'int64', description: 'Fencing token: increases with every successful write.' })
 
+/** In UTF-8. */
+const MAX_VALUE_BYTES = 1_024
+
+const valueRule = leaseRule(
+  'invalid-value',
+  `value must be text of at most ${MAX_VALUE_BYTES} bytes in UTF-8, without control characters.`,
+)
+
+/** What the holder shows to the readers of the lease, such as its address. Empty: no value. */
+export const leaseValue = z
+  .string(valueRule)
+  .regex(new RegExp(`^${ONE_LINE}$`), valueRule)
+  .check(maxCharacters(MAX_VALUE_BYTES, valueRule))
+  .refine(text => text.isWellFormed() && utf8.encode(text).length <= MAX_VALUE_BYTES, valueRule)
+  .meta({
+    description:
+      'Text for readers; at most 1,024 bytes in UTF-8, not a secret. A renewal without it keeps it, `""` removes it.',
+    example: 'https://10.0.0.7:8443',
+  })
+
 /** RFC 3339 in UTC with `Z` and milliseconds, or empty. One pattern, because generators make a type of every alternative. */
 const timestampOrEmpty = z
   .string()
   .regex(/^(?:[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z)?$/)
   .meta({ description: 'RFC 3339 in UTC, or empty.', example: '2026-01-31T12:00:00.000Z' })
 
-/** A lease. In a released slot, every field except the generation is `""`. */
+/** A lease. In a released slot, every field except the generation is `""`, and `value` is absent. */
 export const lease = z
   .object({
     /** A lease imported from an older deployment may have any text here. */
@@ -81,6 +101,10 @@ export const lease = z
     acquiredAt: timestampOrEmpty,
     expiresAt: timestampOrEmpty,
     generation,
+    value: z
+      .string()
+      .optional()
+      .meta({ description: 'What the holder has set for readers. Absent: nothing.', example: 'https://10.0.0.7:8443' }),
   })
   .meta({ id: 'Lease' })
 export type Lease = z.infer<typeof lease>
@@ -95,6 +119,7 @@ export const putLeaseRequest = z
       holder: holder.optional(),
       ttlSeconds,
       op: z.enum(['acquire', 'renew'], leaseRule('invalid-op', 'op must be "acquire" or "renew".')).default('acquire'),
+      value: leaseValue.optional(),
     },
     leaseRule('invalid-json', 'The body must be a JSON object, or absent.'),
   )

@@ -6,6 +6,8 @@ export interface LeaseRow {
   readonly holder: string
   readonly acquiredAt: string
   readonly generation: number
+  /** What the holder shows to readers; absent: nothing. */
+  readonly value?: string
   /** When the lease ends, in milliseconds by the clock of this machine; absent if no client holds it. */
   readonly endsAt?: number
   readonly waiters: number
@@ -21,13 +23,14 @@ export const toLeaseRow = (status: LeaseStatus, receivedAt: number): LeaseRow =>
   if ('error' in status) {
     return { slot: status.slot, holder: '', acquiredAt: '', generation: 0, waiters: 0, error: status.error }
   }
-  const { slot, holder, acquiredAt, generation, waiters, remainingMs } = status
+  const { slot, holder, acquiredAt, generation, value, waiters, remainingMs } = status
   return {
     slot,
     holder,
     acquiredAt,
     generation,
     waiters,
+    ...(value === undefined ? {} : { value }),
     ...(remainingMs === undefined ? {} : { endsAt: receivedAt + remainingMs }),
   }
 }

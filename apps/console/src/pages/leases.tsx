@@ -123,6 +123,7 @@ const LeaseFacts = ({ lease }: { readonly lease: LeaseRow }) => (
     facts={{
       State: <Status {...toLeaseTone(lease)} />,
       Holder: lease.holder === '' ? 'none' : <code>{toVisibleText(lease.holder)}</code>,
+      ...(lease.value === undefined ? {} : { Value: <code>{toVisibleText(lease.value)}</code> }),
       'Time left': lease.endsAt === undefined ? '–' : <Countdown endsAt={lease.endsAt} expiredText="expired" />,
       'Held since': <Time at={lease.acquiredAt} />,
       Generation: lease.generation.toLocaleString('en'),

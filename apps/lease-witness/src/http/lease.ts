@@ -130,7 +130,8 @@ export const leaseRoutes = ({ MAX_WAIT_SECONDS }: WitnessSettings, { leases }: S
     const request = parse(headers, c.get('body'))
     if (!request.ok) return errorResponse(c, request.error)
     if (!canActAs(grant, request.value.holder)) return forbiddenResponse(c)
-    c.set('request', request.value)
+    // The holder's text is not for the log.
+    c.set('request', { ...request.value, value: undefined })
     return writeResponse(c, await leases.write(address, request.value, name))
   }
   app.put('/:slot{.+}', c => write(c, parsePut))

@@ -91,7 +91,7 @@ export const writeCopy = async (
 
 const parseLeaseMetadata = (metadata: unknown): Lease | undefined => {
   if (typeof metadata !== 'object' || metadata === null || !('lease' in metadata)) return undefined
-  const state = parseLeaseRecord(JSON.stringify(metadata.lease))
+  const state = parseLeaseRecord(JSON.stringify(metadata.lease), { isCopy: true })
   return state && toWireLease(state)
 }
 
@@ -111,7 +111,7 @@ const listCopies = async (kv: KVNamespace, { prefix, limit, cursor }: LeaseListQ
     const record = byKey.get(name)
     const mark = parseMark(metadata)
     const slot = toSlot({ key: name, metadata })
-    const parsed = record && parseLeaseRecord(record.value)
+    const parsed = record && parseLeaseRecord(record.value, { isCopy: mark !== undefined })
     const lease = parseLeaseMetadata(metadata) ?? (parsed && toCopiedLease(toWireLease(parsed), mark))
     if (!slot || !lease || (!mark && copyKey(slot) !== name && byKey.has(copyKey(slot)))) continue
     // Among several legacy records of a slot the highest generation wins, as in the import.

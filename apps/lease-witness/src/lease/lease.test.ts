@@ -117,6 +117,41 @@ test.each<Row>([
   expect(decide(current, request, NOW)).toEqual(decision)
 })
 
+describe('the value of the lease', () => {
+  const own = held({ value: 'of a' })
+  const ended = held({ value: 'of a', expiresAt: NOW })
+  const withValue = (request: LeaseWrite, value: string): LeaseWrite => ({ ...request, value }) as LeaseWrite
+
+  test.each<readonly [rule: string, current: LeaseState | undefined, request: LeaseWrite, value: string | undefined]>([
+    ['is set by the first acquisition', undefined, withValue(acquire('a', 0), 'x'), 'x'],
+    ['is set by a renewal', held(), withValue(renew('a', 7), 'x'), 'x'],
+    ['is replaced by a renewal', own, withValue(renew('a', 7), 'x'), 'x'],
+    ['is replaced by an acquisition of the holder', own, withValue(acquire('a', 7), 'x'), 'x'],
+    ['is kept by a renewal without one', own, renew('a', 7), 'of a'],
+    ['is kept by an acquisition of the holder without one', own, acquire('a', 7), 'of a'],
+    ['is kept in the last millisecond', { ...own, expiresAt: NOW + 1 }, acquire('a', 7), 'of a'],
+    ['is removed by an empty one', own, withValue(renew('a', 7), ''), undefined],
+    ['is not set by an empty one', undefined, withValue(acquire('a', 0), ''), undefined],
+    ['ends with the tenure: another holder', ended, acquire('b', 7), undefined],
+    ['ends with the tenure: the same holder', ended, acquire('a', 7), undefined],
+    ['is that of the new holder', ended, withValue(acquire('b', 7), 'of b'), 'of b'],
+    ['is that of the new tenure', ended, withValue(acquire('a', 7), 'new'), 'new'],
+    ['is removed by a release', own, release('a', 7), undefined],
+    ['of an expired lease is removed by a release', ended, release('a', 7), undefined],
+  ])('%s', (_, current, request, value) => {
+    const decision = decide(current, request, NOW)
+    if (!('next' in decision)) throw new Error(decision.kind)
+    for (const lease of [decision.next, toWireLease(decision.next)]) {
+      if (value === undefined) expect(lease).not.toHaveProperty('value')
+      else expect(lease).toHaveProperty('value', value)
+    }
+  })
+
+  test('stays when the clock was set back', () => {
+    expect(advanceClock(own, NOW - 3_600_000).reanchored).toMatchObject({ value: 'of a' })
+  })
+})
+
 test.each([
   ['before its end', NOW + 1, false],
   ['at its end', NOW, true],

@@ -15,6 +15,8 @@ export interface HeldLease extends SlotTimes {
   readonly holder: string
   /** The first millisecond at which it has expired. Expiry is not an event: it only lets others acquire. */
   readonly expiresAt: number
+  /** What the holder shows to readers; never empty. */
+  readonly value?: string
 }
 
 export interface ReleasedLease extends SlotTimes {
@@ -31,6 +33,8 @@ export type LeaseWrite =
       readonly holder: string
       readonly ttlMs: number
       readonly generation: number
+      /** Undefined: a renewal keeps that of the tenure. Empty: none. */
+      readonly value?: string | undefined
     }
   | { readonly kind: 'release'; readonly holder: string; readonly generation: number }
 
@@ -128,6 +132,7 @@ export const decide = (current: LeaseState | undefined, request: LeaseWrite, now
   const isRenewal = isLive && ownLease !== undefined
   // Later than any earlier tenure, even if the clock was set back since.
   const tenureStart = Math.max(now, (current?.acquiredAt ?? 0) + 1)
+  const value = request.value ?? (isRenewal ? ownLease.value : undefined)
   const next: HeldLease = {
     kind: 'held',
     holder,
@@ -135,6 +140,7 @@ export const decide = (current: LeaseState | undefined, request: LeaseWrite, now
     writtenAt: now,
     expiresAt: now + ttlMs,
     generation: generation + 1,
+    ...(value ? { value } : {}),
   }
   const transition = isRenewal ? undefined : ({ event: 'acquired', by: holder, from, to: holder } as const)
   return { kind: 'granted', next, transition }
@@ -180,5 +186,6 @@ export const toWireLease = (state: LeaseState | undefined): Lease =>
         acquiredAt: toRfc3339(state.acquiredAt),
         expiresAt: toRfc3339(state.expiresAt),
         generation: state.generation,
+        ...(state.value === undefined ? {} : { value: state.value }),
       }
     : { holder: '', acquiredAt: '', expiresAt: '', generation: state?.generation ?? 0 }

@@ -209,8 +209,8 @@ export const parsePut = (headers: WriteHeaders, body: Uint8Array): ParsedRequest
   const holder = parseWith(holderSchema, put.value.holder ?? header)
   if (!holder.ok) return holder
   if (header !== undefined && header !== holder.value) return reject('holder-mismatch')
-  const { op, ttlSeconds } = put.value
-  return accept({ kind: op, holder: holder.value, ttlMs: toTtlMs(ttlSeconds), generation: generation.value })
+  const { op, ttlSeconds, value } = put.value
+  return accept({ kind: op, holder: holder.value, ttlMs: toTtlMs(ttlSeconds), generation: generation.value, value })
 }
 
 /** One renewal of many. */

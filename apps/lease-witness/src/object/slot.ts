@@ -9,6 +9,7 @@ import {
   isForeign,
   type KvRecord,
   recover,
+  toLoggedRecord,
   toTakenRecords,
 } from '../kv-copy/domain/records.ts'
 import {
@@ -273,7 +274,7 @@ export class Slot {
     const { slot, lease } = stored
     const { event, from, generation } = unknown
     const msg = event === 'jumped' ? 'rolled-back' : event
-    log(this.#env(), 'error', { msg, slot, found: record.value.slice(0, 512), generation })
+    log(this.#env(), 'error', { msg, slot, found: toLoggedRecord(record.value), generation })
     const to = lease.kind === 'held' ? lease.holder : ''
     const takenRecords = event === 'jumped' ? {} : { takenRecords: toTakenRecords(slot, [record], stored.takenRecords) }
     this.#store({ ...stored, ...takenRecords }, { ...lease, generation }, [{ event, by: '', from, to }], Date.now())

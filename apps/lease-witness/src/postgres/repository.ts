@@ -39,15 +39,23 @@ interface LeaseRow {
   readonly acquiredAt: number | null
   readonly expiresAt: number | null
   readonly generation: number
+  readonly value: string | null
   readonly now: number
 }
 
-const toLeaseState = ({ holder, acquiredAt, writtenAt, expiresAt, generation }: LeaseRow): LeaseState | undefined => {
+const toLeaseState = ({
+  holder,
+  acquiredAt,
+  writtenAt,
+  expiresAt,
+  generation,
+  value,
+}: LeaseRow): LeaseState | undefined => {
   if (acquiredAt === null || writtenAt === null) return undefined
   const times = { acquiredAt, writtenAt, generation }
   return holder === null || expiresAt === null
     ? { kind: 'released', ...times }
-    : { kind: 'held', holder, expiresAt, ...times }
+    : { kind: 'held', holder, expiresAt, ...times, ...(value === null ? {} : { value }) }
 }
 
 /** A slot as the column of the same name has it. Keeps the order and the prefixes. */
@@ -68,7 +76,7 @@ const toInput = ({ slot, request, caller }: SlotWrite, position: number) => ({
   kind: request.kind,
   token: caller,
   ...('holder' in request ? { holder: request.holder, generation: request.generation } : {}),
-  ...('ttlMs' in request ? { ttl_ms: request.ttlMs } : {}),
+  ...('ttlMs' in request ? { ttl_ms: request.ttlMs, value: request.value } : {}),
 })
 
 interface WrittenRow extends LeaseRow {
@@ -78,7 +86,7 @@ interface WrittenRow extends LeaseRow {
 /** The server evaluates the function completely before it returns the first row, which then has the deadline compared. */
 const WRITE = `
   select outcome, holder, acquired_at as "acquiredAt", written_at as "writtenAt", expires_at as "expiresAt",
-    generation, decided_at as now, case position when 0 then ${assertInTime('position::bigint')} end as "isInTime"
+    generation, value, decided_at as now, case position when 0 then ${assertInTime('position::bigint')} end as "isInTime"
   from write_leases(${LIMIT_LOCK_WAIT}, $1::jsonb) order by position`
 
 const toRfc3339 = (ms: number): string => new Date(ms).toISOString()
@@ -118,7 +126,7 @@ export const createLeaseRepository = ({ writer, read, epochs, timeoutMs }: Lease
       const rows = await select(
         () => read<LeaseRow[]>`
           select l.holder, l.acquired_at as "acquiredAt", l.written_at as "writtenAt", l.expires_at as "expiresAt",
-            l.generation + epoch.base - l.generation_base as generation, lease_clock() as now
+            l.generation + epoch.base - l.generation_base as generation, l.value, lease_clock() as now
           from (select lease_generation_base() as base offset 0) epoch,
             jsonb_array_elements_text(${read.json(slots.map(toSlotKey))}) with ordinality as input (slot, position)
             left join lateral (select * from leases where slot = input.slot limit 1) l on true
@@ -151,7 +159,7 @@ export const createLeaseRepository = ({ writer, read, epochs, timeoutMs }: Lease
       const rows = await select(
         () => read<(LeaseRow & { readonly slot: string })[]>`
           select slot, holder, acquired_at as "acquiredAt", written_at as "writtenAt", expires_at as "expiresAt",
-            generation + epoch.base - generation_base as generation, 0 as now
+            generation + epoch.base - generation_base as generation, value, 0 as now
           from (select lease_generation_base() as base offset 0) epoch, leases
           where slot >= ${key} and slot > ${toSlotKey(after)} and slot < ${key + AFTER_PREFIX}
           order by slot limit ${limit + 1}`,

@@ -18,6 +18,7 @@ const INVALID_IF_MATCH: Expected = [400, 'invalid-if-match']
 const INVALID_HOLDER: Expected = [400, 'invalid-holder']
 const INVALID_TTL: Expected = [400, 'invalid-ttl']
 const INVALID_OP: Expected = [400, 'invalid-op']
+const INVALID_VALUE: Expected = [400, 'invalid-value']
 const NOT_FOUND: Expected = [404, 'not-found']
 const TOO_LARGE: Expected = [413, 'body-too-large']
 
@@ -94,6 +95,29 @@ const writes: readonly WriteRow[] = [
   ...['"release"', '"ACQUIRE"', '"acquire "', '""', '5', 'null', '["renew"]', '{}', '"__proto__"', '"toString"'].map(
     (op): WriteRow => [`op ${op}`, { headers: BOTH, body: `{"op":${op}}` }, INVALID_OP],
   ),
+
+  ...(
+    [
+      ['of 1,025 bytes', `"${'a'.repeat(1_025)}"`],
+      ['of 1,025 bytes in 513 characters', `"${'ä'.repeat(512)}a"`],
+      ['of 1,025 bytes in 342 characters', `"${'€'.repeat(341)}aa"`],
+      ['of 1,028 bytes in 257 characters', `"${'\u{1f600}'.repeat(257)}"`],
+      ...['\\ud800', 'a\\udc00b', '\\udc00\\ud800'].map(
+        text => [`with a lone surrogate ${text}`, `"${text}"`] as const,
+      ),
+      ...['0000', '0009', '000a', '000d', '001b', '001f', '007f', '0080', '0085', '009f'].map(
+        code => [`with the control character U+${code}`, `"a\\u${code}b"`] as const,
+      ),
+      ...['5', 'null', 'true', '["a"]', '{"a":"b"}'].map(value => [value, value] as const),
+    ] as const
+  ).map(
+    ([rule, value]): WriteRow => [
+      `a value ${rule}`,
+      { headers: BOTH, body: `{"op":"renew","value":${value}}` },
+      INVALID_VALUE,
+    ],
+  ),
+  ['an invalid op and value: the op is reported first', { headers: BOTH, body: '{"value":5,"op":5}' }, INVALID_OP],
 ]
 
 const releases: readonly WriteRow[] = [

@@ -53,6 +53,7 @@ const command = fc.record({
   ),
   holder: fc.constantFrom('a', 'b'),
   ttlMs: fc.integer({ min: 1_000, max: 100_000 }),
+  value: fc.constantFrom(undefined, undefined, '', 'x', 'ä"\\\u{1f600}'),
   /** The difference to the current generation. */
   off: fc.constantFrom(0, 0, 0, 0, -1, 1),
 })
@@ -92,7 +93,7 @@ describe('the rule in SQL', () => {
           // The statement executes its requests in the order of their slots.
           const ordered = commands.toSorted((a, b) => Buffer.compare(Buffer.from(a.slot), Buffer.from(b.slot)))
           const expected: WrittenLease[] = []
-          const writes = ordered.map(({ slot, kind, holder, ttlMs, off }): SlotWrite => {
+          const writes = ordered.map(({ slot, kind, holder, ttlMs, value, off }): SlotWrite => {
             const before = model.get(slot) ?? { lease: undefined, history: [] }
             const generation = (before.lease?.generation ?? 0) + off
             const request: SlotWrite['request'] =
@@ -100,7 +101,7 @@ describe('the rule in SQL', () => {
                 ? { kind }
                 : kind === 'release'
                   ? { kind, holder, generation }
-                  : { kind, holder, ttlMs, generation }
+                  : { kind, holder, ttlMs, value, generation }
             const after = applyToModel(before, request, clock)
             model.set(slot, after.slot)
             expected.push(after.written)

@@ -6,7 +6,7 @@ import { addMs, readClocks, type StopTimes } from '../elect/deadline.ts'
 import { ELECT_EXIT, toSignalExit, UsageError } from '../exit-codes.ts'
 import { describeFailure } from '../failures.ts'
 import type { Session } from '../session.ts'
-import { formatDuration, parseDuration, parseHolder, parseSlot } from '../values.ts'
+import { formatDuration, parseDuration, parseHolder, parseLeaseValue, parseSlot } from '../values.ts'
 import { toText } from './flags.ts'
 
 /** From SIGKILL to the end of the lease, for the delivery of the signal and the exit of the command. */
@@ -59,6 +59,7 @@ interface Election {
   readonly session: Session
   readonly slot: string
   readonly identity: string
+  readonly value: string | undefined
   readonly timing: Timing
   readonly command: string
   readonly args: readonly string[]
@@ -97,7 +98,7 @@ const runTenure = async (
 }
 
 const elect = async (election: Election): Promise<number> => {
-  const { session, slot, identity, timing } = election
+  const { session, slot, identity, value, timing } = election
   const { host, output, progress } = session
   const leases = await session.witness()
   const stopped = new AbortController()
@@ -110,6 +111,7 @@ const elect = async (election: Election): Promise<number> => {
     leases,
     slot,
     identity,
+    value,
     leaseDuration: timing.leaseDuration,
     renewDeadline: timing.renewDeadline,
     retryPeriod: timing.retryPeriod,
@@ -171,6 +173,7 @@ The command has POOL_LEASE_SLOT, POOL_LEASE_HOLDER and POOL_FENCING_TOKEN in its
       flags: '--holder <name>',
       description: 'the holder, unique to one process: the host name and random digits by default',
     },
+    { flags: '--value <text>', description: 'what readers of the lease see while you lead, such as an address' },
     { flags: '--lease-duration <duration>', description: 'how long the lease lasts without a renewal: 30s by default' },
     { flags: '--grace <duration>', description: 'time of the command between SIGTERM and SIGKILL: 5s by default' },
   ],
@@ -195,6 +198,7 @@ The command has POOL_LEASE_SLOT, POOL_LEASE_HOLDER and POOL_FENCING_TOKEN in its
       session,
       slot: parseSlot(String(args[0])),
       identity: holder === undefined ? createIdentity(hostname()) : parseHolder(holder),
+      value: parseLeaseValue(toText(flags.value)),
       timing: toTiming(flags),
       command,
       args: rest,

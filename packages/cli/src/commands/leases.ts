@@ -6,7 +6,15 @@ import { CommandError, EXIT, UsageError } from '../exit-codes.ts'
 import type { Session } from '../session.ts'
 import type { Column, Field } from '../table.ts'
 import { toPlainLine, toStateColour } from '../text.ts'
-import { formatDuration, parseCount, parseDuration, parseHolder, parseSlot, parseSlots } from '../values.ts'
+import {
+  formatDuration,
+  parseCount,
+  parseDuration,
+  parseHolder,
+  parseLeaseValue,
+  parseSlot,
+  parseSlots,
+} from '../values.ts'
 import { electCommand } from './elect.ts'
 import { limitFlag, toText } from './flags.ts'
 import { LIST_LIMITS } from './one-call.ts'
@@ -22,6 +30,10 @@ const generationFlag: FlagSpec = {
   description: 'only if this is the current generation; by default, the one that a read returns',
 }
 const ttlFlag: FlagSpec = { flags: '--ttl <duration>', description: 'how long the lease lasts: 30s by default' }
+const valueFlag: FlagSpec = {
+  flags: '--value <text>',
+  description: 'what readers of the lease see, such as an address; a renewal without it keeps it, "" removes it',
+}
 const TTL_LIMITS = { min: 1_000, max: 86_400_000 } as const
 const DEFAULT_TTL_MS = 30_000
 const GENERATIONS = { min: 0, max: Number.MAX_SAFE_INTEGER } as const
@@ -40,6 +52,7 @@ const toFields = (slot: string, reading: LeaseReading): readonly Field[] => {
     ['slot', slot],
     ['state', toState(reading), isVacant ? 'yellow' : 'green'],
     ['holder', lease.holder],
+    ['value', lease.value],
     ['remaining', isVacant ? undefined : formatDuration(remainingMs)],
     ['generation', lease.generation],
     ['acquired at', lease.acquiredAt],
@@ -74,7 +87,7 @@ const toWatchLine = ({ paint }: Session['output'], slot: string, reading: LeaseR
   const { lease, remainingMs, isVacant } = reading
   const state = toState(reading)
   const holder = isVacant ? '' : ` by ${toPlainLine(lease.holder)} for ${formatDuration(remainingMs)}`
-  return `${paint(new Date().toISOString(), 'dim')} ${toPlainLine(slot)} ${paint(state, toStateColour(state))}${holder}, generation ${lease.generation}`
+  return `${paint(new Date().toISOString(), 'dim')} ${toPlainLine(slot)} ${paint(state, toStateColour(state))}${holder}, generation ${lease.generation}${lease.value === undefined ? '' : `, value ${toPlainLine(lease.value)}`}`
 }
 
 const watch: CommandSpec = {
@@ -147,7 +160,7 @@ const acquire: CommandSpec = {
   summary: 'Acquire a vacant lease, or renew your own',
   description: 'It does not wait. To run a command while the lease is held, use "poolctl leases elect".',
   arguments: [slotArgument],
-  flags: [holderFlag, ttlFlag, generationFlag],
+  flags: [holderFlag, valueFlag, ttlFlag, generationFlag],
   examples: [`leases acquire region-pair/primary --holder ${'region-a'} --ttl 1m`],
   operations: ['writeLease', 'readLease'],
   exitCodes: ['3  another holder has the lease, or the generation differs'],
@@ -155,8 +168,9 @@ const acquire: CommandSpec = {
     const slot = parseSlot(String(args[0]))
     const holder = parseHolder(String(flags.holder))
     const ttlMs = toTtl(flags)
+    const value = parseLeaseValue(toText(flags.value))
     return writeLease(session, slot, flags, (leases, generation, options) =>
-      leases.acquire(slot, { holder, ttlMs, generation }, options),
+      leases.acquire(slot, { holder, ttlMs, generation, value }, options),
     )
   },
 }
@@ -210,7 +224,12 @@ const renew: CommandSpec = {
   name: 'renew',
   summary: 'Renew the leases of a holder',
   arguments: [{ name: 'SLOTS...', description: 'the names of up to 100 leases' }],
-  flags: [holderFlag, ttlFlag, { ...generationFlag, description: `${generationFlag.description}; with one slot only` }],
+  flags: [
+    holderFlag,
+    { ...valueFlag, description: `${valueFlag.description}; with one slot only` },
+    ttlFlag,
+    { ...generationFlag, description: `${generationFlag.description}; with one slot only` },
+  ],
   examples: [
     'leases renew region-pair/primary --holder region-a',
     'leases renew slot-1 slot-2 --holder region-a --ttl 1m',
@@ -221,14 +240,15 @@ const renew: CommandSpec = {
     const slots = parseSlots(Array.isArray(args[0]) ? args[0] : [])
     const holder = parseHolder(String(flags.holder))
     const ttlMs = toTtl(flags)
+    const value = parseLeaseValue(toText(flags.value))
     const [slot = ''] = slots
     if (slots.length > 1) {
-      if (flags.generation !== undefined)
-        throw new UsageError('--generation is for one slot; renew the slots one by one.')
+      if (flags.generation !== undefined || value !== undefined)
+        throw new UsageError('--generation and --value are for one slot; renew the slots one by one.')
       return renewMany(session, slots, holder, ttlMs)
     }
     return writeLease(session, slot, flags, (leases, generation, options) =>
-      leases.renew(slot, { holder, ttlMs, generation }, options),
+      leases.renew(slot, { holder, ttlMs, generation, value }, options),
     )
   },
 }
@@ -292,6 +312,7 @@ const listColumns: readonly Column<ListedLease>[] = [
   { header: 'GENERATION', value: ({ generation }) => generation },
   { header: 'ACQUIRED AT', value: ({ acquiredAt }) => acquiredAt },
   { header: 'EXPIRES AT', value: ({ expiresAt }) => expiresAt },
+  { header: 'VALUE', value: ({ value }) => value },
 ]
 
 const exactColumns: readonly Column<LeaseStatus>[] = [
@@ -304,6 +325,7 @@ const exactColumns: readonly Column<LeaseStatus>[] = [
       'error' in status || status.remainingMs === undefined ? undefined : formatDuration(status.remainingMs),
   },
   { header: 'WAITERS', value: status => ('error' in status ? undefined : status.waiters) },
+  { header: 'VALUE', value: status => ('error' in status ? undefined : status.value) },
   { header: 'ERROR', value: status => ('error' in status ? status.error : undefined), colour: () => 'red' },
 ]
 

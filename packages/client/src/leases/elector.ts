@@ -1,4 +1,4 @@
-import { holder, slot as slotSchema } from '@pool/contract/lease'
+import { holder, leaseValue, slot as slotSchema } from '@pool/contract/lease'
 import { notify } from '../hooks.ts'
 import { pause, systemTiming, type Timing } from '../timing.ts'
 import { DEFAULT_DURATIONS, type ElectionDurations, validateDurations } from './domain/durations.ts'
@@ -31,8 +31,11 @@ export interface LeaderCallbacks {
   readonly onStartedLeading: (context: LeadershipContext) => void | Promise<void>
   /** Called at the end of each tenure, after `context.signal` was aborted and before the lease can expire. */
   readonly onStoppedLeading: (reason: StopReason) => void | Promise<void>
-  /** Called when another candidate than the last one leads; also for this one. What it throws is ignored. */
-  readonly onNewLeader?: (identity: string) => void
+  /**
+   * Called when another candidate than the last one leads, or the leader has another value; also for this one. `value` is
+   * empty if the leader has none. What it throws is ignored.
+   */
+  readonly onNewLeader?: (identity: string, value: string) => void
 }
 
 export interface LeaseElectorOptions extends Partial<ElectionDurations> {
@@ -45,6 +48,11 @@ export interface LeaseElectorOptions extends Partial<ElectionDurations> {
    * the elector waits until it expires, unless it acquired the lease and got the response.
    */
   readonly identity: string
+  /**
+   * What this candidate shows to others while it leads, such as its address. Not a secret: at most 1,024 bytes of UTF-8
+   * without control characters.
+   */
+  readonly value?: string | undefined
   readonly callbacks: LeaderCallbacks
   /**
    * Releases the lease when `run` is cancelled, after the promises of the callbacks have settled. True by default; false:
@@ -114,6 +122,7 @@ export class LeaseElector {
   /** The promise of `onStartedLeading` of the current tenure. */
   #work: Promise<{ error: unknown } | undefined> = Promise.resolve(undefined)
   #leader = ''
+  #leaderValue = ''
   /** On the monotonic clock. */
   #lastResponseAt: number | undefined
   #isRunning = false
@@ -133,18 +142,23 @@ export class LeaseElector {
     lostRaces: 0,
   }
 
-  /** Throws RangeError if the durations, the slot or the identity violate a rule. */
+  /** Throws RangeError if the durations, the slot, the identity or the value violate a rule. */
   constructor(options: LeaseElectorOptions) {
     const {
       leaseDuration = DEFAULT_DURATIONS.leaseDuration,
       renewDeadline = DEFAULT_DURATIONS.renewDeadline,
       retryPeriod = DEFAULT_DURATIONS.retryPeriod,
       identity,
+      value = '',
       renewalPhaseMs,
       timing = systemTiming,
     } = options
     validateDurations({ leaseDuration, renewDeadline, retryPeriod })
-    for (const parsed of [slotSchema.safeParse(options.slot), holder.safeParse(identity)]) {
+    for (const parsed of [
+      slotSchema.safeParse(options.slot),
+      holder.safeParse(identity),
+      leaseValue.safeParse(value),
+    ]) {
       if (!parsed.success) throw new RangeError(parsed.error.issues[0]?.message)
     }
     this.#options = options
@@ -164,6 +178,11 @@ export class LeaseElector {
   /** The last leader that was observed; empty: none. For information: only the witness knows the current one. */
   get leader(): string {
     return this.#leader
+  }
+
+  /** The value of the last leader that was observed; empty: none. A standby sees a change when its wait ends. */
+  get leaderValue(): string {
+    return this.#leaderValue
   }
 
   /** Compares the deadline at every call: false from the deadline on, even before `onStoppedLeading` was called. */
@@ -239,10 +258,10 @@ export class LeaseElector {
     { kind, generation, timeoutMs }: Exclude<Action, { kind: 'sleep' | 'stop' }>,
     signal: AbortSignal,
   ): Promise<void> {
-    const { slot, identity } = this.#options
+    const { slot, identity, value } = this.#options
     const leases = this.#options.leases.calls
     const sent: Sent = { kind, generation, sentAt: this.#now() }
-    const write = { holder: identity, generation, ttlMs: this.#rules.leaseDuration }
+    const write = { holder: identity, generation, ttlMs: this.#rules.leaseDuration, value }
     // A cancellation waits for the result of an acquisition, so that the lease can be released.
     const interrupt = kind === 'acquire' ? undefined : this.#interrupt.signal
     const result = await this.#withTimeout(kind === 'read' || kind === 'wait', timeoutMs, interrupt, options => {
@@ -290,9 +309,9 @@ export class LeaseElector {
     this.#lastResponseAt = this.#timing.now()
     if (sent.kind === 'acquire' && result.kind === 'observed') this.#metrics.lostRaces += 1
     if (sent.kind === 'renew' && result.kind === 'granted') this.#metrics.renewals += 1
-    const { holder, remainingMs } = result.lease
+    const { holder, remainingMs, value } = result.lease
     // Its own tenure is reported by #start.
-    if (remainingMs > 0 && holder !== this.#options.identity) this.#reportLeader(holder)
+    if (remainingMs > 0 && holder !== this.#options.identity) this.#reportLeader(holder, value)
   }
 
   #recordFailure({ error }: CallResult): void {
@@ -300,10 +319,11 @@ export class LeaseElector {
     if (error !== undefined) notify(this.#options.onError, error)
   }
 
-  #reportLeader(identity: string): void {
-    if (identity === this.#leader) return
+  #reportLeader(identity: string, value = ''): void {
+    if (identity === this.#leader && value === this.#leaderValue) return
     this.#leader = identity
-    notify(this.#options.callbacks.onNewLeader, identity)
+    this.#leaderValue = value
+    notify(this.#options.callbacks.onNewLeader, identity, value)
   }
 
   #start(tenure: Tenure): void {
@@ -311,7 +331,7 @@ export class LeaseElector {
     const { callbacks } = this.#options
     const context = new TenureContext(this.#options, tenure, this.#now, () => this.#interrupt.abort())
     this.#context = context
-    this.#reportLeader(this.#options.identity)
+    this.#reportLeader(this.#options.identity, this.#options.value)
     this.#work = settle(() => callbacks.onStartedLeading(context))
     // A failed tenure must not keep other candidates from leading.
     void this.#work.then(failure => {

@@ -8,6 +8,8 @@ export interface LeaseWriteInput {
   /** The generation that the write replaces; 0: the slot was never written. */
   readonly generation: number
   readonly ttlMs: number
+  /** Undefined: a renewal keeps that of the lease. A RenewalBatch does not send it. */
+  readonly value?: string | undefined
 }
 
 export interface LeaseCallOptions {
@@ -24,5 +26,5 @@ export interface LeaseCalls {
   waitUntilVacant(slot: string, waitSeconds: number, options: LeaseCallOptions): Promise<CallResult>
   acquire(slot: string, write: LeaseWriteInput, options: LeaseCallOptions): Promise<CallResult>
   renew(slot: string, write: LeaseWriteInput, options: LeaseCallOptions): Promise<CallResult>
-  release(slot: string, write: Omit<LeaseWriteInput, 'ttlMs'>, options: LeaseCallOptions): Promise<CallResult>
+  release(slot: string, write: Omit<LeaseWriteInput, 'ttlMs' | 'value'>, options: LeaseCallOptions): Promise<CallResult>
 }

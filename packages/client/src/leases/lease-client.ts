@@ -40,6 +40,11 @@ export interface LeaseWrite {
 export interface LeaseGrantRequest extends LeaseWrite {
   /** Milliseconds. */
   readonly ttlMs: number
+  /**
+   * Text for the readers of the lease, not a secret: at most 1,024 bytes of UTF-8 without control characters. Absent: a renewal
+   * keeps that of the lease. Empty: none.
+   */
+  readonly value?: string | undefined
 }
 
 /**
@@ -261,10 +266,10 @@ const put = (
   transport: Transport,
   op: 'acquire' | 'renew',
   slot: string,
-  { holder, generation, ttlMs }: LeaseGrantRequest,
+  { holder, generation, ttlMs, value }: LeaseGrantRequest,
   options: CallOptions,
 ) => {
-  const body = { holder, ttlSeconds: ttlMs / 1_000, op }
+  const body = { holder, ttlSeconds: ttlMs / 1_000, op, value }
   return transport.call(writeLease, { path: { slot }, headers: { 'If-Match': `"${generation}"` }, body }, ONCE, options)
 }
 

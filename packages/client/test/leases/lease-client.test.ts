@@ -74,6 +74,18 @@ test('a write is fenced by its generation', async () => {
   expect(requests[0]?.body).toEqual({ holder: 'a', ttlSeconds: 1.5, op: 'acquire' })
 })
 
+test('a write sends the value of the lease if there is one, also an empty one, and not in a batch', async () => {
+  const signal = new AbortController().signal
+  const renewed = () => json(200, { ...LEASE, value: 'x' }, { 'Lease-Remaining-Ms': '1500' })
+  const results = [{ slot: 'slot', status: 200, lease: LEASE, remainingMs: 1_500 }]
+  const { client, requests } = createClient(renewed, renewed, () => json(200, { results }))
+  expect(await client.renew('slot', { ...WRITE, value: 'x' })).toMatchObject({ current: { lease: { value: 'x' } } })
+  expect(await client.calls.renew('slot', { ...WRITE, value: '' }, { signal })).toMatchObject({ lease: { value: 'x' } })
+  await new RenewalBatch({ leases: client, identity: 'a' }).calls.renew('slot', { ...WRITE, value: 'x' }, { signal })
+  expect(requests.map(({ body }) => (body as { value?: unknown }).value)).toEqual(['x', '', undefined])
+  expect(JSON.stringify(requests[2]?.body)).not.toContain('value')
+})
+
 test('a rejected write returns the reason and the current lease', async () => {
   const held = { ...LEASE, holder: 'b' }
   const { client } = createClient(() => json(412, held, { 'Lease-Conflict': 'held', 'Lease-Remaining-Ms': '900' }))

@@ -71,12 +71,13 @@ const parseTime = (value: unknown): number | undefined => {
 
 /**
  * A lease as another system stored it, also with times without milliseconds. Undefined: not a lease. The record does not
- * have the time of the last write: the earliest possible one is assumed.
+ * have the time of the last write: the earliest possible one is assumed. Only the `value` of our own copies counts: another
+ * system can leave that of an earlier holder in its record.
  */
-export const parseLeaseRecord = (value: string): LeaseState | undefined => {
+export const parseLeaseRecord = (text: string, { isCopy = false } = {}): LeaseState | undefined => {
   let record: unknown
   try {
-    record = JSON.parse(value)
+    record = JSON.parse(text)
   } catch {
     return undefined
   }
@@ -90,7 +91,8 @@ export const parseLeaseRecord = (value: string): LeaseState | undefined => {
   const expiresAt = parseTime('expiresAt' in record ? record.expiresAt : undefined)
   if (typeof holder !== 'string' || acquiredAt === undefined || expiresAt === undefined) return undefined
   const writtenAt = Math.max(acquiredAt, expiresAt - LEASE_TTL.max * 1_000)
-  return { kind: 'held', holder, acquiredAt, writtenAt, expiresAt, generation }
+  const value = isCopy && 'value' in record && typeof record.value === 'string' ? record.value : undefined
+  return { kind: 'held', holder, acquiredAt, writtenAt, expiresAt, generation, ...optional('value', value) }
 }
 
 /**
@@ -100,9 +102,10 @@ export const parseLeaseRecord = (value: string): LeaseState | undefined => {
 export const findRecord = (records: readonly KvRecord[]): FoundRecord => {
   let newest: { readonly lease: LeaseState; readonly mark: CopyMark | undefined } | undefined
   for (const { key, value, metadata } of records) {
-    const lease = parseLeaseRecord(value)
+    const mark = parseMark(metadata)
+    const lease = parseLeaseRecord(value, { isCopy: mark !== undefined })
     if (!lease) return { kind: 'invalid', key }
-    if (!newest || lease.generation > newest.lease.generation) newest = { lease, mark: parseMark(metadata) }
+    if (!newest || lease.generation > newest.lease.generation) newest = { lease, mark }
   }
   if (!newest) return { kind: 'nothing' }
   const { lease, mark } = newest
@@ -175,6 +178,15 @@ export const toTakenRecords = (
   ...before,
   ...Object.fromEntries(records.map(({ key, value }) => [key, value])),
 })
+
+/** The start of a record that another system wrote, for the log. */
+export const toLoggedRecord = (text: string): string => {
+  try {
+    return JSON.stringify(JSON.parse(text, (key, value) => (key === 'value' ? undefined : value))).slice(0, 512)
+  } catch {
+    return text.slice(0, 512)
+  }
+}
 
 /** The lease as it is in the value of its copy, whose mark may have `ahead` and `extendedMs`. */
 export const toCopyValue = (lease: Lease, { ahead = 0, extendedMs = 0 }: Partial<CopyMark>): Lease => ({

@@ -60,6 +60,7 @@ interface PutBody {
   readonly holder?: unknown
   readonly ttlSeconds?: unknown
   readonly op?: unknown
+  readonly value?: unknown
 }
 
 export const put = (slot: string, ifMatch: number | string, body: PutBody = {}): Promise<ReceivedResponse> =>

@@ -58,6 +58,7 @@ const toRow = (slot: string, lease: LeaseState) => ({
   generation: lease.generation,
   generation_base: 0,
   transition_count: 0,
+  value: (lease.kind === 'held' && lease.value) || null,
 })
 
 /** One service, behind a listener for each combination of settings. */

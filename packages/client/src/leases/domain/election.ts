@@ -29,6 +29,8 @@ export interface ObservedLease {
   readonly generation: number
   /** Milliseconds until it expires, when the witness sent the response. 0: it has expired, or no client holds it. */
   readonly remainingMs: number
+  /** What the holder shows to readers. Absent: nothing. */
+  readonly value?: string | undefined
 }
 
 /** The time from winning the lease to the stop. It does not continue after its deadline, even if the lease is renewed. */
