@@ -92,7 +92,7 @@ const complete = (id: string, spec: AllocationOperationSpec): AllocationOperatio
   return {
     ...spec,
     id,
-    ...(spec.key ? { headers: idempotencyHeader } : {}),
+    ...(spec.key ? { headers: idempotencyHeader.extend(spec.headers?.shape ?? {}) } : {}),
     results,
     responses: { ...results, ...errorResponses },
   }

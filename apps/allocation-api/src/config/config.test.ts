@@ -31,6 +31,7 @@ test('only the database URL has no default', () => {
     managedDomains: ['pool.test'],
     database: { url, usesTls: false, poolSize: 10, timeoutMs: 5_000 },
     reservation: { ttlMs: 600_000, maxAgeMs: 86_400_000 },
+    releaseNeedsToken: false,
     nameCoolOffMs: 0,
     sweeperIntervalMs: 30_000,
     retention: { historyMs: null, deploymentLogMs: null },

@@ -47,6 +47,8 @@ export interface Config {
     readonly timeoutMs: number
   }
   readonly reservation: { readonly ttlMs: number; readonly maxAgeMs: number }
+  /** Whether a client of the in-cluster listener can release only its own names. */
+  readonly releaseNeedsToken: boolean
   /** Milliseconds for which a released active name can be reserved by its former client only. */
   readonly nameCoolOffMs: number
   readonly sweeperIntervalMs: number
@@ -223,6 +225,7 @@ export const readConfig = (env: EnvReader): Config => {
     managedDomains: readManagedDomains(env, recordNames),
     database: readDatabase(env),
     reservation: { ttlMs, maxAgeMs: Math.max(ttlMs, maxAgeMs) },
+    releaseNeedsToken: env.oneOf('PDM_RELEASE_TOKEN', ['optional', 'required'], 'optional') === 'required',
     nameCoolOffMs: env.durationMs('PDM_NAME_COOL_OFF', '0s', { min: '0s', max: '8760h' }),
     sweeperIntervalMs: env.durationMs('PDM_SWEEPER_INTERVAL', '30s', { min: '10ms', max: '24h' }),
     retention: {

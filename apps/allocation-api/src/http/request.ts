@@ -251,6 +251,8 @@ export const getCaller = (c: Context<HttpEnv>): Caller => ({
   requestId: c.env.requestId,
 })
 
+export const getDeploymentToken = (c: Context<HttpEnv>): string | undefined => c.req.header('X-Deployment-Token')
+
 /** Responds to an operation: one handler, or validators and then a handler. */
 export type Handler = ((c: Context<HttpEnv>) => Response | Promise<Response>) | readonly H<HttpEnv>[]
 

@@ -15,6 +15,7 @@ import type { DeploymentOperations } from '../../deployments/service.ts'
 import {
   type ErrorOutcome,
   getCaller,
+  getDeploymentToken,
   type Handlers,
   type HttpEnv,
   type Listener,
@@ -72,7 +73,7 @@ const STREAM_HEADERS = {
 
 const getCallerWithToken = (c: Context<HttpEnv>): CallerWithToken => ({
   caller: getCaller(c),
-  token: c.req.header('X-Deployment-Token'),
+  token: getDeploymentToken(c),
 })
 
 const toStreamUrl = (id: string): string => `${BASE_PATH}/${id}/logs`
