@@ -67,7 +67,6 @@ async function* toSseStream(events: AsyncIterable<TailEvent>, listener: Listener
 /** `X-Accel-Buffering` keeps nginx and similar proxies from buffering lines. */
 const STREAM_HEADERS = {
   'Content-Type': 'text/event-stream',
-  'Cache-Control': 'no-cache',
   'X-Accel-Buffering': 'no',
 }
 

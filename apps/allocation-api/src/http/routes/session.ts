@@ -24,7 +24,6 @@ const toWire = ({ createdAt, expiresAt }: LiveSession): OperatorSession => ({
 
 const setCookies = (c: Context<HttpEnv>, cookies: readonly string[]): void => {
   for (const cookie of cookies) c.header('Set-Cookie', cookie, { append: true })
-  c.header('Cache-Control', 'no-store')
 }
 
 export const sessionHandlers = (
