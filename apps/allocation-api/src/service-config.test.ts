@@ -10,7 +10,7 @@ afterAll(() => rmSync(folder, { recursive: true }))
 
 const values: Record<(typeof SECRET_VARIABLES)[number], string> = {
   PDM_DATABASE_URL: 'postgres://u:mark@h/d',
-  PDM_OPERATOR_TOKENS: 'mark-a,mark-b',
+  PDM_OPERATOR_TOKENS: 'mark-a-0123456789,mark-b-0123456789',
   PDM_WITNESS_TOKEN: 'mark-w',
   DNSPROVIDER_POWERDNS_API_KEY: 'mark-key',
   DNSPROVIDER_CLOUDFLARE_API_TOKEN: 'mark-token',

@@ -127,8 +127,13 @@ describe('valid values', () => {
     ['OTEL_SERVICE_NAME', 'names', c => c.tracing, null],
     ['PDM_LOG_LEVEL', 'ERROR', c => c.logLevel, 'error'],
     ['PDM_DRAIN_DELAY', '10s', c => c.drainMs, 10_000],
-    ['PDM_OPERATOR_TOKENS', 'a', c => c.operator, { port: 8_081, tokens: ['a'] }],
-    ['PDM_OPERATOR_TOKENS', ' a , ,b.c~/+==,', c => c.operator?.tokens, ['a', 'b.c~/+==']],
+    ['PDM_OPERATOR_TOKENS', 'sixteen-letters-', c => c.operator, { port: 8_081, tokens: ['sixteen-letters-'] }],
+    [
+      'PDM_OPERATOR_TOKENS',
+      ' sixteen-letters- , ,sixteen.letters~/+==,',
+      c => c.operator?.tokens,
+      ['sixteen-letters-', 'sixteen.letters~/+=='],
+    ],
     ['PDM_OPERATOR_TOKENS', ' , ', c => c.operator, null],
     ['PDM_OPERATOR_PORT', '9001', c => c.operator, null],
     ['PDM_OPERATOR_ONLY_LIST', 'true', c => c.operatorOnlyList, true],
@@ -287,6 +292,7 @@ describe('invalid values', () => {
     ['PDM_OPERATOR_TOKENS', 'good,mark token'],
     ['PDM_OPERATOR_TOKENS', 'mark-"token"'],
     ['PDM_OPERATOR_TOKENS', 'mark-t=oken'],
+    ['PDM_OPERATOR_TOKENS', 'sixteen-letters-,mark-15-letters'],
     ['PDM_OPERATOR_PORT', '65536'],
     ['PDM_OPERATOR_ONLY_LIST', 'yes'],
     ['PDM_OPERATOR_ONLY_LIST', '1'],
@@ -348,7 +354,7 @@ describe('invalid values', () => {
   })
 
   test('the operator port must differ from PORT, unless both are 0', () => {
-    const tokens = { PDM_OPERATOR_TOKENS: 'a' }
+    const tokens = { PDM_OPERATOR_TOKENS: 'sixteen-letters-' }
     expect(getIssues({ ...tokens, PORT: '8081' })).toMatchObject([{ variable: 'PDM_OPERATOR_PORT' }])
     expect(getIssues({ ...tokens, PORT: '0', PDM_OPERATOR_PORT: '0' })).toEqual([])
   })

@@ -180,6 +180,9 @@ const readKnownProviders = (env: EnvReader, storageProvider: string): readonly s
   return [...new Set(['local', storageProvider, ...names])]
 }
 
+/** Of an operator token. A shorter one is one that a person has chosen. */
+const MIN_TOKEN_LENGTH = 16
+
 const readOperator = (env: EnvReader, port: number): Config['operator'] => {
   const operatorPort = env.integer('PDM_OPERATOR_PORT', 8081, { min: 0, max: 65_535 })
   const tokens = (env.text('PDM_OPERATOR_TOKENS') ?? '')
@@ -190,6 +193,11 @@ const readOperator = (env: EnvReader, port: number): Config['operator'] => {
   // The syntax of a bearer token (RFC 6750 section 2.1). The issue does not quote the token.
   if (!tokens.every(token => /^[A-Za-z0-9\-._~+/]+=*$/.test(token))) {
     env.addIssue('PDM_OPERATOR_TOKENS', 'must list bearer tokens: characters A-Z a-z 0-9 - . _ ~ + / and = at the end')
+  } else if (tokens.some(token => token.length < MIN_TOKEN_LENGTH)) {
+    env.addIssue(
+      'PDM_OPERATOR_TOKENS',
+      `has a token of fewer than ${MIN_TOKEN_LENGTH} characters, which can be guessed; replace it by the output of: openssl rand -hex 32`,
+    )
   }
   if (operatorPort === port && port !== 0) env.addIssue('PDM_OPERATOR_PORT', 'must differ from PORT')
   return { port: operatorPort, tokens }

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { poolPath, startTestService } from '../support/service.ts'
 import { expectContract } from '../support/validate.ts'
 
-const token = 'operator-token'
+const token = 'operator-token-of-tests'
 const gate = 'https://console.example'
 const { api, database } = await startTestService({
   PDM_OPERATOR_TOKENS: token,
