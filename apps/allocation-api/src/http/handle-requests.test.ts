@@ -32,7 +32,7 @@ const createTestApp = () => {
     clientAddress: (_, header) => header('x-forwarded-for') ?? null,
     observer: { onRequest: entry => entries.push(entry) },
     tracer: null,
-    browsers: { allowedOrigins: [], loopbackHostsOnly: false },
+    browsers: { allowedOrigins: [], allowedHosts: [], loopbackHostsOnly: false },
   })
   const send = (path: string, init?: RequestInit) => app.fetch(new Request(`http://localhost${path}`, init), {})
   return { send, entries, respond: slow.resolve }

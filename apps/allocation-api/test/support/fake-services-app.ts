@@ -35,7 +35,7 @@ export const unusedDependencies: AppDependencies = {
   health: unused(),
   metrics: unused(),
   clientAddress: peer => peer,
-  browsers: { allowedOrigins: [], loopbackHostsOnly: false },
+  browsers: { allowedOrigins: [], allowedHosts: [], loopbackHostsOnly: false },
   reservedLabels: [],
   observer: unused(),
   tracer: null,
