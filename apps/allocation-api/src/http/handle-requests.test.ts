@@ -30,7 +30,7 @@ const createTestApp = () => {
   const app = handleRequests(routes, {
     listener: 'in-cluster',
     clientAddress: (_, header) => header('x-forwarded-for') ?? null,
-    observer: { onRequest: entry => entries.push(entry) },
+    observer: { onRequest: entry => entries.push(entry), onShortKey: () => {} },
     tracer: null,
     browsers: { allowedOrigins: [], allowedHosts: [], loopbackHostsOnly: false },
   })

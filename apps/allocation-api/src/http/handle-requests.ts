@@ -37,7 +37,7 @@ export interface App {
 export interface RequestHandling {
   readonly listener: Listener
   readonly clientAddress: ClientAddress
-  readonly observer: Pick<Observer, 'onRequest'>
+  readonly observer: Pick<Observer, 'onRequest' | 'onShortKey'>
   /** Null: tracing is off. */
   readonly tracer: Tracer | null
   /** Null: web pages may send every request. */
@@ -134,7 +134,8 @@ export const handleRequests = (
       context.address = address
       const isTraced = tracer !== null && !PROBE_ROUTES.has(getPath(request))
       const response = await (isTraced ? traceRequest(context, tracer, dispatch) : dispatch(context))
-      const { route, outcome, cause, deployment } = context
+      const { route, outcome, cause, deployment, hasShortKey } = context
+      if (hasShortKey) observer.onShortKey(address)
       observer.onRequest({
         requestId,
         listener,

@@ -66,6 +66,7 @@ export const createAppWithFakeDeployments = (
       },
       observer: {
         onRequest: ({ outcome }) => outcomes.push(outcome),
+        onShortKey: () => {},
         onRequestFailed: (error, requestId) => errors.push([String(error), requestId]),
         onResponseAborted: (error, requestId) => aborted.push([String(error), requestId]),
       },
