@@ -136,7 +136,7 @@ describe('the request limit', () => {
   test('says when to retry', async () => {
     const { app, sendMany } = createLimited()
     await sendMany('token-a-0123456789', 3)
-    const response = await app.request('/lease/a', { headers: { Authorization: 'Bearer token-a' } })
+    const response = await app.request('/lease/a', { headers: { Authorization: 'Bearer token-a-0123456789' } })
     expect(response.headers.get('Retry-After')).toBe('20')
     expect(await response.json()).toMatchObject({ error: 'too-many-requests' })
   })
