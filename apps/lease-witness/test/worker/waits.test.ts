@@ -19,7 +19,7 @@ const { signal } = new AbortController()
 const LONG_MS = 300_000
 
 const wait = (slot: string, condition: WaitCondition = CHANGED, maxMs = LONG_MS) =>
-  leases.wait({ slot, encoded: slot }, { condition, known: [4], maxMs, signal })
+  leases.wait({ slot, encoded: slot }, { caller: '', condition, known: [4], maxMs, signal })
 
 const heldSlot = async (expiresInMs = LONG_MS): Promise<string> => {
   const slot = freshSlot()
@@ -139,7 +139,7 @@ test('an object that does not respond at the end of a wait: unavailable', async 
   const { 0: client, 1: server } = new WebSocketPair()
   server.accept()
   const silent = { fetch: async () => new Response(null, { status: 101, webSocket: client }) }
-  const request = { condition: CHANGED, known: [4], maxMs: 1_000, signal }
+  const request = { caller: '', condition: CHANGED, known: [4], maxMs: 1_000, signal }
   const outcome = waitForObject(silent as never, { slot: 'silent', encoded: 'silent', sentAt: Date.now() }, request)
   await vi.advanceTimersByTimeAsync(6_000)
   expect(await outcome).toMatchObject({ kind: 'lease-unavailable', reason: expect.stringContaining('5000 ms') })
@@ -150,7 +150,7 @@ test('a wait that begins while the process stops: unavailable', async () => {
   // A copy of the module, because its waits end for good.
   const copy = '../../src/object/waits.ts?stopping'
   const stopping: typeof import('../../src/object/waits.ts') = await import(/* @vite-ignore */ copy)
-  const request = { condition: CHANGED, known: [4], maxMs: LONG_MS, signal }
+  const request = { caller: '', condition: CHANGED, known: [4], maxMs: LONG_MS, signal }
   const address = { slot: 'stopping', encoded: 'stopping', sentAt: Date.now() }
   const { 0: client, 1: server } = new WebSocketPair()
   server.accept()
