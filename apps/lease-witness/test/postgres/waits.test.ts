@@ -45,7 +45,12 @@ const release = async (generation: number, replica = here) => {
 }
 const wait = (
   replica: TestReplica,
-  { caller = '', condition = { kind: 'vacant' } as WaitCondition, maxMs = LONG_MS, signal = new AbortController().signal } = {},
+  {
+    caller = '',
+    condition = { kind: 'vacant' } as WaitCondition,
+    maxMs = LONG_MS,
+    signal = new AbortController().signal,
+  } = {},
 ): Promise<ReadOutcome> =>
   replica.leases.wait(address(), {
     caller,
