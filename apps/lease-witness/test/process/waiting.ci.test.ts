@@ -1,3 +1,4 @@
+import { TOKEN } from '@pool/test-kit/lease-connection.ts'
 import { type Service, startLocalWitness } from '@pool/test-kit/services.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Client, createClient, parseLease, writeLease } from './support/client.ts'
@@ -7,6 +8,7 @@ import { temporaryDirectory } from './support/witness.ts'
 /** The witness's limit per slot. */
 const MAX_WAITERS = 2_000
 const WAIT_SECONDS = 60
+const READER_TOKEN = 'token-of-a-reader-0123456789abcdef'
 /** Not a performance requirement: it only detects a forgotten waiter, which gets its response at the end of its wait. */
 const MAX_DELAY_MS = 50_000
 
@@ -15,7 +17,10 @@ let witness: Service
 let client: Client
 
 beforeAll(async () => {
-  witness = await startLocalWitness(directory.path, { MAX_WAIT_SECONDS: '60' })
+  witness = await startLocalWitness(directory.path, {
+    MAX_WAIT_SECONDS: '60',
+    BEARER_TOKENS_CSV: `${TOKEN},${READER_TOKEN}`,
+  })
   client = createClient(witness.port)
 })
 
@@ -70,6 +75,24 @@ const startWaiting = (waiters: readonly Waiter[], generation: number, seconds = 
   // A waiter whose connection is closed gets no response.
   waiters.map(waiter => waiter.wait(generation, seconds).catch(() => undefined))
 
+test('a slot full of the waits of one token accepts that of another, and one of the first token ends with 503', async () => {
+  const slot = 'shared'
+  const { generation } = await acquire(slot)
+  const waiters = await openWaiters(witness.port, slot, MAX_WAITERS, READER_TOKEN)
+  try {
+    const received = startWaiting(waiters, generation)
+    await untilWaiting(client, slot, MAX_WAITERS)
+    expect(await acceptsOneMore(slot, generation)).toBe(true)
+    const displaced = await Promise.race(received)
+    expect(displaced?.response.status).toBe(503)
+    expect(JSON.parse(displaced?.response.text ?? '')).toMatchObject({ error: 'overloaded' })
+    await untilWaiting(client, slot, MAX_WAITERS - 1)
+  } finally {
+    closeWaiters(waiters)
+  }
+  await untilWaiting(client, slot, 0)
+})
+
 test('a full slot accepts waiters, also after its clients have closed or reset their connections', async () => {
   const slot = 'full'
   const { generation } = await acquire(slot)
@@ -107,14 +130,21 @@ test.each([1, 500])('a release notifies every waiter of %i', async count => {
   await releaseFor(slot, waiters).finally(() => closeWaiters(waiters))
 })
 
-// The witness does not notice a connection that only the client has closed.
-test.concurrent('the waits of closed connections end when their time is up', async () => {
+// The witness does not notice a connection that only the client has closed, as a client does that aborts its request or is killed.
+test.concurrent('the waits of closed connections and aborted requests end when their time is up', async () => {
   const slot = 'closed'
   const { generation } = await acquire(slot)
   const waiters = await openWaiters(witness.port, slot, 50)
   startWaiting(waiters, generation, 10)
-  await untilWaiting(client, slot, waiters.length)
+  const aborted = new AbortController()
+  const headers = { Authorization: `Bearer ${TOKEN}`, 'If-None-Match': `"${generation}"`, Prefer: 'wait=10' }
+  const fetches = waiters.map(() =>
+    fetch(`${witness.url}/lease/${slot}`, { headers, signal: aborted.signal }).catch(() => undefined),
+  )
+  await untilWaiting(client, slot, 2 * waiters.length)
   for (const { connection } of waiters) connection.socket.destroy()
+  aborted.abort()
+  expect((await Promise.all(fetches)).filter(Boolean)).toEqual([])
   await untilWaiting(client, slot, 0)
 })
 
