@@ -81,9 +81,9 @@ describe('an object whose slot has waiters', () => {
     for (const name of ['setTimeout', 'setInterval'] as const) {
       const original = globalThis[name]
       // The runner of the tests has timers in this isolate as well.
-      vi.spyOn(globalThis, name).mockImplementation((...args: Parameters<typeof original>) => {
+      vi.spyOn(globalThis, name).mockImplementation((...args: unknown[]) => {
         stacks.push(new Error().stack ?? '')
-        return original(...args)
+        return Reflect.apply(original, globalThis, args)
       })
     }
     const address = { slot, encoded: slot, sentAt: Date.now() }
