@@ -13,11 +13,6 @@ export interface BatcherOptions<Request, Result> {
   readonly maxSharedInFlight?: number
   readonly maxBatchSize: number
   /**
-   * What a request changes. A request that has one of them in common with an earlier one is executed after it, in another
-   * statement. By default, requests have nothing in common.
-   */
-  readonly rowsOf?: (request: Request) => readonly string[]
-  /**
    * Milliseconds after which a statement no longer counts as in flight. It probably waits for a row lock, which must not
    * block requests for other rows.
    */
@@ -39,7 +34,7 @@ interface PendingRequest<Request, Result> {
   timer: NodeJS.Timeout | undefined
 }
 
-const noRows = (): readonly string[] => []
+const NO_ROWS: readonly string[] = []
 
 /**
  * The requests of the next batch: the first ones whose rows are neither busy nor those of an earlier request. The order of
@@ -72,7 +67,6 @@ export const createBatcher = <Request, Result>({
   maxInFlight,
   maxSharedInFlight = maxInFlight,
   maxBatchSize,
-  rowsOf = noRows,
   slowMs,
   timeoutMs,
 }: BatcherOptions<Request, Result>) => {
@@ -154,7 +148,11 @@ export const createBatcher = <Request, Result>({
     })
   }
 
-  return (request: Request): Promise<Result> => {
+  /**
+   * `rows` is what the request changes. A request that has one of them in common with an earlier one is executed after it, in
+   * another statement.
+   */
+  return (request: Request, rows: readonly string[] = NO_ROWS): Promise<Result> => {
     const { promise, resolve, reject } = Promise.withResolvers<Result>()
     const expire = () => {
       item.timer = undefined
@@ -163,7 +161,7 @@ export const createBatcher = <Request, Result>({
     }
     const deadline = performance.now() + timeoutMs
     const timer = setTimeout(expire, timeoutMs)
-    const item: PendingRequest<Request, Result> = { request, rows: rowsOf(request), deadline, resolve, reject, timer }
+    const item: PendingRequest<Request, Result> = { request, rows, deadline, resolve, reject, timer }
     queue.add(item)
     schedule()
     return promise

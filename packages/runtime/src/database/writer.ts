@@ -35,10 +35,10 @@ export type Execute<Result> = (sql: Sql, guard: Guard) => PromiseLike<Result>
 
 /** A kind of write, whose requests share statements. */
 export interface SharedWrite<Request, Result> {
-  /** Names the row that the request waits for if it is locked. */
-  readonly rowOf: (request: Request) => string
-  /** See `BatcherOptions`; by default, the statement decides requests for one row in their order. */
-  readonly rowsOf?: (request: Request) => readonly string[]
+  /** Names what the request changes. The first is the row that it waits for if it is locked. */
+  readonly rowsOf: (request: Request) => readonly [string, ...string[]]
+  /** Whether one statement decides requests for the same row, in their order; otherwise each has its own. */
+  readonly repeatsRows?: boolean
   /** One statement, all or nothing. Returns one result per request, in their order. */
   readonly execute: (requests: readonly Request[], sql: Sql, limits: Limits) => Promise<readonly Result[]>
 }
@@ -250,20 +250,20 @@ export const createWriter = ({ fast, slow, clock, timeoutMs, fastLockWaitMs = FA
     sql: fast,
 
     /** The function that executes a write of this kind. It rejects as `write` does. */
-    share<Request, Result>({ rowOf, rowsOf, execute }: SharedWrite<Request, Result>) {
+    share<Request, Result>({ rowsOf, repeatsRows = false, execute }: SharedWrite<Request, Result>) {
       const inBatch = createBatcher<Request, Result>({
         ...BATCHING,
-        ...(rowsOf ? { rowsOf } : {}),
         timeoutMs,
         execute: (requests, deadline) => once(deadline, (sql, limits) => execute(requests, sql, limits)),
       })
       return async (request: Request): Promise<Result> => {
         const deadline = performance.now() + timeoutMs
-        const row = rowOf(request)
+        const rows = rowsOf(request)
+        const [row] = rows
         try {
           if (!queues.get(row)?.isLocked) {
             try {
-              return await inBatch(request)
+              return await (repeatsRows ? inBatch(request) : inBatch(request, rows))
             } catch (error) {
               if (!isLockTimeout(error)) throw error
             }
