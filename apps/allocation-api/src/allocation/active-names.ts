@@ -31,12 +31,7 @@ export interface ActiveNameOptions {
 }
 
 export const validateFields = (
-  {
-    poolDomain,
-    subdomain,
-    loadBalancerIP,
-    sovereignFQDN,
-  }: Pick<UpdateCommand, keyof PoolName | 'loadBalancerIP' | 'sovereignFQDN'>,
+  { poolDomain, subdomain, loadBalancerIP, sovereignFQDN }: Omit<UpdateCommand, 'tokenHash'>,
   acceptsLoopback: boolean,
 ): InvalidField | null => {
   if (loadBalancerIP !== undefined && !isLoadBalancerAddress(loadBalancerIP, acceptsLoopback)) {

@@ -34,12 +34,8 @@ export const createCheck = ({ reader, pools, bucketPrefix, statementTimeoutMs }:
     }
     const state = await findStateInBatch({ poolDomain, subdomain })
     if (state === 'pool') {
-      return {
-        available: false,
-        reason: 'reserved',
-        detail: `"${subdomain}" is reserved; choose another name.`,
-        fqdn,
-      }
+      const detail = `"${subdomain}" is reserved; choose another name.`
+      return { available: false, reason: 'reserved', detail, fqdn }
     }
     if (state === 'reserved') {
       return { available: false, reason: 'reserved-state', detail: `${fqdn} is reserved; it may become free.`, fqdn }

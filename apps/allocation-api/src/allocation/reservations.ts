@@ -30,13 +30,8 @@ export const createReservations = ({ repository, reader, idempotency, pools }: R
     if (rejection) return rejection
     const request = { poolDomain, subdomain, createdBy, former: { tokenHash: formerTokenHash }, caller }
     type Result = GrantedWithToken | Exclude<ReserveDecision, { kind: 'granted' }>
-    const content = [
-      'reserve',
-      poolDomain,
-      subdomain,
-      createdBy,
-      ...(formerTokenHash ? [formerTokenHash.toString('hex')] : []),
-    ]
+    const content = ['reserve', poolDomain, subdomain, createdBy]
+    if (formerTokenHash) content.push(formerTokenHash.toString('hex'))
     return idempotency.executeThenReplay<Result>(key, content, {
       execute: async claim => {
         const { token: reservationToken, tokenHash } = createToken(claim?.token())
