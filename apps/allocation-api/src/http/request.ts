@@ -271,7 +271,7 @@ export const toSteps = (handler: Handler): H<HttpEnv>[] => (typeof handler === '
 const rejectUnknownParameters = ([first, ...rest]: H<HttpEnv>[], query: z.ZodObject | undefined): H<HttpEnv>[] => {
   const known = Object.keys(query?.shape ?? {})
   const check: H<HttpEnv> = (c, next) => {
-    const detail = c.req.url.includes('?') ? explainUnknownParameter(c.req.url, known) : undefined
+    const detail = explainUnknownParameter(c.req.url, known)
     return detail === undefined ? first?.(c, next) : sendError(c, { kind: 'unknown-parameter', detail })
   }
   return [check, ...rest]
