@@ -64,7 +64,9 @@ describe.skipIf(shouldSkip(missingPrograms))('the chart', () => {
     const variables = VARIABLES.filter(name => !name.startsWith('OTEL_'))
     expect([...listed('api'), ...others].toSorted()).toEqual(variables.toSorted())
     const witness = knownWitnessVariables.names.filter(name => !name.endsWith('_FILE'))
-    expect([...listed('witness'), 'PORT', 'WITNESS_DRAIN_DELAY'].toSorted()).toEqual(witness.toSorted())
+    expect([...listed('witness'), 'PORT', 'WITNESS_DRAIN_DELAY', 'WITNESS_LISTEN_ADDRESS'].toSorted()).toEqual(
+      witness.toSorted(),
+    )
   })
 
   test('without the witness it has no alert of the witness', async () => {

@@ -23,6 +23,13 @@ const find = (files: readonly string[], name: string): readonly string[] =>
 
 const page = read('docs/verification.md')
 const proofs = Array.from(page.split('## Proofs')[1]?.matchAll(/^\| `([\w/-]+)` \|/gm) ?? [], ([, name = '']) => name)
+/** The rows of who can do what have a test in their last cell. */
+const protections = Array.from(
+  read('docs/security.md')
+    .split('## Secrets')[0]
+    ?.matchAll(/^\| .*\| ([^|]*) \| `([\w/-]+)` ([^|]*) \|$/gm) ?? [],
+  ([row = '', , name = '', title = '']) => ({ guarantee: row, name, title }),
+)
 const guarantees = Array.from(
   page.split('## Guarantees')[1]?.matchAll(/^\| (.*) \| `([\w/-]+)` (.*) \|$/gm) ?? [],
   ([, guarantee = '', name = '', title = '']) => ({ guarantee, name, title }),
@@ -37,7 +44,15 @@ test.each(proofs)('the proof %s exists once', name => {
   expect(find(proofFiles, name)).toHaveLength(1)
 })
 
-test.each(guarantees)('a test holds: $guarantee', ({ name, title }) => {
+test('what protects from each party is named with its test, but for the module', () => {
+  const rows =
+    read('docs/security.md')
+      .split('## Secrets')[0]
+      ?.match(/^\| (?!who|---).*$/gm) ?? []
+  expect(rows).toHaveLength(protections.length + 1)
+})
+
+test.each([...guarantees, ...protections])('a test holds: $guarantee', ({ name, title }) => {
   const [path = '', ...others] = find(ordinaryFiles, name)
   expect({ path, others }).toEqual({ path: expect.stringMatching(/./), others: [] })
   expect(read(path)).toContain(title)

@@ -3,14 +3,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { toFileVariable } from '@pool/runtime/service/env'
 import { afterAll, expect, test } from 'vitest'
-import { findConfigWarnings, readServiceConfig, SECRET_VARIABLES } from './service-config.ts'
+import { findConfigWarnings, findPlainCredentials, readServiceConfig, SECRET_VARIABLES } from './service-config.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'service-config-'))
 afterAll(() => rmSync(folder, { recursive: true }))
 
 const values: Record<(typeof SECRET_VARIABLES)[number], string> = {
   PDM_DATABASE_URL: 'postgres://u:mark@h/d',
-  PDM_OPERATOR_TOKENS: 'mark-a,mark-b',
+  PDM_OPERATOR_TOKENS: 'mark-a-0123456789,mark-b-0123456789',
   PDM_WITNESS_TOKEN: 'mark-w',
   DNSPROVIDER_POWERDNS_API_KEY: 'mark-key',
   DNSPROVIDER_CLOUDFLARE_API_TOKEN: 'mark-token',
@@ -110,4 +110,39 @@ test('a network of trusted proxies that contains every address', () => {
   expect(findConfigWarnings({}, toProxies(0))).toMatchObject([
     { variable: 'PDM_TRUSTED_PROXIES', detail: expect.stringContaining('list the networks of your proxies only') },
   ])
+})
+
+const database = 'postgres://u:mark@127.0.0.1/d'
+test.each<readonly [env: Record<string, string>, variables: readonly string[]]>([
+  [{ PDM_WITNESS_URL: 'http://192.0.2.2', PDM_WITNESS_TOKEN: 'mark' }, ['PDM_WITNESS_URL']],
+  [{ PDM_WITNESS_URL: 'http://127.0.0.1:8787', PDM_WITNESS_TOKEN: 'mark' }, []],
+  [{ PDM_WITNESS_URL: 'https://witness.test', PDM_WITNESS_TOKEN: 'mark' }, []],
+  [
+    { DNSPROVIDER_POWERDNS_URL: 'http://192.0.2.1:8081', DNSPROVIDER_POWERDNS_API_KEY: 'mark' },
+    ['DNSPROVIDER_POWERDNS_URL'],
+  ],
+  [{ DNSPROVIDER_POWERDNS_URL: 'http://localhost:8081', DNSPROVIDER_POWERDNS_API_KEY: 'mark' }, []],
+  [
+    { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://otel.test:4318', OTEL_EXPORTER_OTLP_HEADERS: 'a=mark' },
+    ['OTEL_EXPORTER_OTLP_ENDPOINT'],
+  ],
+  [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://otel.test:4318' }, []],
+  [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://u:mark@otel.test:4318' }, ['OTEL_EXPORTER_OTLP_ENDPOINT']],
+  [{ PDM_DATABASE_URL: 'postgres://u:mark@192.0.2.3/d' }, ['PDM_DATABASE_URL']],
+  [{ PDM_DATABASE_URL: 'postgres://u:mark@127.0.0.1,db.test/d' }, ['PDM_DATABASE_URL']],
+  [{ PDM_DATABASE_URL: 'postgres://u:mark@db.test/d?sslmode=require' }, []],
+  [{ PDM_DATABASE_URL: 'postgres://u:mark@[::1]/d' }, []],
+])('credentials without TLS to another machine: %o', (env, variables) => {
+  const found = findPlainCredentials({ PDM_DATABASE_URL: database, ...env })
+  expect(found.map(({ variable }) => variable)).toEqual(variables)
+  expect(JSON.stringify(found)).not.toContain('mark')
+  expect(findConfigWarnings({ PDM_DATABASE_URL: database, ...env }, none)).toEqual(found)
+})
+
+test('PDM_REQUIRE_TLS makes them an error', () => {
+  const env = { PDM_DATABASE_URL: database, PDM_WITNESS_URL: 'http://192.0.2.2', PDM_WITNESS_TOKEN: 'mark' }
+  expect(readServiceConfig(env)).toHaveProperty('config')
+  expect(readServiceConfig({ ...env, PDM_REQUIRE_TLS: 'true' })).toMatchObject({
+    issues: [{ variable: 'PDM_WITNESS_URL' }],
+  })
 })

@@ -1,3 +1,5 @@
+import { isLoopbackHost } from '@pool/contract'
+import { parseConnectionString } from '@pool/runtime/database/connection-string'
 import {
   type ConfigIssue,
   type Env,
@@ -78,8 +80,46 @@ export const readServiceConfig = (
   readEnvironment(variables, { known: knownVariables, secrets: SECRET_VARIABLES }, (env, values) => {
     const { config, dnsProvider, objectStorageCa } = readVariables(env)
     if (env.issues.length === 0) env.issues.push(...validateLocalPools(config, dnsProvider.kind))
+    if (config.requiresTls) env.issues.push(...findPlainCredentials(values))
     return { ...config, dnsProvider, objectStorageCa, env: values }
   })
+
+const OTLP = 'OTEL_EXPORTER_OTLP_ENDPOINT'
+
+/** Each URL to which the service sends the credential in the second variable. */
+const CREDENTIAL_URLS = [
+  ['PDM_WITNESS_URL', 'PDM_WITNESS_TOKEN'],
+  ['DNSPROVIDER_POWERDNS_URL', 'DNSPROVIDER_POWERDNS_API_KEY'],
+  // The exporter of OpenTelemetry reads the other ones itself.
+  ...['_ENDPOINT', '_TRACES_ENDPOINT'].flatMap(endpoint =>
+    ['_HEADERS', '_TRACES_HEADERS'].map(
+      headers => [OTLP.replace('_ENDPOINT', endpoint), OTLP.replace('_ENDPOINT', headers)] as const,
+    ),
+  ),
+] as const
+
+const WITHOUT_TLS =
+  'leads to another machine without TLS, so everybody on the network between can read its credential; use https'
+const DATABASE_WITHOUT_TLS =
+  'leads to another machine without TLS, so everybody on the network between can read the data; add sslmode=verify-full'
+
+/** The URLs whose credential would leave this machine without TLS. */
+export const findPlainCredentials = (env: Env): readonly ConfigIssue[] => {
+  const plain = CREDENTIAL_URLS.flatMap(([variable, credential]) => {
+    const url = URL.parse(env[variable]?.trim() ?? '')
+    const isSecret = Boolean(env[credential]?.trim() || url?.username || url?.password)
+    return url?.protocol === 'http:' && isSecret && !isLoopbackHost(url.host) ? [variable] : []
+  })
+  const database = parseConnectionString(env.PDM_DATABASE_URL?.trim() ?? '')
+  const isPlainDatabase =
+    'hosts' in database &&
+    database.tls === null &&
+    database.hosts.some(({ host }) => !host.startsWith('/') && !isLoopbackHost(host.includes(':') ? `[${host}]` : host))
+  return [
+    ...(isPlainDatabase ? [{ variable: 'PDM_DATABASE_URL', detail: DATABASE_WITHOUT_TLS }] : []),
+    ...[...new Set(plain)].map(variable => ({ variable, detail: WITHOUT_TLS })),
+  ]
+}
 
 /** What is valid in the environment, but probably a mistake. No detail quotes a value. */
 export const findConfigWarnings = (
@@ -92,6 +132,7 @@ export const findConfigWarnings = (
     'contains every address, so any client can claim to be any other; list the networks of your proxies only'
   return [
     ...findUnknownVariables(env, knownVariables),
+    ...findPlainCredentials(env),
     ...(hasShortToken ? [{ variable: 'PDM_OPERATOR_TOKENS', detail: shortToken }] : []),
     ...(trustedProxies.some(({ prefix }) => prefix === 0)
       ? [{ variable: 'PDM_TRUSTED_PROXIES', detail: everyPeer }]

@@ -35,11 +35,16 @@ export const readLocalConfig = (
 
   const csv = env.BEARER_TOKENS_CSV ?? ''
   // A client could not send such a token in a header, so all its requests would be rejected without an explanation.
-  if (parseTokenList(csv).some(token => !/^[!-~]+$/.test(token))) {
+  const isSendable = parseTokenList(csv).every(token => /^[!-~]+$/.test(token))
+  if (!isSendable) {
     errors.push('BEARER_TOKENS_CSV must be tokens of printable ASCII without spaces, separated by commas')
   }
   const settings = pickSettings(env)
-  errors.push(...findSettingsIssues(settings).map(({ variable, detail }) => `${variable} ${detail}`))
+  errors.push(
+    ...findSettingsIssues({ ...settings, ...(isSendable ? { BEARER_TOKENS_CSV: csv } : {}) }).map(
+      ({ variable, detail }) => `${variable} ${detail}`,
+    ),
+  )
   const loopbackText = env.LOOPBACK_HOSTS_ONLY?.trim().toLowerCase() || 'false'
   if (!['true', 'false'].includes(loopbackText)) errors.push('LOOPBACK_HOSTS_ONLY must be true or false')
   const loopbackHostsOnly = loopbackText === 'true'

@@ -1,4 +1,5 @@
 import { WAIT } from '@pool/contract/lease'
+import { isShortToken, MIN_TOKEN_LENGTH, parseTokenList } from './http/domain/token-list.ts'
 import { parseTokenPolicies } from './http/domain/token-policies.ts'
 import { parseMaxWaitSeconds } from './lease/request.ts'
 import type { LogSettings } from './log.ts'
@@ -34,12 +35,23 @@ export interface SettingsIssue {
   readonly detail: string
 }
 
+const SHORT_TOKEN: SettingsIssue = {
+  variable: 'BEARER_TOKENS_CSV',
+  detail: `has a token of fewer than ${MIN_TOKEN_LENGTH} characters, which can be guessed; replace it by the output of: openssl rand -hex 32`,
+}
+
+/** What is wrong with the tokens. A deployed worker logs it, and rejects these tokens. */
+export const findTokenIssues = (settings: WitnessSettings): readonly SettingsIssue[] => {
+  const { errors } = parseTokenPolicies(settings.TOKEN_POLICIES)
+  return [
+    ...(parseTokenList(settings.BEARER_TOKENS_CSV).some(isShortToken) ? [SHORT_TOKEN] : []),
+    ...(errors.length > 0 ? [{ variable: 'TOKEN_POLICIES', detail: errors.join('; ') } as const] : []),
+  ]
+}
+
 /** What is wrong with the settings. A process that can refuse to start does so. */
 export const findSettingsIssues = (settings: WitnessSettings): readonly SettingsIssue[] => {
-  const issues: SettingsIssue[] = parseTokenPolicies(settings.TOKEN_POLICIES).errors.map(detail => ({
-    variable: 'TOKEN_POLICIES',
-    detail,
-  }))
+  const issues = [...findTokenIssues(settings)]
   if (parseCount(settings.MAX_REQUESTS_PER_MINUTE) === undefined)
     issues.push({ variable: 'MAX_REQUESTS_PER_MINUTE', detail: 'must be a whole number; 0 means no limit' })
   if (parseMaxWaitSeconds(settings.MAX_WAIT_SECONDS) === undefined)

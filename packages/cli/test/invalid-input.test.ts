@@ -74,6 +74,10 @@ const invalidInput: readonly (readonly [line: string, error: string])[] = [
   ['names list pool.test --limit 0', '--limit must be a whole number of at least 1'],
   ['names list pool.test --limit ten', '--limit must be a whole number of at least 1'],
   ['names release acme.pool.test', 'Confirm it with --yes'],
+  [
+    'names release acme.pool.test --yes --deployment 0a',
+    'the token of the deployment 0a is not stored on this machine',
+  ],
   ['names wait acme.pool.test --wait-timeout 0s', '--wait-timeout must be from 1s'],
   // Zones and buckets.
   ['zones resume pool.test', "required option '--trust <side>' not specified"],

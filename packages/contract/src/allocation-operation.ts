@@ -65,6 +65,7 @@ const impliedErrors = ({
   ignoresUnknownQuery,
 }: AllocationOperationSpec): readonly ErrorUse<ErrorCode>[] => [
   'unauthorized',
+  ['too-many-attempts', 'Too many wrong credentials from this address, on the operator listener.'],
   'forbidden',
   'internal-error',
   ...(body && body.mediaType === undefined ? (['invalid-json', 'body-too-large'] as const) : []),
@@ -92,7 +93,7 @@ const complete = (id: string, spec: AllocationOperationSpec): AllocationOperatio
   return {
     ...spec,
     id,
-    ...(spec.key ? { headers: idempotencyHeader } : {}),
+    ...(spec.key ? { headers: idempotencyHeader.extend(spec.headers?.shape ?? {}) } : {}),
     results,
     responses: { ...results, ...errorResponses },
   }

@@ -9,6 +9,12 @@ export const redacted = '<redacted>'
 /** Text that Postgres can store and that stays on one line: no lone surrogates, control characters or line breaks. */
 export const isOneLine = (text: string): boolean => text.isWellFormed() && !/[\p{Cc}\p{Zl}\p{Zp}]/u.test(text)
 
+/** Characters that change the direction of text (Unicode UAX 9), so that a name looks like another one. */
+const DIRECTION_CONTROL = /[\u202a-\u202e\u2066-\u2069]/
+
+/** Such text that a person reads as it is stored. */
+export const isPlainLine = (text: string): boolean => isOneLine(text) && !DIRECTION_CONTROL.test(text)
+
 export const trim = (text: string): string => text.trim()
 
 /** The control characters (Unicode category Cc), for the brackets of a pattern. */

@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { cursor, limit } from './allocation.ts'
 import { type FieldFault, firstViolation, rule, violation } from './allocation-problem.ts'
-import { isOneLine, TRIMMED_LINE, timestamp, trim } from './common.ts'
+import { isOneLine, isPlainLine, TRIMMED_LINE, timestamp, trim } from './common.ts'
 import {
   asciiLowerCase,
   canonicalName,
@@ -155,9 +155,6 @@ export const sshKeyError = (line: string): string | null => {
   return isOneLine(comment) ? null : 'sshPublicKey must be one line without control characters.'
 }
 
-/** Characters that change the direction of text (Unicode UAX 9), so that a name looks like another one. */
-const DIRECTION_CONTROL = /[\u202a-\u202e\u2066-\u2069]/
-
 /**
  * Some letters and symbols are invisible: the Hangul fillers are letters (Unicode UAX 44, Default_Ignorable_Code_Point),
  * and the Braille pattern without dots is a symbol.
@@ -166,7 +163,7 @@ const VISIBLE_CHARACTER = /(?![\p{Default_Ignorable_Code_Point}\u2800])[\p{L}\p{
 
 /** 1 to 100 characters of any script, at least one of them visible. */
 export const isOrgName = (text: string): boolean =>
-  [...text].length <= 100 && isOneLine(text) && VISIBLE_CHARACTER.test(text) && !DIRECTION_CONTROL.test(text)
+  [...text].length <= 100 && isPlainLine(text) && VISIBLE_CHARACTER.test(text)
 
 /** Lower-cases the domain. Only the receiving host interprets the local part (RFC 5321 section 2.4). */
 export const canonicalMailbox = (text: string): string => {

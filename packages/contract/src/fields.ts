@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import { rule } from './allocation-problem.ts'
-import { maxCharacters, ONE_LINE } from './common.ts'
+import { isPlainLine, maxCharacters, ONE_LINE } from './common.ts'
 
 /** JSON `null` for an optional field means the same as its absence. */
 export const absentIfNull = <Schema extends z.ZodType>(schema: Schema) =>
@@ -84,14 +84,17 @@ export const isHostName = (name: string): boolean => {
 /** A `Host` header (RFC 9110 section 7.2) has no user, path or query. */
 const HOST_HEADER = /^[^\s/?#@\\]+$/
 
+/** The name or the address of a `Host` header, in one form: without the port. Null: it is not valid. */
+export const parseHost = (host: string): string | null =>
+  HOST_HEADER.test(host) ? (URL.parse(`http://${host}`)?.hostname.replace(/\.$/, '') ?? null) : null
+
 /**
  * Whether a `Host` header names this machine: `localhost` and the names below it (RFC 6761 section 6.3), 127.0.0.0/8 or
  * `[::1]`, with any port. A web page that points its own domain at a loopback address (DNS rebinding) cannot send such a
  * header.
  */
 export const isLoopbackHost = (host: string): boolean => {
-  if (!HOST_HEADER.test(host)) return false
-  const name = URL.parse(`http://${host}`)?.hostname.replace(/\.$/, '') ?? ''
+  const name = parseHost(host) ?? ''
   return name === 'localhost' || name.endsWith('.localhost') || name === '[::1]' || /^127(?:\.\d+){3}$/.test(name)
 }
 
@@ -151,16 +154,16 @@ export const createLoadBalancerIP = (acceptsLoopback: boolean) =>
 
 export const loadBalancerIP = createLoadBalancerIP(true)
 
-/** Free text that Postgres can store and a log line can contain: no control characters, no lone surrogates. */
+/** Free text that Postgres can store and a log line can contain: no control characters, no lone surrogates, and nothing that hides what it says. */
 const createdByRule = rule(
   'invalid-format',
-  'createdBy must be text of at most 253 characters without control characters.',
+  'createdBy must be text of at most 253 characters without control characters, line breaks and changes of direction.',
 )
 export const createdBy = z
   .string(createdByRule)
   .regex(new RegExp(`^${ONE_LINE}$`), createdByRule)
   .check(maxCharacters(253, createdByRule))
-  .refine(text => text.isWellFormed(), createdByRule)
+  .refine(isPlainLine, createdByRule)
 
 const tokenRule = rule('missing-token', 'reservationToken is required: the response to reserve contains it.')
 

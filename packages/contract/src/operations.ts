@@ -264,7 +264,10 @@ export const operations = defineOperations({
     tag: 'Allocation',
     counted: 'release',
     summary: 'Releases a name and deletes its records.',
+    description:
+      'With PDM_RELEASE_TOKEN=required, the in-cluster listener needs the `reservationToken` of the name, or the `X-Deployment-Token` of the deployment that holds it.',
     pathParams: pool,
+    headers: deploymentToken,
     query: z.object({
       sub: subdomain.optional().meta({ description: 'For callers that cannot send a body.' }),
       ...a.dryRunQuery.shape,
@@ -283,7 +286,13 @@ export const operations = defineOperations({
         schema: a.releasePendingResponse,
       },
     },
-    errors: ['token-mismatch', 'not-found', 'idempotency-key-reused', ...poolErrors, ...databaseErrors],
+    errors: [
+      ['token-mismatch', 'The token is not that of the name. It is missing, and PDM_RELEASE_TOKEN requires it.'],
+      'not-found',
+      'idempotency-key-reused',
+      ...poolErrors,
+      ...databaseErrors,
+    ],
   }),
   getAllocation: get('/api/v1/pool/{domain}/allocations/{subdomain}', {
     tag: 'Allocation',

@@ -5,6 +5,13 @@ import type { PoolName } from '../naming/naming.ts'
 import type { AllocationCount, EntryWithId, HistoryPage, ListPage, NameState } from './domain/types.ts'
 import { type AllocationRowWithDns, type NameStateRow, toAllocation, toNameState } from './rows.ts'
 import { AVAILABLE_AT, COLUMNS_WITH_DNS, IS_COOLING_OFF, IS_LIVE, NAME_STATE } from './sql.ts'
+import {
+  RELEASE_COLUMNS,
+  RELEASE_OUTCOME,
+  type ReleaseRequest,
+  type ReleaseRow,
+  toReleaseColumns,
+} from './statements/release.ts'
 
 interface HistoryRow {
   readonly id: number
@@ -108,6 +115,17 @@ export const createAllocationReader = (sql: Sql, { timeoutMs }: { readonly timeo
         timeoutMs,
       )
       return row?.holder ?? null
+    },
+
+    /** What a release would decide now. */
+    async decideRelease(request: ReleaseRequest): Promise<ReleaseRow['outcome']> {
+      const [row] = await withTimeout(
+        sql<Pick<ReleaseRow, 'outcome'>[]>`
+          select ${sql.unsafe(RELEASE_OUTCOME)} as outcome
+          from jsonb_to_record(${sql.json(toReleaseColumns(request))}) as input (${sql.unsafe(RELEASE_COLUMNS)})`,
+        timeoutMs,
+      )
+      return row?.outcome ?? 'not-found'
     },
 
     /** Whether the client with this token, or any client of the lineage, has the name. */

@@ -68,6 +68,8 @@ export interface AllocationOptions {
   readonly acceptsLoopback: boolean
   /** Start of every bucket name. */
   readonly bucketPrefix: string
+  /** Whether a client of the in-cluster listener can release only its own names. */
+  readonly releaseNeedsToken?: boolean
   readonly statementTimeoutMs: number
   /** Milliseconds of a monotonic clock. */
   readonly now: () => number
@@ -131,6 +133,13 @@ export const createAllocationService = (options: AllocationOptions) => {
     if (holder === null) return { kind: 'not-found' }
     return { kind: holder === 'active' ? 'already-active' : 'conflict' }
   }
+
+  const toReleaseRequest = (command: ReleaseCommand, caller: Caller) => ({
+    ...command,
+    caller,
+    needsProof: options.releaseNeedsToken === true && caller.actor === 'in-cluster',
+    isDraining: pools().draining.includes(command.poolDomain),
+  })
 
   const findDns = async (name: PoolName): Promise<DnsState> => {
     const allocation = await reader.find(name)
@@ -255,16 +264,24 @@ export const createAllocationService = (options: AllocationOptions) => {
     },
 
     /** Why an action would be rejected; null: it would take effect. In the order in which the action decides. */
-    async findObstacle(action: NameAction, command: UpdateCommand): Promise<ActionObstacle | null> {
+    async findObstacle(
+      action: NameAction,
+      command: UpdateCommand & ReleaseCommand,
+      caller: Caller,
+    ): Promise<ActionObstacle | null> {
       const rejection = validateFields(command) ?? validatePool(command.poolDomain, pools())
       if (rejection) return rejection
       if (action === 'lift-cool-off') {
         const [state] = await reader.findStates([command])
         return typeof state === 'object' && state !== null ? null : { kind: 'not-found', detail: NO_COOL_OFF }
       }
+      if (action === 'release') {
+        const outcome = await reader.decideRelease(toReleaseRequest(command, caller))
+        return outcome === 'released' ? null : { kind: outcome }
+      }
       const allocation = await reader.find(command)
       if (allocation === null) return { kind: 'not-found' }
-      if (action === 'update' && allocation.state === 'reserved') return { kind: 'not-active' }
+      if (allocation.state === 'reserved') return { kind: 'not-active' }
       const isOwn = !command.tokenHash || (await reader.findHolder(command, command.tokenHash)) === 'own'
       return isOwn ? null : { kind: 'token-mismatch' }
     },
@@ -320,12 +337,19 @@ export const createAllocationService = (options: AllocationOptions) => {
 
     /** Frees a name immediately, then waits a bounded time until the provider has removed its records. */
     async release(command: ReleaseCommand, caller: Caller, key: string | undefined): Promise<ReleaseOutcome> {
-      const { poolDomain, subdomain, tokenHash } = command
+      const { poolDomain, subdomain, tokenHash, deploymentTokenHash } = command
       const rejection = validatePool(poolDomain, pools())
       if (rejection) return rejection
-      const content = ['release', poolDomain, subdomain, tokenHash ? toHex(tokenHash) : null]
+      const content = [
+        'release',
+        poolDomain,
+        subdomain,
+        tokenHash ? toHex(tokenHash) : null,
+        ...(deploymentTokenHash ? [toHex(deploymentTokenHash)] : []),
+      ]
+      const request = toReleaseRequest(command, caller)
       const decision = await idempotency.executeThenReplay<ReleaseDecision>(key, content, {
-        execute: claim => repository.release({ ...command, caller, claim }),
+        execute: claim => repository.release({ ...request, claim }),
         success: 'released',
         replay: stored => toReleaseDecision(stored as ReleaseRow),
       })

@@ -21,8 +21,9 @@ test('only the database URL has no default', () => {
     listenAddress: null,
     operator: null,
     operatorOnlyList: false,
-    browsers: { allowedOrigins: [], loopbackHostsOnly: false },
+    browsers: { allowedOrigins: [], allowedHosts: [], loopbackHostsOnly: false },
     trustedProxies: [],
+    requiresTls: false,
     logLevel: 'info',
     tracing: null,
     witness: null,
@@ -31,6 +32,7 @@ test('only the database URL has no default', () => {
     managedDomains: ['pool.test'],
     database: { url, usesTls: false, poolSize: 10, timeoutMs: 5_000 },
     reservation: { ttlMs: 600_000, maxAgeMs: 86_400_000 },
+    releaseNeedsToken: false,
     nameCoolOffMs: 0,
     sweeperIntervalMs: 30_000,
     retention: { historyMs: null, deploymentLogMs: null },
@@ -103,6 +105,12 @@ describe('valid values', () => {
     ['PDM_LISTEN_ADDRESS', '', c => c.listenAddress, null],
     ['PDM_LISTEN_ADDRESS', ' 127.0.0.1 ', c => c.listenAddress, '127.0.0.1'],
     ['PDM_LISTEN_ADDRESS', '::1', c => c.listenAddress, '::1'],
+    [
+      'PDM_ALLOWED_HOSTS',
+      'API.test., 192.0.2.1 ::1 [2001:DB8::1]',
+      c => c.browsers.allowedHosts,
+      ['api.test', '192.0.2.1', '[::1]', '[2001:db8::1]'],
+    ],
     ['PDM_LOOPBACK_HOSTS_ONLY', 'TRUE', c => c.browsers.loopbackHostsOnly, true],
     ['PORT', '65535', c => c.port, 65_535],
     ['PORT', ' 80 ', c => c.port, 80],
@@ -126,8 +134,13 @@ describe('valid values', () => {
     ['OTEL_SERVICE_NAME', 'names', c => c.tracing, null],
     ['PDM_LOG_LEVEL', 'ERROR', c => c.logLevel, 'error'],
     ['PDM_DRAIN_DELAY', '10s', c => c.drainMs, 10_000],
-    ['PDM_OPERATOR_TOKENS', 'a', c => c.operator, { port: 8_081, tokens: ['a'] }],
-    ['PDM_OPERATOR_TOKENS', ' a , ,b.c~/+==,', c => c.operator?.tokens, ['a', 'b.c~/+==']],
+    ['PDM_OPERATOR_TOKENS', 'sixteen-letters-', c => c.operator, { port: 8_081, tokens: ['sixteen-letters-'] }],
+    [
+      'PDM_OPERATOR_TOKENS',
+      ' sixteen-letters- , ,sixteen.letters~/+==,',
+      c => c.operator?.tokens,
+      ['sixteen-letters-', 'sixteen.letters~/+=='],
+    ],
     ['PDM_OPERATOR_TOKENS', ' , ', c => c.operator, null],
     ['PDM_OPERATOR_PORT', '9001', c => c.operator, null],
     ['PDM_OPERATOR_ONLY_LIST', 'true', c => c.operatorOnlyList, true],
@@ -286,9 +299,14 @@ describe('invalid values', () => {
     ['PDM_OPERATOR_TOKENS', 'good,mark token'],
     ['PDM_OPERATOR_TOKENS', 'mark-"token"'],
     ['PDM_OPERATOR_TOKENS', 'mark-t=oken'],
+    ['PDM_OPERATOR_TOKENS', 'sixteen-letters-,mark-15-letters'],
     ['PDM_OPERATOR_PORT', '65536'],
     ['PDM_OPERATOR_ONLY_LIST', 'yes'],
     ['PDM_OPERATOR_ONLY_LIST', '1'],
+    ['PDM_ALLOWED_HOSTS', 'api.test:8080'],
+    ['PDM_ALLOWED_HOSTS', 'https://api.test'],
+    ['PDM_ALLOWED_HOSTS', '[::1]:80'],
+    ['PDM_ALLOWED_HOSTS', 'a@api.test'],
     ['PDM_TRUSTED_PROXIES', '10.0.0.0/33'],
     ['PDM_TRUSTED_PROXIES', '2001:db8::/129'],
     ['PDM_TRUSTED_PROXIES', '10.0.0/8'],
@@ -347,7 +365,7 @@ describe('invalid values', () => {
   })
 
   test('the operator port must differ from PORT, unless both are 0', () => {
-    const tokens = { PDM_OPERATOR_TOKENS: 'a' }
+    const tokens = { PDM_OPERATOR_TOKENS: 'sixteen-letters-' }
     expect(getIssues({ ...tokens, PORT: '8081' })).toMatchObject([{ variable: 'PDM_OPERATOR_PORT' }])
     expect(getIssues({ ...tokens, PORT: '0', PDM_OPERATOR_PORT: '0' })).toEqual([])
   })

@@ -1,9 +1,9 @@
-import { isDnsLabel, isHostName } from '@pool/contract'
+import { isDnsLabel, isHostName, parseHost } from '@pool/contract'
 import { parseConnectionString } from '@pool/runtime/database/connection-string'
 import type { EnvReader } from '@pool/runtime/service/env'
 import { type CredentialSettings, readCredentials } from './credentials.ts'
 import { type DomainProofSettings, readDomainProof } from './domain-proof.ts'
-import { type Network, parseNetwork } from './ip-address.ts'
+import { isIpv6, type Network, parseNetwork } from './ip-address.ts'
 import { type ObjectStorageSettings, readObjectStorage } from './object-storage.ts'
 import { normalizeOrigin } from './origin.ts'
 import { readTerraform, type TerraformSettings } from './terraform.ts'
@@ -26,11 +26,15 @@ export interface Config {
   readonly browsers: {
     /** Normalized origins whose pages may send requests. */
     readonly allowedOrigins: readonly string[]
+    /** The only hosts that a request can be for, as `parseHost` returns them; empty: any. */
+    readonly allowedHosts: readonly string[]
     /** Whether a `Host` that is not a loopback name is rejected. */
     readonly loopbackHostsOnly: boolean
   }
   /** Whose Forwarded and X-Forwarded-For headers name the client. */
   readonly trustedProxies: readonly Network[]
+  /** Whether a credential that would be sent without TLS to another machine is an error. */
+  readonly requiresTls: boolean
   readonly logLevel: LogLevel
   /** Null: no traces. */
   readonly tracing: TracingSettings | null
@@ -47,6 +51,8 @@ export interface Config {
     readonly timeoutMs: number
   }
   readonly reservation: { readonly ttlMs: number; readonly maxAgeMs: number }
+  /** Whether a client of the in-cluster listener can release only its own names. */
+  readonly releaseNeedsToken: boolean
   /** Milliseconds for which a released active name can be reserved by its former client only. */
   readonly nameCoolOffMs: number
   readonly sweeperIntervalMs: number
@@ -118,6 +124,16 @@ const readAllowedOrigins = (env: EnvReader): readonly string[] => {
   })
 }
 
+const readAllowedHosts = (env: EnvReader): readonly string[] =>
+  (env.list('PDM_ALLOWED_HOSTS') ?? []).flatMap(item => {
+    const host = isIpv6(item) ? `[${item}]` : item
+    const parsed = /^(?:[^:]+|\[[^\]]+\])$/.test(host) ? parseHost(host) : null
+    if (parsed === null) {
+      env.addIssue('PDM_ALLOWED_HOSTS', `"${item}" is not a host name or an address; write it without scheme and port`)
+    }
+    return parsed ?? []
+  })
+
 const readTrustedProxies = (env: EnvReader): readonly Network[] =>
   (env.list('PDM_TRUSTED_PROXIES') ?? []).flatMap(item => {
     const network = parseNetwork(item)
@@ -129,14 +145,6 @@ const readTrustedProxies = (env: EnvReader): readonly Network[] =>
     }
     return network ?? []
   })
-
-const readListenAddress = (env: EnvReader): string | null => {
-  const text = env.text('PDM_LISTEN_ADDRESS')
-  if (!text) return null
-  const network = text.includes('/') ? null : parseNetwork(text)
-  if (network === null) env.addIssue('PDM_LISTEN_ADDRESS', `"${text}" is not an IP address such as 127.0.0.1 or ::1`)
-  return network?.address ?? null
-}
 
 /**
  * How many connections each pool of a process opens at most, on demand. Those that hold the locks of zones are not included.
@@ -178,6 +186,9 @@ const readKnownProviders = (env: EnvReader, storageProvider: string): readonly s
   return [...new Set(['local', storageProvider, ...names])]
 }
 
+/** Of an operator token. A shorter one is one that a person has chosen. */
+const MIN_TOKEN_LENGTH = 16
+
 const readOperator = (env: EnvReader, port: number): Config['operator'] => {
   const operatorPort = env.integer('PDM_OPERATOR_PORT', 8081, { min: 0, max: 65_535 })
   const tokens = (env.text('PDM_OPERATOR_TOKENS') ?? '')
@@ -188,6 +199,11 @@ const readOperator = (env: EnvReader, port: number): Config['operator'] => {
   // The syntax of a bearer token (RFC 6750 section 2.1). The issue does not quote the token.
   if (!tokens.every(token => /^[A-Za-z0-9\-._~+/]+=*$/.test(token))) {
     env.addIssue('PDM_OPERATOR_TOKENS', 'must list bearer tokens: characters A-Z a-z 0-9 - . _ ~ + / and = at the end')
+  } else if (tokens.some(token => token.length < MIN_TOKEN_LENGTH)) {
+    env.addIssue(
+      'PDM_OPERATOR_TOKENS',
+      `has a token of fewer than ${MIN_TOKEN_LENGTH} characters, which can be guessed; replace it by the output of: openssl rand -hex 32`,
+    )
   }
   if (operatorPort === port && port !== 0) env.addIssue('PDM_OPERATOR_PORT', 'must differ from PORT')
   return { port: operatorPort, tokens }
@@ -207,14 +223,16 @@ export const readConfig = (env: EnvReader): Config => {
   const objectStorage = readObjectStorage(env)
   return {
     port,
-    listenAddress: readListenAddress(env),
+    listenAddress: env.address('PDM_LISTEN_ADDRESS'),
     operator,
     operatorOnlyList: env.oneOf('PDM_OPERATOR_ONLY_LIST', ['true', 'false'], 'false') === 'true',
     browsers: {
       allowedOrigins: readAllowedOrigins(env),
+      allowedHosts: readAllowedHosts(env),
       loopbackHostsOnly: env.oneOf('PDM_LOOPBACK_HOSTS_ONLY', ['true', 'false'], 'false') === 'true',
     },
     trustedProxies: readTrustedProxies(env),
+    requiresTls: env.oneOf('PDM_REQUIRE_TLS', ['true', 'false'], 'false') === 'true',
     logLevel: env.oneOf('PDM_LOG_LEVEL', logLevels, 'info'),
     tracing: readTracing(env),
     witness: readWitness(env),
@@ -223,6 +241,7 @@ export const readConfig = (env: EnvReader): Config => {
     managedDomains: readManagedDomains(env, recordNames),
     database: readDatabase(env),
     reservation: { ttlMs, maxAgeMs: Math.max(ttlMs, maxAgeMs) },
+    releaseNeedsToken: env.oneOf('PDM_RELEASE_TOKEN', ['optional', 'required'], 'optional') === 'required',
     nameCoolOffMs: env.durationMs('PDM_NAME_COOL_OFF', '0s', { min: '0s', max: '8760h' }),
     sweeperIntervalMs: env.durationMs('PDM_SWEEPER_INTERVAL', '30s', { min: '10ms', max: '24h' }),
     retention: {

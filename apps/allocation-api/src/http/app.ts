@@ -67,7 +67,7 @@ export interface AppDependencies {
   readonly browsers: BrowserPolicy
   readonly clientAddress: ClientAddress
   readonly reservedLabels: readonly string[]
-  readonly observer: Pick<Observer, 'onRequest' | 'onRequestFailed' | 'onResponseAborted'>
+  readonly observer: Pick<Observer, 'onRequest' | 'onShortKey' | 'onRequestFailed' | 'onResponseAborted'>
   /** Null: tracing is off. */
   readonly tracer: Tracer | null
   /** Whether an error that no operation expects means that a dependency is down: 503 instead of 500. */

@@ -30,9 +30,9 @@ const createTestApp = () => {
   const app = handleRequests(routes, {
     listener: 'in-cluster',
     clientAddress: (_, header) => header('x-forwarded-for') ?? null,
-    observer: { onRequest: entry => entries.push(entry) },
+    observer: { onRequest: entry => entries.push(entry), onShortKey: () => {} },
     tracer: null,
-    browsers: { allowedOrigins: [], loopbackHostsOnly: false },
+    browsers: { allowedOrigins: [], allowedHosts: [], loopbackHostsOnly: false },
   })
   const send = (path: string, init?: RequestInit) => app.fetch(new Request(`http://localhost${path}`, init), {})
   return { send, entries, respond: slow.resolve }

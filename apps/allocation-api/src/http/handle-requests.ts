@@ -15,7 +15,7 @@ import {
   type NodeExchange,
   RequestContext,
 } from './request.ts'
-import { type BrowserPolicy, type ClientAddress, rejectForeignPage } from './sender.ts'
+import { type BrowserPolicy, type ClientAddress, rejectForeignHost, rejectForeignPage } from './sender.ts'
 
 /** Ids of this form are safe in a log line and in a header. Hono's own middleware allows fewer characters. */
 const SAFE_ID = /^[A-Za-z0-9._:/+=@-]{1,128}$/
@@ -37,7 +37,7 @@ export interface App {
 export interface RequestHandling {
   readonly listener: Listener
   readonly clientAddress: ClientAddress
-  readonly observer: Pick<Observer, 'onRequest'>
+  readonly observer: Pick<Observer, 'onRequest' | 'onShortKey'>
   /** Null: tracing is off. */
   readonly tracer: Tracer | null
   /** Null: web pages may send every request. */
@@ -53,9 +53,13 @@ const toDeploymentId = (route: string, url: string): string | undefined =>
 
 /** Why a request does not reach the routes; null: it does. */
 const findRejection = (context: RequestContext, browsers: BrowserPolicy | null): ErrorOutcome | null => {
+  if (browsers === null) return null
+  const path = getPath(context.request)
+  // Probes and Prometheus use addresses.
+  const foreign = PROBE_ROUTES.has(path) ? null : rejectForeignHost(context, browsers.allowedHosts)
   // Pages of other origins can link to the console. Its files have no data.
-  const isConsole = context.listener === 'operator' && isConsolePath(getPath(context.request))
-  return browsers === null || isConsole ? null : rejectForeignPage(context, browsers)
+  const isConsole = context.listener === 'operator' && isConsolePath(path)
+  return foreign ?? (isConsole ? null : rejectForeignPage(context, browsers))
 }
 
 /** Sets the route of the request, and returns its response, which may not be ready yet. */
@@ -130,7 +134,8 @@ export const handleRequests = (
       context.address = address
       const isTraced = tracer !== null && !PROBE_ROUTES.has(getPath(request))
       const response = await (isTraced ? traceRequest(context, tracer, dispatch) : dispatch(context))
-      const { route, outcome, cause, deployment } = context
+      const { route, outcome, cause, deployment, hasShortKey } = context
+      if (hasShortKey) observer.onShortKey(address)
       observer.onRequest({
         requestId,
         listener,

@@ -49,6 +49,8 @@ export class RequestContext implements NodeExchange {
   outcome = ''
   /** Why the database was not available, for the log. */
   cause: string | undefined
+  /** Whether the Idempotency-Key can be guessed. */
+  hasShortKey = false
   /** The id of the deployment that the request created. */
   deployment: string | undefined
 
@@ -212,10 +214,14 @@ export const parseBody = async <Schema extends z.ZodType>(
   return json.ok ? parse(schema, json.value) : json
 }
 
+/** A key of 128 random bits is longer in every usual encoding. Who guesses a key gets the token of its result. */
+const MIN_KEY_LENGTH = 16
+
 /** Each listener has its own keys. A key of a client contains no space. */
 export const parseIdempotencyKey = (c: Context<HttpEnv>): Parsed<string | undefined> => {
   const header = c.req.header('Idempotency-Key')
   if (header === undefined) return { ok: true, value: undefined }
+  c.env.hasShortKey = header.length < MIN_KEY_LENGTH
   const key = parse(idempotencyKey, header)
   return key.ok && c.env.listener === 'operator' ? { ok: true, value: `operator ${key.value}` } : key
 }
@@ -250,6 +256,8 @@ export const getCaller = (c: Context<HttpEnv>): Caller => ({
   address: c.env.address,
   requestId: c.env.requestId,
 })
+
+export const getDeploymentToken = (c: Context<HttpEnv>): string | undefined => c.req.header('X-Deployment-Token')
 
 /** Responds to an operation: one handler, or validators and then a handler. */
 export type Handler = ((c: Context<HttpEnv>) => Response | Promise<Response>) | readonly H<HttpEnv>[]

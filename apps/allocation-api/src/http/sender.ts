@@ -1,5 +1,5 @@
 import { BlockList, isIP, SocketAddress } from 'node:net'
-import { isLoopbackHost } from '@pool/contract'
+import { isLoopbackHost, parseHost } from '@pool/contract'
 import type { Network } from '../config/ip-address.ts'
 import { normalizeOrigin, parseOrigin } from '../config/origin.ts'
 import type { ErrorOutcome, RequestContext } from './request.ts'
@@ -145,14 +145,23 @@ export const isSameOriginWrite = ({ secFetchSite, origin, host }: OriginHeaders)
 export interface BrowserPolicy {
   /** Normalized. Their pages may send requests; without CORS headers, they cannot read the responses. */
   readonly allowedOrigins: readonly string[]
+  /** The hosts, as `parseHost` returns them, that requests can be for; empty: any. A page with another one is from DNS rebinding. */
+  readonly allowedHosts: readonly string[]
   /** Rejects a `Host` that is not a loopback name: on a developer's machine, DNS rebinding makes any page same-origin. */
   readonly loopbackHostsOnly: boolean
 }
 
 const CROSS_ORIGIN =
   'A web page of another origin sent this request; add its origin to PDM_ALLOWED_ORIGINS if it may do so.'
+const FOREIGN_HOST = 'Host is not in PDM_ALLOWED_HOSTS; use one of these names, or add this one.'
 const NOT_LOOPBACK =
   'Host is not a loopback name; use localhost, or set PDM_LOOPBACK_HOSTS_ONLY=false to accept every Host.'
+
+/** Rejects requests for another host. */
+export const rejectForeignHost = (request: RequestContext, allowedHosts: readonly string[]): ErrorOutcome | null => {
+  if (allowedHosts.length === 0 || allowedHosts.includes(parseHost(request.header('host') ?? '') ?? '')) return null
+  return { kind: 'forbidden', detail: FOREIGN_HOST }
+}
 
 /**
  * Rejects requests that a browser sends for a page of another site. The in-cluster listener has no authentication, so any

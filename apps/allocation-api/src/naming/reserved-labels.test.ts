@@ -21,7 +21,7 @@ describe('every mailbox of RFC 2142 is reserved', () => {
 
 describe('every name that machines trust without configuration is reserved', () => {
   const dangerous =
-    'autodiscover autoconfig wpad isatap mta-sts localhost ns1 ns2 mx smtp pop imap admin administrator root ssladmin sslwebmaster'
+    'autodiscover autoconfig wpad isatap mta-sts localhost ns1 ns2 mx smtp pop imap admin administrator root ssladmin sslwebmaster enterpriseenrollment enterpriseregistration lyncdiscover sip sts adfs ns10 mx4 dns3 witness operator'
   test.each(dangerous.split(' '))('%s', label => {
     expect(reservedLabels).toContain(label)
   })

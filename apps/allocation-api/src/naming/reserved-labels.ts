@@ -1,3 +1,6 @@
+/** The names of a series of servers: `ns0` to `ns20`. */
+const numbered = (prefix: string): readonly string[] => Array.from({ length: 21 }, (_, n) => `${prefix}${n}`)
+
 /**
  * Labels that no tenant can have, because users, mail systems, browsers or certificate authorities trust such names. This is
  * the only such list; other services request it from the API.
@@ -26,6 +29,8 @@ const groups = {
     'metrics',
     'oauth',
     'openbao',
+    'operator',
+    'witness',
     'openova',
     'prometheus',
     'registry',
@@ -83,16 +88,15 @@ const groups = {
     'smtps',
     'spf',
     'webmail',
-    'mx1',
-    'mx2',
-    'mx3',
+    ...numbered('mx'),
+    'lyncdiscover',
+    'sip',
   ],
   // Names that resolvers, browsers and hosts treat specially: WPAD, ISATAP, RFC 6761, RFC 8375, RFC 7050 and the like.
   network: [
     'broadcasthost',
     'dns',
-    'dns1',
-    'dns2',
+    ...numbered('dns'),
     'gateway',
     'invalid',
     'ipv4only',
@@ -102,16 +106,11 @@ const groups = {
     'localdomain',
     'localhost',
     'ns',
-    'ns0',
-    'ns1',
-    'ns2',
-    'ns3',
-    'ns4',
-    'ns5',
-    'ns6',
-    'ns7',
-    'ns8',
-    'ns9',
+    ...numbered('ns'),
+    'enterpriseenrollment',
+    'enterpriseregistration',
+    'adfs',
+    'sts',
     'ntp',
     'onion',
     'proxy',

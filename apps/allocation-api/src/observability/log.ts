@@ -156,6 +156,9 @@ const DATABASE_EVENTS: ReadonlySet<ErrorEvent> = new Set<ErrorEvent>([
   'storing a sample failed',
 ])
 
+/** Clients whose short keys are not logged again. */
+const MAX_WARNED_CLIENTS = 1_000
+
 /** Logs and counts what the parts of the service report. */
 export const createObserver = (
   log: Log,
@@ -163,6 +166,8 @@ export const createObserver = (
   { now, isDatabaseUnavailable }: ObserverOptions,
 ): Observer => {
   const outage = createOutage(now)
+  /** The oldest first. */
+  const warnedClients = new Set<string>()
   return {
     onRequest(entry) {
       // Its response is sent at the end of this turn, and need not wait for this.
@@ -170,6 +175,14 @@ export const createObserver = (
         metrics.countRequest(entry)
         log.request(entry)
       })
+    },
+    onShortKey(address) {
+      const client = address ?? 'unknown'
+      if (warnedClients.has(client)) return
+      const [oldest] = warnedClients
+      if (warnedClients.size >= MAX_WARNED_CLIENTS && oldest !== undefined) warnedClients.delete(oldest)
+      warnedClients.add(client)
+      log.warn({ address }, 'short Idempotency-Key')
     },
     onRequestFailed(error, requestId) {
       log.error({ requestId, error: describeError(error) }, 'request failed')

@@ -15,7 +15,7 @@ export type Names = ReturnType<typeof createNames>
 
 /** The allocation of names. */
 export const createNames = (
-  { reservation, nameCoolOffMs, dns, objectStorage, sweeperIntervalMs }: ServiceConfig,
+  { reservation, releaseNeedsToken, nameCoolOffMs, dns, objectStorage, sweeperIntervalMs }: ServiceConfig,
   { observer, tracer }: Base,
   { readSql, countSql, writer, pools, timeoutMs }: Database,
   { reconciler, routes: { acceptsLoopback } }: Zones,
@@ -33,6 +33,7 @@ export const createNames = (
     acceptsLoopback,
     recordTemplate: dns.recordTemplate,
     bucketPrefix: objectStorage.platformPrefix,
+    releaseNeedsToken,
     statementTimeoutMs: timeoutMs,
     now,
     onSwept: observer.onSwept,

@@ -61,7 +61,7 @@ export const createOperatorView = (
 ) => {
   const sessions = createOperatorSessions(sql, { timeoutMs, tokens: config.operator?.tokens ?? [] })
   const { attemptsPerMinute } = config.credentials
-  const limitSessions = createRateLimiter({ perMinute: attemptsPerMinute, maxCallers: MAX_LIMITED_CLIENTS })
+  const limitFailures = createRateLimiter({ perMinute: attemptsPerMinute, maxCallers: MAX_LIMITED_CLIENTS })
   const samples = createSamples(sql, { replica: { id: randomUUID(), version, nodeVersion }, timeoutMs })
 
   const readSample = async (): Promise<ReplicaSample> => {
@@ -97,7 +97,7 @@ export const createOperatorView = (
     routes: {
       sessions: {
         ...sessions,
-        limitAttempts: (address: string | null) => limitSessions(toRateLimitKey(address), now()),
+        limitFailures: (address: string | null) => limitFailures(toRateLimitKey(address), now()),
       },
       operatorView: {
         settings: () => toSettings(config, version, pools()),

@@ -13,7 +13,7 @@ import { commit, pool, release, reserveToken } from '../support/operations.ts'
 const COUNT = proofSize(40, 2)
 const DATABASE = 'pool'
 const HOUR_MS = 3_600_000
-const token = 'operator-token'
+const token = 'operator-token-of-tests'
 const bearer = { Authorization: `Bearer ${token}` }
 
 const startService = (url: string, { options }: PowerdnsServer, env: Record<string, string> = {}) =>

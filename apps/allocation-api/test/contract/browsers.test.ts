@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { poolPath, startTestService } from '../support/service.ts'
 import { expectContract } from '../support/validate.ts'
 
-const token = 'operator-token'
+const token = 'operator-token-of-tests'
 const gate = 'https://console.example'
 const { api, database } = await startTestService({
   PDM_OPERATOR_TOKENS: token,
@@ -135,4 +135,34 @@ describe('PDM_LOOPBACK_HOSTS_ONLY, which start sets', () => {
       await local.process.stop()
     }
   })
+})
+
+test('with PDM_ALLOWED_HOSTS, another Host is 403, except for probes', async () => {
+  await using limited = await startApi(database.url, {
+    PDM_OPERATOR_TOKENS: token,
+    PDM_ALLOWED_HOSTS: 'api.test, ::1',
+    PDM_SWEEPER_INTERVAL: '1h',
+  })
+  const check = `${poolPath}/check?sub=a`
+  const statusOf = async (port: number, host: string, path: string) => {
+    const origin = `Origin: http://${host}`
+    return (await send({ path, headers: [`Host: ${host}`, 'Sec-Fetch-Site: same-origin', origin, bearer] }, port))
+      .status
+  }
+  for (const port of [portOf(limited.url), portOf(limited.operatorUrl)]) {
+    for (const host of ['api.test', 'API.test.', 'api.test:9', '[::1]', '[::1]:80'])
+      expect(await statusOf(port, host, check), host).toBe(200)
+    for (const host of [
+      'evil.example',
+      'api.test.evil.example',
+      'localhost',
+      '127.0.0.1',
+      'evil-api.test',
+      'x.api.test',
+    ])
+      for (const path of [check, '/docs', '/no-such-route']) expect(await statusOf(port, host, path), host).toBe(403)
+    for (const path of ['/livez', '/readyz', '/healthz', '/metrics'])
+      expect(await statusOf(port, 'evil.example', path)).toBe(200)
+  }
+  expect(await statusOf(portOf(limited.operatorUrl), 'evil.example', '/console')).toBe(403)
 })

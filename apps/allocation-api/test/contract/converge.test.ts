@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { createContractCall, createSteps, poolPath, startTestService } from '../support/service.ts'
 
-const { api, call, database } = await startTestService({ PDM_OPERATOR_TOKENS: 'operator-token' })
+const { api, call, database } = await startTestService({ PDM_OPERATOR_TOKENS: 'operator-token-of-tests' })
 const { reserveAndCommit, reserveName } = createSteps(call)
 const operator = createContractCall(api.operatorUrl ?? '')
 const converge = (query = '') =>
-  operator('POST', `${poolPath}/converge${query}`, undefined, { Authorization: 'Bearer operator-token' })
+  operator('POST', `${poolPath}/converge${query}`, undefined, { Authorization: 'Bearer operator-token-of-tests' })
 
 const removeRecords = (subdomain: string) => database.sql`
   delete from local_dns_record_sets where reversed_name like ${`test.pool.${subdomain}%`}`

@@ -9,11 +9,14 @@ import {
 } from '../support/service.ts'
 
 const COOL_OFF_MS = 3_600_000
-const { api, call, database } = await startTestService({ PDM_NAME_COOL_OFF: '1h', PDM_OPERATOR_TOKENS: 'op' })
+const { api, call, database } = await startTestService({
+  PDM_NAME_COOL_OFF: '1h',
+  PDM_OPERATOR_TOKENS: 'operator-token-of-tests',
+})
 const { commitBody, reserveName, reserveAndCommit, check } = createSteps(call)
 const callOperator = createContractCall(api.operatorUrl ?? '')
 const operator = (method: string, path: string, body?: unknown) =>
-  callOperator(method, path, body, { Authorization: 'Bearer op' })
+  callOperator(method, path, body, { Authorization: 'Bearer operator-token-of-tests' })
 
 const reserve = (subdomain: string, fields: object = {}, headers?: Record<string, string>) =>
   call('POST', `${poolPath}/reserve`, { subdomain, ...fields }, headers)

@@ -12,7 +12,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 const { call, database, api } = await startTestService({
   PDM_BYO_PROOF: 'required',
   PDM_BYO_RESOLVERS: '127.0.0.1:9',
-  PDM_OPERATOR_TOKENS: 'token',
+  PDM_OPERATOR_TOKENS: 'token-of-these-tests',
 })
 const path = '/api/v1/domains/challenge'
 
@@ -56,7 +56,8 @@ describe('a challenge', () => {
 
 describe('the check of a domain', () => {
   const operator = createContractCall(api.operatorUrl ?? '')
-  const check = (body: unknown) => operator('POST', '/api/v1/domains/check', body, { Authorization: 'Bearer token' })
+  const check = (body: unknown) =>
+    operator('POST', '/api/v1/domains/check', body, { Authorization: 'Bearer token-of-these-tests' })
 
   test('200 has whether the domain is available, and what is unknown of its proof', async () => {
     expect(await check({ domain: 'Cloud.Acme.Example.' })).toMatchObject({

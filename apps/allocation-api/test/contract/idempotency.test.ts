@@ -10,7 +10,7 @@ import {
 
 const KEY_TTL_MS = 86_400_000
 const { api, call, database } = await startTestService({
-  PDM_OPERATOR_TOKENS: 'operator-token',
+  PDM_OPERATOR_TOKENS: 'operator-token-of-tests',
   DNSPROVIDER_MANAGED_DOMAINS: 'pool.test,second.test',
 })
 const { reserveName, commitBody, check } = createSteps(call)
@@ -278,7 +278,7 @@ describe('a 4xx is not stored under its key', () => {
 })
 
 test('each listener has its own keys', async () => {
-  const headers = { 'Idempotency-Key': 'x-space', Authorization: 'Bearer operator-token' }
+  const headers = { 'Idempotency-Key': 'x-space', Authorization: 'Bearer operator-token-of-tests' }
   const operatorCall = (subdomain: string) =>
     createContractCall(api.operatorUrl ?? '')('POST', `${poolPath}/reserve`, { subdomain }, headers)
   expect((await reserve({ subdomain: 'x-inside' }, 'x-space')).status).toBe(201)

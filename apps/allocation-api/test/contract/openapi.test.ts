@@ -8,7 +8,10 @@ import { unusedDependencies } from '../support/fake-services-app.ts'
 import { createContractCall, startTestService, unknownToken } from '../support/service.ts'
 import { findOperation } from '../support/validate.ts'
 
-const { api, call, database } = await startTestService({ PDM_OPERATOR_TOKENS: 'token' })
+const { api, call, database } = await startTestService({
+  PDM_OPERATOR_TOKENS: 'token-of-these-tests',
+  PDM_TEST_SETTINGS: JSON.stringify({ validationAttempts: 10_000 }),
+})
 
 const operation = z.looseObject({
   operationId: z.string(),
@@ -135,7 +138,7 @@ describe('every operation, on the operator listener', () => {
   const all: readonly Operation[] = operationList
   const call = createContractCall(api.operatorUrl ?? '')
   const send = (method: string, path: string, body?: unknown, headers = {}) =>
-    call(method.toUpperCase(), path, body, { Authorization: 'Bearer token', ...headers })
+    call(method.toUpperCase(), path, body, { Authorization: 'Bearer token-of-these-tests', ...headers })
   const toPath = (pattern: string): string =>
     pattern
       .replace('{domain}', 'pool.test')

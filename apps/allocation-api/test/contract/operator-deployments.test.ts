@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest'
 import { createContractCall, startTestService } from '../support/service.ts'
 
-const { api, call, database } = await startTestService({ PDM_OPERATOR_TOKENS: 'third' })
+const { api, call, database } = await startTestService({ PDM_OPERATOR_TOKENS: 'third-token-of-tests' })
 const send = createContractCall(api.operatorUrl ?? '')
-const operator = (method: string, path: string) => send(method, path, undefined, { Authorization: 'Bearer third' })
+const operator = (method: string, path: string) =>
+  send(method, path, undefined, { Authorization: 'Bearer third-token-of-tests' })
 
 const [lineage, deployment] = ['0a000000-0000-4000-8000-000000000001', '0a000000-0000-4000-8000-000000000002']
 

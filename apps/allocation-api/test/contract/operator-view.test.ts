@@ -26,14 +26,14 @@ await new Promise<void>(resolve => witness.listen(0, '127.0.0.1', resolve))
 afterAll(() => witness.close())
 
 const { api, database } = await startTestService({
-  PDM_OPERATOR_TOKENS: 'operator-token',
+  PDM_OPERATOR_TOKENS: 'operator-token-of-tests',
   DNSPROVIDER_MANAGED_DOMAINS: 'pool.test other.test',
   PDM_NAME_COOL_OFF: '1h',
   PDM_WITNESS_URL: `http://127.0.0.1:${(witness.address() as AddressInfo).port}/`,
   PDM_WITNESS_TOKEN: 'witness-token',
   PDM_TEST_SETTINGS: JSON.stringify({ consoleFolder: folder }),
 })
-const authorization = { Authorization: 'Bearer operator-token' }
+const authorization = { Authorization: 'Bearer operator-token-of-tests' }
 const contractCall = createContractCall(api.operatorUrl ?? '')
 const call = (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) =>
   contractCall(method, path, body, { ...authorization, ...headers })

@@ -2,13 +2,14 @@ import { startApi } from '@pool/test-kit/services.ts'
 import { afterAll, describe, expect, test } from 'vitest'
 import { createContractCall, poolPath, startTestService } from '../support/service.ts'
 
-const tokens = ['first-token', 'second.token~/+==', 'third']
+const tokens = ['first-token-of-tests', 'second.token.of.tests~/+==', 'third-token-of-tests']
 const { api, call, database } = await startTestService({
   PDM_OPERATOR_TOKENS: ` ${tokens.join(' ,\t')},, `,
   PDM_OPERATOR_ONLY_LIST: 'true',
+  PDM_TEST_SETTINGS: JSON.stringify({ validationAttempts: 10_000 }),
 })
 const open = await startApi(database.url, {
-  PDM_OPERATOR_TOKENS: 'one',
+  PDM_OPERATOR_TOKENS: 'one-token-of-tests',
   PDM_SWEEPER_INTERVAL: '1h',
   PDM_TRUSTED_PROXIES: '127.0.0.0/8, ::1',
   PDM_TEST_SETTINGS: JSON.stringify({ validationAttempts: 1 }),
@@ -35,8 +36,16 @@ test.each(tokens)('each of several tokens is accepted: %s', async token => {
 })
 
 test.each(['bearer', 'BEARER', 'bEaReR'])('the scheme is case-insensitive: %s', async scheme => {
-  expect((await operator('GET', '/healthz', undefined, as(`${scheme} third`))).status).toBe(200)
+  expect((await operator('GET', '/healthz', undefined, as(`${scheme} third-token-of-tests`))).status).toBe(200)
 })
+
+test.each(['', 'admin', 'a user'])(
+  'Basic is accepted with a token as the password, whatever the user: %j',
+  async user => {
+    const basic = as(`Basic ${btoa(`${user}:second.token.of.tests~/+==`)}`)
+    expect((await operator('GET', '/healthz', undefined, basic)).status).toBe(200)
+  },
+)
 
 describe('401 with WWW-Authenticate', () => {
   const rows: readonly (readonly [rule: string, headers: Record<string, string>])[] = [
@@ -44,18 +53,20 @@ describe('401 with WWW-Authenticate', () => {
     ['an empty Authorization', as('')],
     ['the scheme alone', as('Bearer')],
     ['the scheme and space', as('Bearer   ')],
-    ['a token without scheme', as('third')],
-    ['another scheme', as(`Basic ${btoa('x:third')}`)],
+    ['a token without scheme', as('third-token-of-tests')],
+    ['another scheme', as('Digest third-token-of-tests')],
+    ['Basic with another password', as(`Basic ${btoa('third-token-of-tests:third')}`)],
+    ['Basic without a password', as(`Basic ${btoa('third-token-of-tests')}`)],
     ['an unknown token', as('Bearer fourth')],
-    ['a token in other letters', as('Bearer THIRD')],
+    ['a token in other letters', as('Bearer THIRD-TOKEN-OF-TESTS')],
     ['the beginning of a token', as('Bearer thir')],
-    ['a token and more', as('Bearer thirds')],
-    ['two tokens', as('Bearer third second.token~/+==')],
+    ['a token and more', as('Bearer third-token-of-testss')],
+    ['two tokens', as('Bearer third-token-of-tests second.token.of.tests~/+==')],
     ['all tokens as they are configured', as(`Bearer ${tokens.join(',')}`)],
-    ['a token in quotes', as('Bearer "third"')],
-    ['a scheme that begins like it', as('BearerX third')],
+    ['a token in quotes', as('Bearer "third-token-of-tests"')],
+    ['a scheme that begins like it', as('BearerX third-token-of-tests')],
     ['a token that is too long to be true', as(`Bearer ${'a'.repeat(8_000)}`)],
-    ['a token in another header', { 'X-Authorization': 'Bearer third' }],
+    ['a token in another header', { 'X-Authorization': 'Bearer third-token-of-tests' }],
   ]
   test.each(rows)('%s', async (_, headers) => {
     const answer = await operator('GET', `${poolPath}/list`, undefined, headers)
@@ -65,7 +76,7 @@ describe('401 with WWW-Authenticate', () => {
   })
 
   test('a token in the query is not accepted', async () => {
-    expect((await operator('GET', `${poolPath}/list?access_token=third`)).status).toBe(401)
+    expect((await operator('GET', `${poolPath}/list?access_token=third-token-of-tests`)).status).toBe(401)
   })
 
   test.each([
@@ -98,7 +109,9 @@ describe('PDM_OPERATOR_ONLY_LIST', () => {
       status: 404,
       body: { error: 'not-found', detail: expect.stringContaining('operator listener') },
     })
-    expect((await operator('GET', `${poolPath}/${verb}`, undefined, as('Bearer third'))).status).toBe(200)
+    expect((await operator('GET', `${poolPath}/${verb}`, undefined, as('Bearer third-token-of-tests'))).status).toBe(
+      200,
+    )
   })
 
   test('true removes the list of deployments from the in-cluster port, but not single deployments', async () => {
@@ -107,7 +120,9 @@ describe('PDM_OPERATOR_ONLY_LIST', () => {
     expect(body.detail).toContain('operator listener')
     const unknown = '/api/v1/deployments/11111111-2222-4333-8444-555555555555'
     expect(await call('GET', unknown)).toMatchObject({ status: 404, body: { detail: 'No such deployment.' } })
-    expect((await operator('GET', '/api/v1/deployments', undefined, as('Bearer third'))).status).toBe(200)
+    expect((await operator('GET', '/api/v1/deployments', undefined, as('Bearer third-token-of-tests'))).status).toBe(
+      200,
+    )
   })
 
   test('true does not affect other operations of the in-cluster port', async () => {
@@ -119,8 +134,14 @@ describe('PDM_OPERATOR_ONLY_LIST', () => {
   test.each(['list', 'history'])('unset, %s is on both ports', async verb => {
     expect((await createContractCall(open.url)('GET', `${poolPath}/${verb}`)).status).toBe(200)
     expect(
-      (await createContractCall(open.operatorUrl ?? '')('GET', `${poolPath}/${verb}`, undefined, as('Bearer one')))
-        .status,
+      (
+        await createContractCall(open.operatorUrl ?? '')(
+          'GET',
+          `${poolPath}/${verb}`,
+          undefined,
+          as('Bearer one-token-of-tests'),
+        )
+      ).status,
     ).toBe(200)
   })
 })
@@ -166,7 +187,7 @@ describe('behind a proxy', () => {
 })
 
 test('both listeners serve the same names, and the history records the listener', async () => {
-  const bearer = as('Bearer third')
+  const bearer = as('Bearer third-token-of-tests')
   const { body } = await operator('POST', `${poolPath}/reserve`, { subdomain: 'shared' }, bearer)
   const more = {
     reservationToken: body.reservationToken,

@@ -1,11 +1,11 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { createContractCall, createSteps, poolPath, startTestService } from '../support/service.ts'
 
-const { api, call, database } = await startTestService({ PDM_OPERATOR_TOKENS: 'operator-token' })
+const { api, call, database } = await startTestService({ PDM_OPERATOR_TOKENS: 'operator-token-of-tests' })
 const { reserveAndCommit } = createSteps(call)
 const operator = createContractCall(api.operatorUrl ?? '')
 const change = (path: string, body?: unknown) =>
-  operator('POST', `${poolPath}/orphans/${path}`, body, { Authorization: 'Bearer operator-token' })
+  operator('POST', `${poolPath}/orphans/${path}`, body, { Authorization: 'Bearer operator-token-of-tests' })
 
 const putRecords = (subdomain: string) => database.sql`
   insert into local_dns_record_sets (zone, reversed_name, type, ttl, record_values)
@@ -41,7 +41,7 @@ test('a dry run lists them and changes nothing; converge lists them as well', as
     ])
   }
   const { body } = await operator('POST', `${poolPath}/converge?dryRun=true`, undefined, {
-    Authorization: 'Bearer operator-token',
+    Authorization: 'Bearer operator-token-of-tests',
   })
   expect(body).toMatchObject({ changeCount: 0, orphans: [orphan('one'), orphan('two')], orphanCount: 2 })
   expect((await call('GET', `${poolPath}/allocations/one`)).status).toBe(404)

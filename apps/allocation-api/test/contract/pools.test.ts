@@ -6,7 +6,7 @@ import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { type ContractCall, createContractCall } from '../support/service.ts'
 
 const MINUTE_MS = 60_000
-const token = 'operator-token'
+const token = 'operator-token-of-tests'
 const bearer = { Authorization: `Bearer ${token}` }
 const pathOf = (pool: string) => `/api/v1/pool/${pool}`
 

@@ -2,7 +2,7 @@ import { startApi } from '@pool/test-kit/services.ts'
 import { afterAll, expect, test } from 'vitest'
 import { createContractCall, createSteps, poolPath, startTestService } from '../support/service.ts'
 
-const tokens = { PDM_OPERATOR_TOKENS: 'operator-token' }
+const tokens = { PDM_OPERATOR_TOKENS: 'operator-token-of-tests' }
 const { database, call } = await startTestService(tokens)
 const { reserveAndCommit, reserveName } = createSteps(call)
 const changed = await startApi(database.url, {
@@ -14,7 +14,7 @@ const changed = await startApi(database.url, {
 afterAll(() => changed.process.stop())
 const operator = createContractCall(changed.operatorUrl ?? '')
 const republish = (query = '') =>
-  operator('POST', `${poolPath}/republish${query}`, undefined, { Authorization: 'Bearer operator-token' })
+  operator('POST', `${poolPath}/republish${query}`, undefined, { Authorization: 'Bearer operator-token-of-tests' })
 
 const readRecords = () => database.sql<{ name: string; ttl: number }[]>`
   select reversed_name as name, ttl from local_dns_record_sets where type = 'A' order by reversed_name`

@@ -4,10 +4,10 @@ import { type Api, runUntilExit, startApi, toApiEntry } from '@pool/test-kit/ser
 import { afterAll, describe, expect, test } from 'vitest'
 import { createContractCall, createSteps, poolPath, startTestService } from '../support/service.ts'
 
-const env = { PDM_OPERATOR_TOKENS: 'operator-token', PDM_DNS_COMMIT_WAIT: '2s' }
+const env = { PDM_OPERATOR_TOKENS: 'operator-token-of-tests', PDM_DNS_COMMIT_WAIT: '2s' }
 const { api, call, database } = await startTestService(env)
 const { reserveAndCommit, reserveName, commitBody } = createSteps(call)
-const bearer = { Authorization: 'Bearer operator-token' }
+const bearer = { Authorization: 'Bearer operator-token-of-tests' }
 const started: Api[] = []
 afterAll(() => Promise.all(started.map(({ process }) => process.stop())))
 

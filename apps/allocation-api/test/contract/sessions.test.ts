@@ -5,7 +5,7 @@ import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { createContractCall, poolPath, startTestService } from '../support/service.ts'
 
 const env = {
-  PDM_OPERATOR_TOKENS: 'first-token,second-token',
+  PDM_OPERATOR_TOKENS: 'first-token-of-tests,second-token-of-tests',
   PDM_TEST_SETTINGS: JSON.stringify({ validationAttempts: 10_000 }),
   PDM_SWEEPER_INTERVAL: '1h',
 }
@@ -13,7 +13,7 @@ const { api, database } = await startTestService(env)
 /** A replica without the first token, whose limit is one attempt. */
 const other = await startApi(database.url, {
   ...env,
-  PDM_OPERATOR_TOKENS: 'second-token',
+  PDM_OPERATOR_TOKENS: 'second-token-of-tests',
   PDM_TEST_SETTINGS: JSON.stringify({ validationAttempts: 1 }),
   PDM_TRUSTED_PROXIES: '127.0.0.0/8, ::1',
 })
@@ -28,14 +28,14 @@ const SESSION = '/api/v1/session'
 const signIn = (token: unknown, headers: Record<string, string> = origin) => call('POST', SESSION, { token }, headers)
 const getCookies = ({ headers }: ApiResponse) => headers.getSetCookie()
 const toCookie = (response: ApiResponse) => ({ Cookie: getCookies(response)[0]?.split(';')[0] ?? '' })
-const start = async (token = 'first-token') => toCookie(await signIn(token))
+const start = async (token = 'first-token-of-tests') => toCookie(await signIn(token))
 const list = (headers: Record<string, string>) => call('GET', `${poolPath}/list`, undefined, headers)
 
 beforeEach(() => database.sql`delete from operator_sessions`)
 
 describe('sign-in', () => {
   test('exchanges a token for a cookie that scripts cannot read', async () => {
-    const response = await signIn('first-token')
+    const response = await signIn('first-token-of-tests')
     expect(response.status).toBe(201)
     expect(getCookies(response)).toEqual([
       expect.stringMatching(/^pool-session=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict$/),
@@ -47,7 +47,7 @@ describe('sign-in', () => {
 
   test('behind TLS, the cookie is Secure and has the prefix __Host-', async () => {
     const { host } = new URL(url)
-    expect(getCookies(await signIn('first-token', { Origin: `https://${host}` }))).toEqual([
+    expect(getCookies(await signIn('first-token-of-tests', { Origin: `https://${host}` }))).toEqual([
       expect.stringMatching(/^__Host-pool-session=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict; Secure$/),
     ])
   })
@@ -55,7 +55,7 @@ describe('sign-in', () => {
   test.each([
     ['another token', 'third-token', 401, 'unauthorized'],
     ['the beginning of a token', 'first', 401, 'unauthorized'],
-    ['both tokens', 'first-token,second-token', 401, 'unauthorized'],
+    ['both tokens', 'first-token-of-tests,second-token-of-tests', 401, 'unauthorized'],
     ['no token', undefined, 422, 'missing-token'],
     ['an empty token', '', 422, 'missing-token'],
     ['a number', 7, 422, 'missing-token'],
@@ -71,35 +71,63 @@ describe('sign-in', () => {
     ['same-site', { 'Sec-Fetch-Site': 'same-site' }],
     ['another Origin', { Origin: 'https://evil.example' }],
   ])('a page of another origin cannot sign in: %s', async (_, headers) => {
-    expect((await signIn('first-token', headers)).status).toBe(403)
+    expect((await signIn('first-token-of-tests', headers)).status).toBe(403)
   })
 
-  test('the attempts of each client are limited', async () => {
-    const attempt = (address: string) => callOther('POST', SESSION, { token: 'wrong' }, { 'X-Forwarded-For': address })
-    expect((await attempt('192.0.2.1')).status).toBe(401)
-    const limited = await attempt('192.0.2.1')
-    expect([limited.status, limited.body.error]).toEqual([429, 'too-many-attempts'])
-    expect(Number(limited.headers.get('retry-after'))).toBeGreaterThan(0)
-    expect((await attempt('192.0.2.2')).status).toBe(401)
+  describe.each<readonly [kind: string, send: (token: string, from: object) => ReturnType<typeof callOther>]>([
+    ['sign-in', (token, from) => callOther('POST', SESSION, { token }, { ...from })],
+    ['Bearer', (token, from) => callOther('GET', '/healthz', undefined, { ...from, Authorization: `Bearer ${token}` })],
+    [
+      'Basic',
+      (token, from) =>
+        callOther('GET', '/healthz', undefined, { ...from, Authorization: `Basic ${btoa(`a:${token}`)}` }),
+    ],
+  ])('failures of each client are limited, and no right credential is: %s', (kind, send) => {
+    const address = (last: number) => ({ 'X-Forwarded-For': `192.0.2.${kind.length * 10 + last}` })
+    test('the second wrong one is 429', async () => {
+      expect((await send('wrong', address(1))).status).toBe(401)
+      const limited = await send('wrong', address(1))
+      expect([limited.status, limited.body.error]).toEqual([429, 'too-many-attempts'])
+      expect(Number(limited.headers.get('retry-after'))).toBeGreaterThan(0)
+      expect((await send('wrong', address(2))).status).toBe(401)
+    })
+
+    test('a right token, a session and a request without a credential are neither counted nor locked out', async () => {
+      const cookie = await start('second-token-of-tests')
+      for (let i = 0; i < 3; i += 1) {
+        expect((await send('second-token-of-tests', address(1))).status).toBeLessThan(300)
+        const withSession = { ...address(1), ...cookie, 'Sec-Fetch-Site': 'same-origin' }
+        expect((await callOther('GET', '/healthz', undefined, withSession)).status).toBe(200)
+        expect((await callOther('GET', '/healthz', undefined, address(3))).status).toBe(401)
+      }
+      expect((await send('wrong', address(3))).status).toBe(401)
+    })
+  })
+
+  test('wrong sessions count as well', async () => {
+    const wrong = { 'X-Forwarded-For': '192.0.2.99', Cookie: `pool-session=${'a'.repeat(43)}` }
+    const statuses = []
+    for (let i = 0; i < 2; i += 1) statuses.push((await callOther('GET', '/healthz', undefined, wrong)).status)
+    expect(statuses).toEqual([401, 429])
   })
 })
 
 describe('a session', () => {
   test('replaces the token, on every replica', async () => {
-    const cookie = await start('second-token')
+    const cookie = await start('second-token-of-tests')
     expect((await list(cookie)).status).toBe(200)
     expect((await callOther('GET', `${poolPath}/list`, undefined, cookie)).status).toBe(200)
     expect((await callOther('GET', SESSION, undefined, cookie)).body).toHaveProperty('expiresAt')
   })
 
   test('ends when its token is removed from the configuration', async () => {
-    const cookie = await start('first-token')
+    const cookie = await start('first-token-of-tests')
     expect((await list(cookie)).status).toBe(200)
     expect((await callOther('GET', SESSION, undefined, cookie)).status).toBe(401)
   })
 
   test('ends with sign-out, on every replica', async () => {
-    const cookie = await start('second-token')
+    const cookie = await start('second-token-of-tests')
     const end = await callOther('DELETE', SESSION, undefined, { ...cookie, Origin: other.operatorUrl ?? '' })
     expect(end.status).toBe(204)
     expect(getCookies(end)).toEqual([
@@ -142,7 +170,7 @@ describe('a session', () => {
       id,
       Buffer.from(id, 'base64url').toString('hex'),
       Buffer.from(id).toString('hex'),
-      'first-token',
+      'first-token-of-tests',
     ]) {
       expect(text).not.toContain(secret)
     }
@@ -167,11 +195,13 @@ describe('a session', () => {
   test('a request with a token is decided by its token', async () => {
     const cookie = await start()
     expect((await list({ ...cookie, Authorization: 'Bearer wrong' })).status).toBe(401)
-    expect((await call('GET', SESSION, undefined, { ...cookie, Authorization: 'Bearer first-token' })).status).toBe(404)
+    expect(
+      (await call('GET', SESSION, undefined, { ...cookie, Authorization: 'Bearer first-token-of-tests' })).status,
+    ).toBe(404)
   })
 
   test('the in-cluster listener has no sessions', async () => {
-    expect((await api.call('POST', SESSION, { token: 'first-token' })).status).toBe(404)
+    expect((await api.call('POST', SESSION, { token: 'first-token-of-tests' })).status).toBe(404)
     expect((await api.call('GET', '/console')).status).toBe(404)
   })
 })
@@ -216,7 +246,7 @@ describe('a write with a session', () => {
     const response = await reserve('intruder', { ...cookie, ...headers })
     expect([response.status, response.body.error]).toEqual([403, 'forbidden'])
     const check = await call('GET', `${poolPath}/check?sub=intruder`, undefined, {
-      Authorization: 'Bearer first-token',
+      Authorization: 'Bearer first-token-of-tests',
     })
     expect(check.body.available).toBe(true)
   })

@@ -8,14 +8,14 @@ import {
   unknownToken,
 } from '../support/service.ts'
 
-const { api, call, database } = await startTestService({ PDM_OPERATOR_TOKENS: 'op' })
+const { api, call, database } = await startTestService({ PDM_OPERATOR_TOKENS: 'operator-token-of-tests' })
 const { commitBody, reserveName, reserveAndCommit } = createSteps(call)
 const callOperator = createContractCall(api.operatorUrl ?? '')
 
 const ADDRESS = '198.51.100.7'
 const update = (body: object, headers?: Record<string, string>) => call('POST', `${poolPath}/update`, body, headers)
 const updateAsOperator = (body: object, headers: Record<string, string> = {}) =>
-  callOperator('POST', `${poolPath}/update`, body, { Authorization: 'Bearer op', ...headers })
+  callOperator('POST', `${poolPath}/update`, body, { Authorization: 'Bearer operator-token-of-tests', ...headers })
 const outcome = async (response: ReturnType<typeof update>) => {
   const { status, body } = await response
   return [status, body.error]

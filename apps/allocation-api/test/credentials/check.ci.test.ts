@@ -85,7 +85,7 @@ const { api } = await startTestService({
   OBJECT_STORAGE_DOMAIN: domain,
   OBJECT_STORAGE_CA_FILE: gateway?.caFile ?? identities.caFile,
   PROVIDER_TOKEN_URLS: `hetzner=https://fsn1.${domain}/v1/locations?per_page=1, unheard=https://hel1.${domain}/ nowhere=https://a.nowhere.test/`,
-  PDM_OPERATOR_TOKENS: 'operator',
+  PDM_OPERATOR_TOKENS: 'operator-token-of-tests',
   PDM_LOG_LEVEL: 'trace',
   NODE_EXTRA_CA_CERTS: identities.caFile,
   NODE_OPTIONS: withStorageNames,
@@ -332,7 +332,7 @@ test.each(['object-storage/validate', 'validate'])(
     expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'POST'])
     const asOperator = await fetch(api.operatorUrl + url, {
       method: 'POST',
-      headers: { Authorization: 'Bearer operator' },
+      headers: { Authorization: 'Bearer operator-token-of-tests' },
       body: '{}',
     })
     expect(asOperator.status).toBe(400)

@@ -41,7 +41,7 @@ const leaksIn = (text: string): string[] => [
   ...new Set(needles.flatMap(([name, form]) => (text.includes(form) ? [name] : []))),
 ]
 
-const operator = { Authorization: 'Bearer operator' }
+const operator = { Authorization: 'Bearer operator-token-of-tests' }
 
 /** The arguments of every process of this machine. */
 const allArguments = (): string =>
@@ -135,7 +135,7 @@ describe.skipIf(shouldSkip(missingGateway) || isTerraformMissing)('a complete ru
       NODE_EXTRA_CA_CERTS: identities.caFile,
       NODE_OPTIONS: withStorageNames,
       PDM_LOG_LEVEL: 'trace',
-      PDM_OPERATOR_TOKENS: 'operator',
+      PDM_OPERATOR_TOKENS: 'operator-token-of-tests',
       PDM_TEST_SETTINGS: JSON.stringify({ validationAttempts: 100 }),
       PDM_TERRAFORM_MODULE: module.directory,
       PDM_DEPLOYMENTS_DIR: folder,

@@ -48,7 +48,7 @@ test('a signal to the process group while Terraform reports its version stops th
 const binary = '/nowhere/terraform'
 const { api, call, database } = await startTestService({
   PDM_TERRAFORM_BINARY: binary,
-  PDM_OPERATOR_TOKENS: 'operator',
+  PDM_OPERATOR_TOKENS: 'operator-token-of-tests',
 })
 
 const request = deploymentRequest('acme')
@@ -75,6 +75,8 @@ test('an invalid request is reported before missing prerequisites', async () => 
 test("the operator's address has deployments too, behind its token", async () => {
   const operator = createContractCall(api.operatorUrl ?? '')
   expect((await operator('GET', '/api/v1/deployments')).status).toBe(401)
-  const answer = await operator('GET', '/api/v1/deployments', undefined, { Authorization: 'Bearer operator' })
+  const answer = await operator('GET', '/api/v1/deployments', undefined, {
+    Authorization: 'Bearer operator-token-of-tests',
+  })
   expect([answer.status, answer.body]).toEqual([200, { deployments: [] }])
 })

@@ -184,7 +184,7 @@ const broken: Readonly<Record<string, readonly Broken[]>> = {
       () => ({ PDM_TRUSTED_PROXIES: '0.0.0.0/0' }),
       /list the networks of your proxies only/,
     ],
-    ['a short operator token', () => ({ PDM_OPERATOR_TOKENS: SECRET }), /openssl rand/],
+    ['a short operator token', () => ({ PDM_OPERATOR_TOKENS: `${SECRET}-0123456789` }), /openssl rand/],
   ],
   database: [
     ['no server', () => withUrl({ port: String(closedPort) }), /start the server/],

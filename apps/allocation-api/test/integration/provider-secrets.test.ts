@@ -8,7 +8,7 @@ import { createTestDatabase } from '../support/database.ts'
 import { commit, pool, reserveToken } from '../support/operations.ts'
 
 const createMarker = () => `mark${randomBytes(12).toString('hex')}`
-const operatorToken = 'operator-token'
+const operatorToken = 'operator-token-of-tests'
 
 /** Responds to every request with an error that quotes it, in the format of each provider's API. */
 const startEcho = async () => {

@@ -101,7 +101,7 @@ describe.concurrent('exit code 1 with one line if a port is in use', () => {
     const port = await occupyPort()
     const { code, lines } = await run({
       ...good,
-      PDM_OPERATOR_TOKENS: 'token',
+      PDM_OPERATOR_TOKENS: 'token-of-these-tests',
       PDM_OPERATOR_PORT: '0',
       PDM_LOG_LEVEL: 'error',
       [variable]: String(port),
@@ -115,7 +115,10 @@ describe.concurrent('exit code 1 with one line if a port is in use', () => {
 // Linux answers on every address of 127.0.0.0/8.
 describe.runIf(process.platform === 'linux')('PDM_LISTEN_ADDRESS', () => {
   test.concurrent('both listeners are reachable at this address only', async () => {
-    const api = await startApi(database.url, { PDM_LISTEN_ADDRESS: '127.0.0.1', PDM_OPERATOR_TOKENS: 'operator-token' })
+    const api = await startApi(database.url, {
+      PDM_LISTEN_ADDRESS: '127.0.0.1',
+      PDM_OPERATOR_TOKENS: 'operator-token-of-tests',
+    })
     for (const url of [api.url, api.operatorUrl]) {
       const { port } = new URL(url ?? '')
       expect((await fetch(`http://127.0.0.1:${port}/livez`)).status).toBeLessThan(500)
@@ -134,10 +137,11 @@ describe.runIf(process.platform === 'linux')('PDM_LISTEN_ADDRESS', () => {
 })
 
 test.concurrent('it listens on PORT and PDM_OPERATOR_PORT, and the line "ready" contains both', async () => {
-  const api = await startApi(database.url, { PDM_OPERATOR_TOKENS: 'token' })
+  const api = await startApi(database.url, { PDM_OPERATOR_TOKENS: 'token-of-these-tests' })
   expect((await sendRequest(`${api.url}/readyz`, 'GET')).body).toEqual({ status: 'ok' })
   expect(
-    (await sendRequest(`${api.operatorUrl}/readyz`, 'GET', undefined, { Authorization: 'Bearer token' })).status,
+    (await sendRequest(`${api.operatorUrl}/readyz`, 'GET', undefined, { Authorization: 'Bearer token-of-these-tests' }))
+      .status,
   ).toBe(200)
   expect(await api.process.stop()).toEqual({ code: 0, signal: null })
 })
@@ -145,13 +149,13 @@ test.concurrent('it listens on PORT and PDM_OPERATOR_PORT, and the line "ready" 
 test.concurrent('secrets come from files, and a misspelt variable and a short token are logged without their values', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'secret-files-'))
   await writeFile(join(folder, 'url'), `${database.url}\n`)
-  await writeFile(join(folder, 'tokens'), 'mark-token\n')
+  await writeFile(join(folder, 'tokens'), 'mark-token-0123456789\n')
   const api = await startApi('', {
     PDM_DATABASE_URL_FILE: join(folder, 'url'),
     PDM_OPERATOR_TOKENS_FILE: join(folder, 'tokens'),
     DNSPROVIDER_MANGED_DOMAINS: 'mark.test',
   })
-  const authorization = { Authorization: 'Bearer mark-token' }
+  const authorization = { Authorization: 'Bearer mark-token-0123456789' }
   expect((await sendRequest(`${api.operatorUrl}/readyz`, 'GET', undefined, authorization)).status).toBe(200)
   await api.process.stop()
   await rm(folder, { recursive: true })
@@ -183,7 +187,7 @@ test.concurrent('PDM_LOG_LEVEL suppresses lines of lower levels', async () => {
   const { lines, code } = await run({
     ...good,
     PDM_LOG_LEVEL: 'silent',
-    PDM_OPERATOR_TOKENS: 'a',
+    PDM_OPERATOR_TOKENS: 'token-of-these-tests',
     PDM_OPERATOR_PORT: String(await occupyPort()),
   })
   expect([lines.length, code]).toEqual([1, 1])

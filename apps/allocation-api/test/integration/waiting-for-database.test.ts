@@ -4,7 +4,7 @@ import { startTcpProxy, type TcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 
-const token = { Authorization: 'Bearer token' }
+const token = { Authorization: 'Bearer token-of-these-tests' }
 let database: TestDatabase
 let proxy: TcpProxy
 
@@ -34,7 +34,7 @@ const startProcess = async (env: Record<string, string> = {}) => {
   const url = Object.assign(new URL(database.url), { port: String(proxy.port) }).href
   // A bundle has a console, and the sources have none.
   const settings = JSON.stringify({ consoleFolder: '/nowhere' })
-  const variables = { PDM_OPERATOR_TOKENS: 'token', PDM_TEST_SETTINGS: settings, ...env }
+  const variables = { PDM_OPERATOR_TOKENS: 'token-of-these-tests', PDM_TEST_SETTINGS: settings, ...env }
   const api = await startApi(url, variables, { isReady: line => line.msg === 'listening' })
   const waits = () => api.lines.filter(line => line.includes('waiting for database'))
   return { child: api.process, waits, url: api.url, operatorUrl: api.operatorUrl ?? '' }

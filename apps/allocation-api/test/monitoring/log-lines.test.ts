@@ -80,3 +80,25 @@ test('probes are logged at level debug only', async () => {
   expect(await logRoutes('debug')).toEqual([...probes.map(path => `debug ${path}`), 'info /api/v1/reserved'])
   await database.drop()
 })
+
+test('a client with Idempotency-Keys of fewer than 16 characters is one line, without the keys', async () => {
+  const database = await createTestDatabase({ connections: 1 })
+  const api = await startApi(database.url, { PDM_TRUSTED_PROXIES: '127.0.0.0/8, ::1' })
+  const send = (path: string, key: string, client: string, body: object) =>
+    api.call('POST', path, body, { 'Idempotency-Key': key, 'X-Forwarded-For': client })
+  const reservePath = '/api/v1/pool/pool.test/reserve'
+  for (const key of ['guessable-key-1', 'guessable-key-2']) {
+    await send(reservePath, key, '192.0.2.1', { subdomain: 'one' })
+    await send('/api/v1/pool/pool.test/commit', key, '192.0.2.2', {})
+  }
+  await send(reservePath, 'sixteen-letters-', '192.0.2.3', { subdomain: 'two' })
+  await until('both are logged', () => findLines(api, 'short Idempotency-Key').length >= 2)
+  await api.process.stop()
+  const lines = findLines(api, 'short Idempotency-Key')
+  expect(lines.map(({ level, address }) => [level, address])).toEqual([
+    ['warn', '192.0.2.1'],
+    ['warn', '192.0.2.2'],
+  ])
+  expect(api.lines.join()).not.toContain('guessable')
+  await database.drop()
+})

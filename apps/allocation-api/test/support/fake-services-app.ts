@@ -35,7 +35,7 @@ export const unusedDependencies: AppDependencies = {
   health: unused(),
   metrics: unused(),
   clientAddress: peer => peer,
-  browsers: { allowedOrigins: [], loopbackHostsOnly: false },
+  browsers: { allowedOrigins: [], allowedHosts: [], loopbackHostsOnly: false },
   reservedLabels: [],
   observer: unused(),
   tracer: null,
@@ -66,6 +66,7 @@ export const createAppWithFakeDeployments = (
       },
       observer: {
         onRequest: ({ outcome }) => outcomes.push(outcome),
+        onShortKey: () => {},
         onRequestFailed: (error, requestId) => errors.push([String(error), requestId]),
         onResponseAborted: (error, requestId) => aborted.push([String(error), requestId]),
       },

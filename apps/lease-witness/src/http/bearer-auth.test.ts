@@ -94,7 +94,7 @@ describe('the request limit', () => {
     const lines: Record<string, unknown>[] = []
     vi.spyOn(console, 'log').mockImplementation(line => void lines.push(JSON.parse(line)))
     const all = {
-      BEARER_TOKENS_CSV: 'token-a,token-b',
+      BEARER_TOKENS_CSV: 'token-a-0123456789,token-b-0123456789,short',
       TOKEN_POLICIES: policies,
       MAX_REQUESTS_PER_MINUTE: '3',
       ...settings,
@@ -113,10 +113,10 @@ describe('the request limit', () => {
 
   test('applies to each token alone, and starts to be refilled at once', async () => {
     const { sendMany } = createLimited()
-    expect(await sendMany('token-a', 5)).toEqual([404, 404, 404, 429, 429])
-    expect(await sendMany('token-b', 1)).toEqual([404])
+    expect(await sendMany('token-a-0123456789', 5)).toEqual([404, 404, 404, 429, 429])
+    expect(await sendMany('token-b-0123456789', 1)).toEqual([404])
     vi.setSystemTime(Date.now() + 20_000)
-    expect(await sendMany('token-a', 2)).toEqual([404, 429])
+    expect(await sendMany('token-a-0123456789', 2)).toEqual([404, 429])
   })
 
   test('of a policy replaces the default', async () => {
@@ -129,34 +129,34 @@ describe('the request limit', () => {
     expect(await sendMany('unknown-1', 2)).toEqual([401, 401])
     expect(await sendMany('unknown-2', 2)).toEqual([401, 429])
     expect(await sendMany(undefined, 1)).toEqual([429])
-    expect(await sendMany('token-a', 1)).toEqual([404])
+    expect(await sendMany('token-a-0123456789', 1)).toEqual([404])
     expect(await sendMany(POLICY_TOKEN, 1)).toEqual([404])
   })
 
   test('says when to retry', async () => {
     const { app, sendMany } = createLimited()
-    await sendMany('token-a', 3)
-    const response = await app.request('/lease/a', { headers: { Authorization: 'Bearer token-a' } })
+    await sendMany('token-a-0123456789', 3)
+    const response = await app.request('/lease/a', { headers: { Authorization: 'Bearer token-a-0123456789' } })
     expect(response.headers.get('Retry-After')).toBe('20')
     expect(await response.json()).toMatchObject({ error: 'too-many-requests' })
   })
 
   test('logs one rejection per token and ten seconds', async () => {
     const { lines, sendMany } = createLimited()
-    await sendMany('token-a', 3)
+    await sendMany('token-a-0123456789', 3)
     lines.length = 0
-    await sendMany('token-a', 5)
+    await sendMany('token-a-0123456789', 5)
     expect(lines).toMatchObject([
       { status: 429, outcome: 'too-many-requests', token: expect.stringMatching(/^sha256:/) },
     ])
     vi.setSystemTime(Date.now() + 10_000)
-    await sendMany('token-a', 5)
+    await sendMany('token-a-0123456789', 5)
     expect(lines).toHaveLength(2)
   })
 
   test('is not applied if it is 0', async () => {
     const { sendMany } = createLimited({ MAX_REQUESTS_PER_MINUTE: '0' })
-    expect(new Set(await sendMany('token-a', 10))).toEqual(new Set([404]))
+    expect(new Set(await sendMany('token-a-0123456789', 10))).toEqual(new Set([404]))
   })
 
   test.each([
@@ -175,7 +175,7 @@ describe('the request limit', () => {
       return key !== 'limited'
     })
     expect(await sendMany(POLICY_TOKEN, 1)).toEqual([429])
-    expect(await sendMany('token-a', 1)).toEqual([404])
+    expect(await sendMany('token-a-0123456789', 1)).toEqual([404])
     expect(await sendMany('unknown', 1)).toEqual([401])
     expect(keys).toEqual(['limited', expect.stringMatching(/^sha256:[0-9a-f]{8}$/), ''])
     const response = await app.request('/lease/a', { headers: { Authorization: `Bearer ${POLICY_TOKEN}` } })

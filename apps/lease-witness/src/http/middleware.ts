@@ -51,6 +51,7 @@ export const accessLog = (settings: WitnessSettings, { onRequest, toRoute }: Acc
     c.set('requestId', requestId)
     c.header('X-Request-Id', requestId)
     c.header('Cache-Control', 'no-store')
+    c.header('X-Content-Type-Options', 'nosniff')
     await next()
     const { status } = c.res
     logRequest(c, toLevel(status, c.get('isRoutine')), {

@@ -1,6 +1,6 @@
 import { log } from '../log.ts'
-import type { WitnessSettings } from '../settings.ts'
-import { parseTokenList } from './domain/token-list.ts'
+import { findTokenIssues, type WitnessSettings } from '../settings.ts'
+import { listAcceptedTokens, parseTokenList } from './domain/token-list.ts'
 import {
   findPolicy,
   type Grant,
@@ -72,11 +72,10 @@ export class TokenRegistry {
   readonly #known = new Map<string, TokenPolicy>()
 
   constructor(settings: WitnessSettings) {
-    this.#findInAllowlist = createAllowlist(settings.BEARER_TOKENS_CSV)
-    const { policies, errors } = parseTokenPolicies(settings.TOKEN_POLICIES)
-    this.#policies = policies
-    if (errors.length > 0)
-      log(settings, 'error', { msg: 'invalid-settings', detail: `TOKEN_POLICIES ${errors.join('; ')}` })
+    this.#findInAllowlist = createAllowlist(listAcceptedTokens(settings.BEARER_TOKENS_CSV).join())
+    this.#policies = parseTokenPolicies(settings.TOKEN_POLICIES).policies
+    for (const { variable, detail } of findTokenIssues(settings))
+      log(settings, 'error', { msg: 'invalid-settings', detail: `${variable} ${detail}` })
   }
 
   /** A promise only if the token's digest is not known yet. */

@@ -13,6 +13,8 @@ import { findSettingsIssues, type WitnessSettings } from '../settings.ts'
 export interface Config {
   /** 0: a free port. */
   readonly port: number
+  /** The IP address that the listener binds to; null: every address of the machine. */
+  readonly listenAddress: string | null
   readonly database: {
     readonly url: string
     /** Leads to the server itself, where `url` may lead to a pooler. */
@@ -46,6 +48,7 @@ const VARIABLES: readonly string[] = [
   'WITNESS_DATABASE_POOL_SIZE',
   'WITNESS_DATABASE_TIMEOUT',
   'WITNESS_DRAIN_DELAY',
+  'WITNESS_LISTEN_ADDRESS',
 ]
 
 export const knownVariables: KnownVariables = {
@@ -77,6 +80,7 @@ export const readConfig = (variables: Env): { readonly config: Config } | { read
     for (const { variable, detail } of findSettingsIssues(values)) env.addIssue(variable, detail)
     return {
       port: env.integer('PORT', 8080, { min: 0, max: 65_535 }),
+      listenAddress: env.address('WITNESS_LISTEN_ADDRESS'),
       database: {
         url,
         listenUrl,

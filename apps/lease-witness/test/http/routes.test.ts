@@ -232,11 +232,23 @@ describe('a token', () => {
     }
   })
 
+  test('a token of fewer than 16 characters is rejected, and its list is not', async () => {
+    const settings = { BEARER_TOKENS_CSV: `fifteen-letters,${TOKEN}` }
+    const statuses = []
+    for (const token of ['fifteen-letters', TOKEN])
+      statuses.push((await sendWith(settings, 'GET', '/leases', { authorization: `Bearer ${token}` })).status)
+    expect(statuses).toEqual([401, 200])
+  })
+
   test('a new list takes effect with the next request', async () => {
     const path = leasePath(freshSlot())
-    const authorization = 'Bearer rotated-token-1'
-    expect((await sendWith({ BEARER_TOKENS_CSV: 'rotated-token-1' }, 'GET', path, { authorization })).status).toBe(404)
-    expect((await sendWith({ BEARER_TOKENS_CSV: 'rotated-token-2' }, 'GET', path, { authorization })).status).toBe(401)
+    const authorization = 'Bearer rotated-token-1-of-2'
+    expect((await sendWith({ BEARER_TOKENS_CSV: 'rotated-token-1-of-2' }, 'GET', path, { authorization })).status).toBe(
+      404,
+    )
+    expect((await sendWith({ BEARER_TOKENS_CSV: 'rotated-token-2-of-2' }, 'GET', path, { authorization })).status).toBe(
+      401,
+    )
     expect((await send('GET', path)).status).toBe(404)
   })
 })

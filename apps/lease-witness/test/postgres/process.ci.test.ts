@@ -99,7 +99,7 @@ test('secrets come from files, and a misspelt variable is logged without its val
     WITNESS_DATABASE_URL_FILE: await write('url', `${database.url}\n`),
     WITNESS_LISTEN_URL_FILE: await write('listen-url', database.url),
     BEARER_TOKENS_CSV: '',
-    BEARER_TOKENS_CSV_FILE: await write('tokens', `other,${TOKEN}\n`),
+    BEARER_TOKENS_CSV_FILE: await write('tokens', `another-token-of-tests,${TOKEN}\n`),
     TOKEN_POLICIES_FILE: await write('policies', '[]\n'),
     WITNESS_DATABASE_TIMEOT: 'mark',
   })
@@ -133,6 +133,21 @@ test('while the database is away at the start it responds 503, and then it serve
   await until('it serves', async () => (await send('GET', '/lease/a')).status === 404)
   expect((await send('GET', '/healthz')).status).toBe(200)
   expect(await child.stop()).toEqual({ code: 0, signal: null })
+})
+
+test('WITNESS_LISTEN_ADDRESS binds to that address only, and names the variable if the machine does not have it', async () => {
+  const { port } = await start({ WITNESS_LISTEN_ADDRESS: '127.0.0.1' })
+  // All of 127/8 is this machine.
+  await expect(fetch(`http://127.0.0.2:${port}/healthz`)).rejects.toMatchObject({ cause: { code: 'ECONNREFUSED' } })
+  expect((await fetch(`http://127.0.0.1:${port}/healthz`)).status).toBe(200)
+  const { code, lines } = await run('main', {
+    PORT: '0',
+    WITNESS_DATABASE_URL: database.url,
+    BEARER_TOKENS_CSV: TOKEN,
+    LOG_LEVEL: 'error',
+    WITNESS_LISTEN_ADDRESS: '192.0.2.1',
+  })
+  expect([code, lines]).toEqual([1, [expect.stringMatching(/^start: WITNESS_LISTEN_ADDRESS: this machine/)]])
 })
 
 test('a request that is not valid HTTP gets 400 with a body', async () => {

@@ -56,6 +56,15 @@ const findToken = async (session: Session, name: PoolName, flags: Flags): Promis
   return file === undefined ? (await session.tokens()).read(toSubject(name)) : readTokenFile(file)
 }
 
+const findDeploymentToken = async (session: Session, id: string | undefined): Promise<string | undefined> => {
+  if (id === undefined) return undefined
+  const token = await (await session.tokens()).read({ kind: 'deployment', id })
+  if (token !== undefined) return token
+  throw new UsageError(
+    `the token of the deployment ${id} is not stored on this machine; have an operator release the name.`,
+  )
+}
+
 const requireToken = async (session: Session, name: PoolName, flags: Flags): Promise<string> => {
   const token = await findToken(session, name, flags)
   if (token !== undefined) return token
@@ -256,9 +265,18 @@ const release = oneCall({
   name: 'release',
   summary: 'Release a name and delete its records',
   description:
-    'Every record at and below the name is deleted, whichever client wrote it. Without a token, any name is released.',
+    'Every record at and below the name is deleted, whichever client wrote it. Without a token, any name is released, unless the installation has PDM_RELEASE_TOKEN=required.',
   arguments: nameArguments,
-  flags: [tokenFileFlag, dryRunFlag, yesFlag],
+  flags: [
+    tokenFileFlag,
+    {
+      flags: '--deployment <id>',
+      description:
+        'the deployment that holds the name: the token that poolctl keeps for it stands for that of the name',
+    },
+    dryRunFlag,
+    yesFlag,
+  ],
   examples: ['names release acme pool.example --dry-run', 'names release acme.pool.example --yes'],
   operation: 'releaseName',
   params: async ({ args, flags }, session) => {
@@ -266,6 +284,7 @@ const release = oneCall({
     return {
       ...toPath(name),
       reservationToken: await findToken(session, name, flags),
+      deploymentToken: await findDeploymentToken(session, toText(flags.deployment)),
       dryRun: flags.dryRun === true,
     }
   },

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import { editDistance, findNearest } from '../spelling.ts'
 
 /** Milliseconds per unit of Go's `time.ParseDuration`, whose syntax the environment uses. */
@@ -82,6 +83,14 @@ export class EnvReader {
       this.addIssue(variable, 'must be a URL that begins with http:// or https://, without a user or a query')
     }
     return text.replace(/\/+$/, '')
+  }
+
+  /** An IP address; null if the variable is not set. */
+  address(variable: string): string | null {
+    const text = this.text(variable)
+    if (text === undefined) return null
+    if (isIP(text) === 0) this.addIssue(variable, `"${text}" is not an IP address such as 127.0.0.1 or ::1`)
+    return text
   }
 
   addIssue(variable: string, detail: string): void {

@@ -12,8 +12,28 @@ import type { Duplex } from 'node:stream'
 import { getRequestListener } from '@hono/node-server'
 
 /**
- * A response that has the header `X-Request-Id` if `requestId` is set. With `setHeader`, Node would copy every other header of
- * the response too.
+ * What every response has unless it sets the header itself: no cache keeps data, which a token may protect, and no browser
+ * takes a response for a page, or shows it in one.
+ */
+const DEFAULT_HEADERS: Readonly<Record<string, string>> = {
+  'cache-control': 'no-store',
+  'x-content-type-options': 'nosniff',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+}
+
+const addDefaults = (headers: OutgoingHttpHeaders = {}): OutgoingHttpHeaders => {
+  const all: OutgoingHttpHeaders = { ...DEFAULT_HEADERS }
+  for (const [name, value] of Object.entries(headers)) {
+    const lower = name.toLowerCase()
+    if (lower !== name) delete all[lower]
+    all[name] = value
+  }
+  return all
+}
+
+/**
+ * A response that has the headers above, and `X-Request-Id` if `requestId` is set. With `setHeader`, Node would copy every other
+ * header of the response too.
  */
 class IdentifiedResponse<Received extends IncomingMessage = IncomingMessage> extends ServerResponse<Received> {
   requestId: string | null = null
@@ -24,8 +44,10 @@ class IdentifiedResponse<Received extends IncomingMessage = IncomingMessage> ext
     second?: OutgoingHttpHeaders | OutgoingHttpHeader[],
   ): this {
     // Hono's adapter passes a plain object, or nothing.
-    if (this.requestId !== null && typeof first !== 'string' && !Array.isArray(first)) {
-      return super.writeHead(status, { ...first, 'X-Request-Id': this.requestId })
+    if (typeof first !== 'string' && !Array.isArray(first)) {
+      const headers = addDefaults(first)
+      if (this.requestId !== null) headers['X-Request-Id'] = this.requestId
+      return super.writeHead(status, headers)
     }
     if (this.requestId !== null) this.setHeader('X-Request-Id', this.requestId)
     return typeof first === 'string' ? super.writeHead(status, first, second) : super.writeHead(status, first)
@@ -65,6 +87,7 @@ const toHeaders = (body: string): Record<string, string> => ({
   'Content-Type': 'application/json',
   'Content-Length': String(Buffer.byteLength(body)),
   'X-Request-Id': randomUUID(),
+  ...DEFAULT_HEADERS,
 })
 
 const sendRaw = (socket: Duplex, status: number, problem: Problem, extraHeaders: Record<string, string> = {}): void => {

@@ -37,6 +37,8 @@ export interface UpdateCommand extends PoolName {
 export interface ReleaseCommand extends PoolName {
   /** If present, it must be the hash of the allocation's token. */
   readonly tokenHash?: Buffer | undefined
+  /** SHA-256 of the token of the deployment that holds the name. It stands for the token of the name where that is required. */
+  readonly deploymentTokenHash?: Buffer | undefined
 }
 
 export interface ReservationLimits {

@@ -15,11 +15,13 @@ import {
   reserveRequest,
 } from '@pool/contract'
 import type { Context } from 'hono'
-import type { CoolingOff, UpdateCommand } from '../../allocation/domain/types.ts'
+import type { CoolingOff, ReleaseCommand, UpdateCommand } from '../../allocation/domain/types.ts'
 import type { AllocationService } from '../../allocation/service.ts'
 import { hashToken } from '../../lib/token.ts'
 import {
+  type ErrorOutcome,
   getCaller,
+  getDeploymentToken,
   getPoolDomain,
   type Handlers,
   type HttpEnv,
@@ -50,6 +52,9 @@ const hashCommandToken = <Command extends { reservationToken: string }>({ reserv
 
 const toCoolOffDetail = ({ availableAt }: CoolingOff): string =>
   `The name was released; it becomes available at ${availableAt}. Its former client can reserve it now with its reservationToken.`
+
+const NEEDS_TOKEN =
+  'PDM_RELEASE_TOKEN requires the reservationToken of the name, or the X-Deployment-Token of the deployment that holds it; send it, or have an operator release the name.'
 
 /** The additional fields of a 202: the database has the change, and the DNS provider does not have it yet. */
 const toPendingWarning = (dns: DnsState, change: string) => ({
@@ -82,6 +87,10 @@ const parseDryRun = (c: Context<HttpEnv>): Parsed<boolean> => {
   return dryRun.ok ? { ok: true, value: dryRun.value === 'true' } : dryRun
 }
 
+/** Only a release that needs a token can be rejected without one. */
+const explainMissingToken = (error: ErrorOutcome, { tokenHash }: Pick<ReleaseCommand, 'tokenHash'>): ErrorOutcome =>
+  error.kind === 'token-mismatch' && !tokenHash ? { ...error, detail: NEEDS_TOKEN } : error
+
 const hashOptionalToken = (token: string | undefined): Buffer | undefined =>
   token === undefined ? undefined : hashToken(token)
 
@@ -103,9 +112,13 @@ export const allocationHandlers = (
   const commitRequest = createCommitRequest(options)
   const updateRequest = createUpdateRequest(options, options.isOperator)
   /** Responds to a dry run as to the request itself, but with a plan. */
-  const plan = async (c: Context<HttpEnv>, action: NameAction, command: UpdateCommand): Promise<Response> => {
-    const obstacle = await allocations.findObstacle(action, command)
-    if (obstacle) return sendError(c, obstacle)
+  const plan = async (
+    c: Context<HttpEnv>,
+    action: NameAction,
+    command: UpdateCommand & ReleaseCommand,
+  ): Promise<Response> => {
+    const obstacle = await allocations.findObstacle(action, command, getCaller(c))
+    if (obstacle) return sendError(c, explainMissingToken(obstacle, command))
     return sendNamePlan(c, planning, command, { action, address: command.loadBalancerIP ?? null })
   }
   return {
@@ -182,10 +195,14 @@ export const allocationHandlers = (
       if (!request.ok) return sendError(c, request.error)
       const { caller, key } = request.value
       const { reservationToken, ...fields } = request.value.command
-      const command = { ...fields, tokenHash: hashOptionalToken(reservationToken) }
+      const command = {
+        ...fields,
+        tokenHash: hashOptionalToken(reservationToken),
+        deploymentTokenHash: hashOptionalToken(getDeploymentToken(c)),
+      }
       if (dryRun.value) return plan(c, 'release', command)
       const outcome = await allocations.release(command, caller, key)
-      if (outcome.kind !== 'released') return sendError(c, outcome)
+      if (outcome.kind !== 'released') return sendError(c, explainMissingToken(outcome, command))
       c.env.outcome = outcome.kind
       const { freed, withdrawal } = outcome
       if (withdrawal.status === 'published') return c.json({ freed }, 200)

@@ -15,6 +15,7 @@ import type { DeploymentOperations } from '../../deployments/service.ts'
 import {
   type ErrorOutcome,
   getCaller,
+  getDeploymentToken,
   type Handlers,
   type HttpEnv,
   type Listener,
@@ -66,13 +67,12 @@ async function* toSseStream(events: AsyncIterable<TailEvent>, listener: Listener
 /** `X-Accel-Buffering` keeps nginx and similar proxies from buffering lines. */
 const STREAM_HEADERS = {
   'Content-Type': 'text/event-stream',
-  'Cache-Control': 'no-cache',
   'X-Accel-Buffering': 'no',
 }
 
 const getCallerWithToken = (c: Context<HttpEnv>): CallerWithToken => ({
   caller: getCaller(c),
-  token: c.req.header('X-Deployment-Token'),
+  token: getDeploymentToken(c),
 })
 
 const toStreamUrl = (id: string): string => `${BASE_PATH}/${id}/logs`

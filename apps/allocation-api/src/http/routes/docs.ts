@@ -37,7 +37,8 @@ const PAGE = `<!doctype html>
 `
 
 /** Everything comes from this service, so the page works without internet access and cannot contact other hosts. */
-const CONTENT_SECURITY_POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:"
+const CONTENT_SECURITY_POLICY =
+  "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
 export const docsHandlers: Pick<Handlers, 'getOpenApiDocument' | 'getApiReference' | 'getApiReferenceAsset'> = {
   getOpenApiDocument: async c => c.body(await readOpenApiText(), 200, { 'Content-Type': 'application/json' }),

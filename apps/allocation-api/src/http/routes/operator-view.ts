@@ -81,7 +81,6 @@ const toZone = ({ managed, draining }: Pools, row: ZoneState): ZonesResponse['zo
 
 const EVENT_STREAM_HEADERS = {
   'Content-Type': 'text/event-stream',
-  'Cache-Control': 'no-cache',
   'X-Accel-Buffering': 'no',
 }
 

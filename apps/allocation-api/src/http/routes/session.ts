@@ -1,6 +1,5 @@
 import { type OperatorSession, sessionRequest } from '@pool/contract'
 import type { Context } from 'hono'
-import type { RateLimitDecision } from '../../lib/rate-limiter.ts'
 import {
   EXPIRED_SESSION_COOKIES,
   type LiveSession,
@@ -8,12 +7,11 @@ import {
   toSessionCookies,
 } from '../../operator/domain/session.ts'
 import type { OperatorSessions } from '../../operator/sessions.ts'
-import { isOneOfTokens } from '../operator-auth.ts'
+import { isOneOfTokens, type LimitFailures, rejectCredential } from '../operator-auth.ts'
 import { type Handlers, type HttpEnv, parseBody, sendError } from '../request.ts'
 
 export interface SessionOperations extends Pick<OperatorSessions, 'start' | 'find' | 'end'> {
-  /** Counts an attempt of the client with this address. */
-  readonly limitAttempts: (address: string | null) => RateLimitDecision
+  readonly limitFailures: LimitFailures
 }
 
 const toWire = ({ createdAt, expiresAt }: LiveSession): OperatorSession => ({
@@ -24,7 +22,6 @@ const toWire = ({ createdAt, expiresAt }: LiveSession): OperatorSession => ({
 
 const setCookies = (c: Context<HttpEnv>, cookies: readonly string[]): void => {
   for (const cookie of cookies) c.header('Set-Cookie', cookie, { append: true })
-  c.header('Cache-Control', 'no-store')
 }
 
 export const sessionHandlers = (
@@ -34,15 +31,10 @@ export const sessionHandlers = (
   const isToken = isOneOfTokens(tokens)
   return {
     startSession: async c => {
-      const decision = sessions.limitAttempts(c.env.address)
-      if (decision.kind !== 'allowed') {
-        const detail = `Too many attempts; retry in ${decision.retryAfterSeconds} s.`
-        return sendError(c, { ...decision, detail })
-      }
       const body = await parseBody(c, sessionRequest)
       if (!body.ok) return sendError(c, body.error)
       const { token } = body.value
-      if (!isToken(token)) return sendError(c, { kind: 'unauthorized', detail: 'This is not an operator token.' })
+      if (!isToken(token)) return rejectCredential(c, sessions.limitFailures, 'This is not an operator token.')
       const { id, session } = await sessions.start(token)
       setCookies(c, toSessionCookies(id, c.req.header('Origin')))
       c.env.outcome = 'started'

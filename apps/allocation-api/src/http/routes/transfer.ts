@@ -32,7 +32,7 @@ export const transferHandlers = (
       // Before the status is sent, so an unavailable database is a 503.
       const { value = '' } = await lines.next()
       c.env.outcome = 'exported'
-      const headers = { 'Content-Type': 'application/x-ndjson', 'Cache-Control': 'no-store' }
+      const headers = { 'Content-Type': 'application/x-ndjson' }
       return sendStream(c, startWith(value, lines), permit, onStreamError, headers)
     } catch (error) {
       permit.release()

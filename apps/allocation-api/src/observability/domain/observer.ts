@@ -83,6 +83,8 @@ export interface ReconcilerObserver {
 export interface Observer extends ReconcilerObserver {
   /** The headers of a response are ready. */
   onRequest(entry: RequestLogEntry): void
+  /** A client sent an Idempotency-Key that can be guessed. Logged once for each address, without the key. */
+  onShortKey(address: string | null): void
   /** A request met an error that no operation expects. */
   onRequestFailed(error: unknown, requestId: string): void
   /** A response was aborted after its headers were sent, because the database became unavailable. */
