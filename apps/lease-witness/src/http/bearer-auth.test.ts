@@ -3,6 +3,7 @@ import { createApp } from '../app.ts'
 import type { LeaseService } from '../lease-service.ts'
 import { parseMaxRequestsPerMinute, type WitnessSettings } from '../settings.ts'
 import { parseBearerToken } from './bearer-auth.ts'
+import { parseTokenList } from './domain/token-list.ts'
 import { createAllowlist } from './tokens.ts'
 import type { Services, SharedRequestLimit } from './types.ts'
 
@@ -41,7 +42,7 @@ describe('an allow-list accepts only its tokens', () => {
     [`${long}x`, long, false],
     ['a', long, false],
   ])('list %.20j, token %.20j: %j', (csv, token, isAllowed) => {
-    expect(createAllowlist(csv)(token) >= 0).toBe(isAllowed)
+    expect(createAllowlist(parseTokenList(csv))(token) >= 0).toBe(isAllowed)
   })
 })
 
