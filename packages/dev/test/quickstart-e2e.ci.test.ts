@@ -84,6 +84,12 @@ describe.skipIf(missing.length > 0 && !mustRun)(`start${missing.length > 0 ? ` (
     const ports = await freePorts()
     const first = startReal(dataDir, ports)
     expect(await first.waitForOutput('Ctrl-C shuts everything down'), first.output()).toBe(true)
+    const signIn = () =>
+      fetch(`http://127.0.0.1:${ports.PDM_OPERATOR_PORT}/api/v1/session`, {
+        method: 'POST',
+        body: JSON.stringify({ token: /#code=(\S+)/.exec(first.output())?.[1] }),
+      })
+    expect([(await signIn()).status, (await signIn()).status]).toEqual([201, 401])
     const commands = extractCommands(first.output())
     const [reserved, committed, address, released, acquired, rejected, changed, ...deployed] = await paste(commands)
     expect(JSON.parse(reserved ?? '')).toMatchObject({ subdomain: 'acme', state: 'reserved' })
