@@ -14,7 +14,7 @@ import { withTimeout } from '@pool/runtime/database/time'
 import type { Config } from '../config/config.ts'
 import { describeError } from '../observability/domain/redact.ts'
 import { type DatabaseFacts, judgeDatabase } from './domain/database.ts'
-import { judgeGrowth, type Retention, type TableFacts } from './domain/growth.ts'
+import { judgeGrowth, NEWEST_ROWS, type TableFacts } from './domain/growth.ts'
 import { bad, badWithAdvice, type Finding, good, notChecked } from './domain/report.ts'
 
 const URL_VARIABLE = 'PDM_DATABASE_URL'
@@ -134,52 +134,28 @@ const checkSchema = async (
   }
 }
 
-/** Of a history: enough to see its rate, whatever its size. */
-const NEWEST_ROWS = 10_000
-/** Of deployments: each has thousands of lines at most. */
-const NEWEST_LOGS = 100
-
 const checkGrowth = async (
   sql: Sql,
   schema: Schema,
-  { historyMs, deploymentLogMs }: Config['retention'],
+  retention: Config['retention'],
   limitMs: number,
 ): Promise<readonly Finding[]> => {
-  const readNewest = async (rows: PromiseLike<readonly { rows: number; ageMs: number; isAll: boolean }[]>) =>
-    (await withTimeout(rows, limitMs))[0]
-  const age = sql`coalesce(extract(epoch from clock_timestamp() - min(at))::float8 * 1000, 0) as "ageMs"`
-  const readHistory = (table: string) =>
-    readNewest(sql`
-      select count(*)::int as rows, ${age}, count(*) < ${NEWEST_ROWS} as "isAll"
-      from (select at from ${sql(table)} order by id desc limit ${NEWEST_ROWS}) newest`)
+  const newest = (table: string) => sql`(select at from ${sql(table)} order by id desc limit ${NEWEST_ROWS})`
   const tables = await withTimeout(
     sql<TableFacts[]>`
-      select relname as name, pg_total_relation_size(oid)::float8 as bytes,
-        greatest(reltuples, pg_stat_get_live_tuples(oid))::float8 as rows
-      from pg_class where oid in (
-        select to_regclass(name) from jsonb_array_elements_text(${sql.json([...toTables(schema)])}) as name)`,
+      with grown as (
+        select 'allocation_history' as name, count(*)::int as newest, min(at) as oldest from ${newest('allocation_history')} a
+        union all select 'deployment_history', count(*), min(at) from ${newest('deployment_history')} d
+        union all select 'deployment_log_lines', count(*), min(at) from deployment_log_lines
+          where deployment_id in (select id from deployments order by started_at desc limit 100))
+      select relname as name, pg_total_relation_size(oid)::float8 as bytes, newest::float8,
+        greatest(reltuples, pg_stat_get_live_tuples(oid))::float8 as rows,
+        extract(epoch from clock_timestamp() - oldest)::float8 * 1000 as "ageMs"
+      from pg_class left join grown on relname = grown.name where oid in (
+        select to_regclass(name) from jsonb_array_elements_text(${sql.json([...toTables(schema)])}) as t (name))`,
     limitMs,
   )
-  const growing: readonly (readonly [string, Retention, () => ReturnType<typeof readNewest>])[] = [
-    ['allocation_history', ['PDM_HISTORY_RETENTION', historyMs], () => readHistory('allocation_history')],
-    ['deployment_history', ['PDM_HISTORY_RETENTION', historyMs], () => readHistory('deployment_history')],
-    [
-      'deployment_log_lines',
-      ['PDM_DEPLOYMENT_LOG_RETENTION', deploymentLogMs],
-      () =>
-        readNewest(sql`
-          select count(*)::int as rows, ${age}, (select count(*) < ${NEWEST_LOGS} from deployments) as "isAll"
-          from deployment_log_lines
-          where deployment_id in (select id from deployments order by started_at desc limit ${NEWEST_LOGS})`),
-    ],
-  ]
-  const facts = await Promise.all(
-    tables.map(async table => {
-      const newest = await growing.find(([name]) => name === table.name)?.[2]()
-      return newest === undefined ? table : { ...table, newest }
-    }),
-  )
-  return judgeGrowth(facts, new Map(growing.map(([name, retention]) => [name, retention])))
+  return judgeGrowth(tables, retention)
 }
 
 const checkSessionSettings = async (url: string, timeoutMs: number, limitMs: number): Promise<Finding> => {
@@ -296,7 +272,7 @@ export const checkDatabase = async ({
         await checkSessionSettings(url, timeoutMs, statementTimeoutMs),
       ])),
       ...(await checkGrowth(sql, schema, retention, statementTimeoutMs).catch(() => [
-        notChecked('database growth', 'the tables cannot be read, or took too long'),
+        notChecked('database growth', 'the tables do not exist yet, cannot be read, or took too long'),
       ])),
       ...(facts.isPooled ? [await checkLoginRetry(url, statementTimeoutMs)] : []),
     ]
