@@ -11,7 +11,7 @@ import {
   render,
   renderText,
   root,
-  toValuesFile,
+  toValuesArgs,
   type ValueSet,
   valueSets,
 } from './support/chart.ts'
@@ -27,7 +27,7 @@ describe.skipIf(shouldSkip(missingPrograms))('the chart', () => {
   test('helm lint accepts it with each set of values', async () => {
     const { code, stdout, stderr } = await run('helm', [
       ...['lint', '--strict', chart],
-      ...valueSets.flatMap(set => ['--values', toValuesFile(set)]),
+      ...valueSets.flatMap(toValuesArgs),
     ])
     expect({ code, stderr }, stdout).toEqual({ code: 0, stderr: '' })
   })

@@ -75,7 +75,7 @@ curl -sS -w '\\n' ${pool}/commit -d "${JSON.stringify(commit).replaceAll('"', '\
 dig @127.0.0.1 -p ${at.dnsPort} +short ${name}
 
 # 4. release it; its records are removed and the name is free again
-curl -sS -w '\\n' -X DELETE ${pool}/release -d '{"subdomain":"acme"}'
+curl -sS -w '\\n' -X DELETE ${pool}/release -d "{\\"subdomain\\":\\"acme\\",\\"reservationToken\\":\\"$TOKEN\\"}"
 
 # 5. region-a acquires a lease; generation 0 means that the slot has never been used
 AUTH="Authorization: Bearer ${bearer}"; SLOT="tour-$(date +%s)"
