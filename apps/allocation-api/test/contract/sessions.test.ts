@@ -151,14 +151,6 @@ describe('a sign-in code', () => {
       expect((await list({ Cookie: `pool-session=${once}` })).status).toBe(401)
     }
   })
-
-  test('ends the session that it started with its token', async () => {
-    const cookie = toCookie(await signIn(createSignInCode('first-token-of-tests', Date.now())))
-    expect((await list(cookie)).status).toBe(200)
-    expect((await callOther('GET', SESSION, undefined, { ...cookie, 'X-Forwarded-For': '192.0.2.97' })).status).toBe(
-      401,
-    )
-  })
 })
 
 describe('a session', () => {
