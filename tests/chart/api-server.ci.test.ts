@@ -16,6 +16,7 @@ import {
   readFile,
   render,
   root,
+  toValuesArgs,
   toValuesFile,
   valueSets,
 } from './support/chart.ts'
@@ -182,7 +183,7 @@ describe.skipIf(missingApiServer !== undefined)('a Kubernetes API server', () =>
         const { code, stderr } = await server.helmAs(token, [...args, '--namespace', RELEASE])
         expect(code, stderr).toBe(0)
       }
-      const values = ['--values', toValuesFile(set)]
+      const values = toValuesArgs(set)
       await helm('install', RELEASE, chart, ...values)
       const installed = await listObjects()
       expect(installed).toHaveLength((await render(set)).length)

@@ -40,6 +40,10 @@ test.each(units)('%s passes each credential to a variable, from the folder of it
   expect(credentials).toEqual(passed.map(id => `${id}:/etc/${service}/${id}`))
 })
 
+test.each([...services, 'pool-allocation-backup'])('%s writes no core dump, which would have every secret', service => {
+  expect(readSettings(`${service}.service`, 'LimitCORE')).toEqual(['0'])
+})
+
 test('both services have the same restrictions', () => {
   const [api, witness] = services.map(service => read(`${service}.service`).split('# MemoryDenyWriteExecute')[1])
   expect(witness).toBe(api)

@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { LeaseClient } from '@pool/client/leases'
+import { hardenedEnv } from '@pool/test-kit/hardened.ts'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { until } from '@pool/test-kit/poll.ts'
 import { Program } from '@pool/test-kit/program.ts'
@@ -20,7 +21,7 @@ let api: TestAllocationApi
 let witness: TestWitness
 let leases: LeaseClient
 beforeAll(async () => {
-  ;[api, witness] = await Promise.all([startAllocationApi(), startWitness()])
+  ;[api, witness] = await Promise.all([startAllocationApi({ env: hardenedEnv }), startWitness()])
   leases = new LeaseClient({ baseUrl: witness.url, token: witness.token })
 })
 afterAll(() => Promise.all([api?.stop(), witness?.stop()]))
@@ -43,25 +44,26 @@ const missing =
       : undefined
 
 describe.skipIf(shouldSkip(missing))('the scripts in bash', () => {
-  const runName = (...args: string[]) =>
-    new Program({ command: join(EXAMPLES, 'bash/name.sh'), args, env: { API_URL: api.url } })
+  const runName = (args: string[], env = {}) =>
+    new Program({ command: join(EXAMPLES, 'bash/name.sh'), args, env: { API_URL: api.url, ...env } })
 
   test('publish a name once, although responses are lost', async () => {
     const faults = [await api.dropNextResponse({ path: '/api/v1/pool/pool.test/reserve' })]
     faults.push(await api.dropNextResponse({ path: '/api/v1/pool/pool.test/commit' }))
-    await using published = runName('publish', 'bash', '127.0.0.9')
+    await using published = runName(['publish', 'bash', '127.0.0.9'])
     expect([await published.exited, published.output]).toEqual([0, expect.stringContaining('reservationToken')])
+    const token = { RESERVATION_TOKEN: JSON.parse(published.output).reservationToken }
     for (const fault of faults) await fault.occurred()
     expect(await readAllocation('bash')).toMatchObject({ state: 'active', dns: { status: 'published' } })
 
-    await using taken = runName('publish', 'bash', '127.0.0.9')
+    await using taken = runName(['publish', 'bash', '127.0.0.9'])
     expect([await taken.exited, taken.output]).toEqual([1, expect.stringContaining('409')])
 
     const lost = await api.dropNextResponse({ method: 'DELETE' })
-    await using released = runName('release', 'bash')
+    await using released = runName(['release', 'bash'], token)
     expect([await released.exited, released.output]).toEqual([0, ''])
     await lost.occurred()
-    await using absent = runName('release', 'bash')
+    await using absent = runName(['release', 'bash'], token)
     expect([await absent.exited, absent.output]).toEqual([1, expect.stringContaining('404')])
   })
 

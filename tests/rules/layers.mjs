@@ -91,7 +91,7 @@ export const layers = [
     root: api,
     folders: ['operator/'],
     imports: ['api-domain', 'api-lib', 'contract'],
-    packages: [database, 'zod', NODE],
+    packages: [database, 'packages/runtime/src/service/sign-in-code.ts', 'zod', NODE],
   },
   {
     name: 'api-observability',

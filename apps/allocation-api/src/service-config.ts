@@ -1,5 +1,3 @@
-import { isLoopbackHost } from '@pool/contract'
-import { parseConnectionString } from '@pool/runtime/database/connection-string'
 import {
   type ConfigIssue,
   type Env,
@@ -8,6 +6,7 @@ import {
   type KnownVariables,
   toFileVariable,
 } from '@pool/runtime/service/env'
+import { type CredentialUrls, findPlainCredentials } from '@pool/runtime/service/plain-credentials'
 import { readEnvironment } from '@pool/runtime/service/read-environment'
 import { type Config, explainShortToken, readConfig } from './config/config.ts'
 import { TEST_SETTINGS_VARIABLE } from './config/test-settings.ts'
@@ -23,6 +22,8 @@ export const SECRET_VARIABLES = [
   'DNSPROVIDER_CLOUDFLARE_API_TOKEN',
   'DNSPROVIDER_DYNADOT_API_KEY',
   'DNSPROVIDER_RFC2136_TSIG_SECRET',
+  'OTEL_EXPORTER_OTLP_HEADERS',
+  'OTEL_EXPORTER_OTLP_TRACES_HEADERS',
 ] as const
 
 /** For the tests of this repository. A shared environment may contain the first. */
@@ -80,45 +81,21 @@ export const readServiceConfig = (
   readEnvironment(variables, { known: knownVariables, secrets: SECRET_VARIABLES }, (env, values) => {
     const { config, dnsProvider, objectStorageCa } = readVariables(env)
     if (env.issues.length === 0) env.issues.push(...validateLocalPools(config, dnsProvider.kind))
-    if (config.requiresTls) env.issues.push(...findPlainCredentials(values))
+    if (config.requiresTls) env.issues.push(...findPlainCredentials(values, CREDENTIAL_URLS))
     return { ...config, dnsProvider, objectStorageCa, env: values }
   })
 
-const OTLP = 'OTEL_EXPORTER_OTLP_ENDPOINT'
-
-/** Each URL to which the service sends the credential in the second variable. */
-const CREDENTIAL_URLS = [
-  ['PDM_WITNESS_URL', 'PDM_WITNESS_TOKEN'],
-  ['DNSPROVIDER_POWERDNS_URL', 'DNSPROVIDER_POWERDNS_API_KEY'],
-  // The exporter of OpenTelemetry reads the other ones itself.
-  ...['_ENDPOINT', '_TRACES_ENDPOINT'].flatMap(endpoint =>
-    ['_HEADERS', '_TRACES_HEADERS'].map(
-      headers => [OTLP.replace('_ENDPOINT', endpoint), OTLP.replace('_ENDPOINT', headers)] as const,
-    ),
-  ),
-] as const
-
-const WITHOUT_TLS =
-  'leads to another machine without TLS, so everybody on the network between can read its credential; use https'
-const DATABASE_WITHOUT_TLS =
-  'leads to another machine without TLS, so everybody on the network between can read the data; add sslmode=verify-full'
-
-/** The URLs whose credential would leave this machine without TLS. */
-export const findPlainCredentials = (env: Env): readonly ConfigIssue[] => {
-  const plain = CREDENTIAL_URLS.flatMap(([variable, credential]) => {
-    const url = URL.parse(env[variable]?.trim() ?? '')
-    const isSecret = Boolean(env[credential]?.trim() || url?.username || url?.password)
-    return url?.protocol === 'http:' && isSecret && !isLoopbackHost(url.host) ? [variable] : []
-  })
-  const database = parseConnectionString(env.PDM_DATABASE_URL?.trim() ?? '')
-  const isPlainDatabase =
-    'hosts' in database &&
-    database.tls === null &&
-    database.hosts.some(({ host }) => !host.startsWith('/') && !isLoopbackHost(host.includes(':') ? `[${host}]` : host))
-  return [
-    ...(isPlainDatabase ? [{ variable: 'PDM_DATABASE_URL', detail: DATABASE_WITHOUT_TLS }] : []),
-    ...[...new Set(plain)].map(variable => ({ variable, detail: WITHOUT_TLS })),
-  ]
+/** Each URL to which the service sends data or the credential in the second variable. */
+const CREDENTIAL_URLS: CredentialUrls = {
+  databases: ['PDM_DATABASE_URL'],
+  urls: [
+    ['PDM_WITNESS_URL', 'PDM_WITNESS_TOKEN'],
+    ['DNSPROVIDER_POWERDNS_URL', 'DNSPROVIDER_POWERDNS_API_KEY'],
+    ['OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_HEADERS'],
+    ['OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_TRACES_HEADERS'],
+    ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'OTEL_EXPORTER_OTLP_HEADERS'],
+    ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'OTEL_EXPORTER_OTLP_TRACES_HEADERS'],
+  ],
 }
 
 /** What is valid in the environment, but probably a mistake. No detail quotes a value. */
@@ -131,7 +108,7 @@ export const findConfigWarnings = (
     'contains every address, so any client can claim to be any other; list the networks of your proxies only'
   return [
     ...findUnknownVariables(env, knownVariables),
-    ...findPlainCredentials(env),
+    ...findPlainCredentials(env, CREDENTIAL_URLS),
     ...(hasShortToken ? [{ variable: 'PDM_OPERATOR_TOKENS', detail: explainShortToken(ADVISED_TOKEN_LENGTH) }] : []),
     ...(trustedProxies.some(({ prefix }) => prefix === 0)
       ? [{ variable: 'PDM_TRUSTED_PROXIES', detail: everyPeer }]

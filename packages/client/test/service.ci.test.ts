@@ -1,3 +1,4 @@
+import { hardenedEnv } from '@pool/test-kit/hardened.ts'
 import { startAllocationApi, type TestAllocationApi } from '@pool/testing'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { AllocationClient, type ClientOptions, NoResponseError, ProblemError } from '../src/index.ts'
@@ -6,7 +7,7 @@ import { AllocationClient, type ClientOptions, NoResponseError, ProblemError } f
 
 let api: TestAllocationApi
 beforeAll(async () => {
-  api = await startAllocationApi()
+  api = await startAllocationApi({ env: hardenedEnv })
 })
 afterAll(() => api?.stop())
 

@@ -15,7 +15,7 @@ export const operatorOperations = {
     tag: 'Operator',
     listener: 'operator',
     counted: 'start-session',
-    summary: 'Exchanges an operator token for a session cookie, for a browser.',
+    summary: 'Exchanges an operator token, or a sign-in code of `start`, for a session cookie, for a browser.',
     description:
       'The cookie is `HttpOnly` and `SameSite=Strict`, and replaces the token in later requests, to any replica. Requests that change something are accepted with it only from pages of this origin. The session ends when its token is removed from the configuration.',
     body: { schema: v.sessionRequest, required: true },
@@ -27,7 +27,7 @@ export const operatorOperations = {
       },
     },
     errors: [
-      ['unauthorized', 'This is not an operator token.'],
+      ['unauthorized', 'This is neither an operator token nor a sign-in code that can still be used.'],
       'missing-token',
       'too-many-attempts',
       ...databaseErrors,

@@ -4,7 +4,7 @@ import { rule } from './allocation-problem.ts'
 import { maxCharacters, timestamp, wholeNumberText } from './common.ts'
 import { generation, HOLDER, MAX_SLOT_BYTES, MAX_SLOTS, slot } from './lease.ts'
 
-const tokenRule = rule('missing-token', 'token is required: an operator token.')
+const tokenRule = rule('missing-token', 'token is required: an operator token or a sign-in code.')
 
 export const sessionRequest = z
   .object({ token: z.string(tokenRule).min(1, tokenRule) }, tokenRule)

@@ -10,28 +10,27 @@ export interface QuickstartValues {
   readonly postgresPassword: string
   readonly witnessPort: number
   readonly witnessLog: string
-  readonly witnessTokenFile: string
-  /** Absent if PDM_OPERATOR_TOKENS is set. */
-  readonly operatorToken?: string
-  /** As above. */
-  readonly operatorTokenFile?: string
   /** Absent if BEARER_TOKENS_CSV is set. */
-  readonly witnessToken?: string
+  readonly witnessTokenFile?: string
+  /** Absent if PDM_OPERATOR_TOKENS is set. */
+  readonly operatorTokenFile?: string
+  /** Starts one session of the console. Absent as above. */
+  readonly signInCode?: string
 }
 
 /** A well-formed Ed25519 key (RFC 8709 section 4) without a private key. */
 const sshPublicKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f tour'
 
-/** The text that `start` prints when all services are ready. Its commands need a POSIX shell, curl, sed and dig. */
+/** The text that `start` prints when all services are ready. Nothing in it is a lasting credential. Its commands need a POSIX shell, curl, sed and dig. */
 export function renderQuickstart(at: QuickstartValues): string {
   const pool = `http://127.0.0.1:${at.apiPort}/api/v1/pool/${at.pool}`
   const name = `acme.${at.pool}`
   const token = at.operatorTokenFile ? `token in ${at.operatorTokenFile}` : 'a token from PDM_OPERATOR_TOKENS'
   // A browser does not send the fragment of a URL to any server.
-  const signIn = at.operatorToken ? `#token=${at.operatorToken}` : ''
+  const signIn = at.signInCode ? `#code=${at.signInCode}   (signs in once, within 5 minutes)` : ''
   const lease = `http://127.0.0.1:${at.witnessPort}/lease/$SLOT`
-  const witnessToken = at.witnessToken ? `token ${at.witnessToken}` : 'a token from BEARER_TOKENS_CSV'
-  const bearer = at.witnessToken ? `$(cat '${at.witnessTokenFile}')` : '<a token from BEARER_TOKENS_CSV>'
+  const witnessToken = at.witnessTokenFile ? `token in ${at.witnessTokenFile}` : 'a token from BEARER_TOKENS_CSV'
+  const bearer = at.witnessTokenFile ? `$(cat '${at.witnessTokenFile}')` : '<a token from BEARER_TOKENS_CSV>'
   const commit = {
     subdomain: 'acme',
     reservationToken: '$TOKEN',
@@ -76,7 +75,7 @@ curl -sS -w '\\n' ${pool}/commit -d "${JSON.stringify(commit).replaceAll('"', '\
 dig @127.0.0.1 -p ${at.dnsPort} +short ${name}
 
 # 4. release it; its records are removed and the name is free again
-curl -sS -w '\\n' -X DELETE ${pool}/release -d '{"subdomain":"acme"}'
+curl -sS -w '\\n' -X DELETE ${pool}/release -d "{\\"subdomain\\":\\"acme\\",\\"reservationToken\\":\\"$TOKEN\\"}"
 
 # 5. region-a acquires a lease; generation 0 means that the slot has never been used
 AUTH="Authorization: Bearer ${bearer}"; SLOT="tour-$(date +%s)"

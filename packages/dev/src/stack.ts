@@ -1,3 +1,4 @@
+import { createSignInCode } from '@pool/runtime/service/sign-in-code'
 import { updateConsole } from './build/console.ts'
 import { acquireLock } from './lock.ts'
 import { resolvePorts } from './ports.ts'
@@ -87,10 +88,11 @@ async function runServices(
   if (first === 'ready') {
     const { password } = postgresPaths(data.postgres)
     const postgresValues = { postgresPort: postgres.port, postgresPassword: password, postgresLog: data.postgresLog }
-    const witnessValues = { witnessTokenFile: data.witnessToken, witnessLog: data.witnessLog }
     const tokens = {
-      ...(operatorToken ? { operatorToken, operatorTokenFile: data.operatorToken } : {}),
-      ...(witnessToken ? { witnessToken } : {}),
+      ...(operatorToken
+        ? { operatorTokenFile: data.operatorToken, signInCode: createSignInCode(operatorToken, Date.now()) }
+        : {}),
+      ...(witnessToken ? { witnessTokenFile: data.witnessToken } : {}),
     }
     print(
       renderQuickstart({
@@ -98,7 +100,7 @@ async function runServices(
         dataDir: data.path,
         apiLog: data.apiLog,
         ...postgresValues,
-        ...witnessValues,
+        witnessLog: data.witnessLog,
         ...tokens,
       }),
     )

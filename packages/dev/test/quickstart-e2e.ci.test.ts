@@ -84,6 +84,12 @@ describe.skipIf(missing.length > 0 && !mustRun)(`start${missing.length > 0 ? ` (
     const ports = await freePorts()
     const first = startReal(dataDir, ports)
     expect(await first.waitForOutput('Ctrl-C shuts everything down'), first.output()).toBe(true)
+    const signIn = () =>
+      fetch(`http://127.0.0.1:${ports.PDM_OPERATOR_PORT}/api/v1/session`, {
+        method: 'POST',
+        body: JSON.stringify({ token: /#code=(\S+)/.exec(first.output())?.[1] }),
+      })
+    expect([(await signIn()).status, (await signIn()).status]).toEqual([201, 401])
     const commands = extractCommands(first.output())
     const [reserved, committed, address, released, acquired, rejected, changed, ...deployed] = await paste(commands)
     expect(JSON.parse(reserved ?? '')).toMatchObject({ subdomain: 'acme', state: 'reserved' })
@@ -106,7 +112,16 @@ describe.skipIf(missing.length > 0 && !mustRun)(`start${missing.length > 0 ? ` (
     expect(await first.exitCode).toBe(0)
     expect(existsSync(dataDir)).toBe(true)
 
-    const second = startReal(dataDir, { ...ports, PDM_TERRAFORM_BINARY: '/nowhere/terraform' })
+    const [settings = ''] =
+      /(?<=```text\n)[^`]*/.exec(readFileSync(join(root, 'docs/operate/hardened.md'), 'utf8')) ?? []
+    const hardened = Object.fromEntries(
+      settings
+        .trim()
+        .split('\n')
+        .map(line => line.split('=')),
+    )
+    expect(hardened.PDM_RELEASE_TOKEN).toBe('required')
+    const second = startReal(dataDir, { ...ports, ...hardened, PDM_TERRAFORM_BINARY: '/nowhere/terraform' })
     expect(await second.waitForOutput('Ctrl-C shuts everything down'), second.output()).toBe(true)
     const dig = await promisify(execFile)('dig', [
       '@127.0.0.1',
@@ -118,6 +133,11 @@ describe.skipIf(missing.length > 0 && !mustRun)(`start${missing.length > 0 ? ` (
     expect(dig.stdout.trim()).toBe('203.0.113.10')
     const check = await fetch(`http://127.0.0.1:${ports.PORT}/api/v1/pool/pool.test/check?sub=persistent`)
     expect(await check.json()).toMatchObject({ available: false, reason: 'active-state' })
+    // The tour sends the tokens that the settings of a hardened installation require.
+    const tour = commands.slice(0, commands.indexOf('# 5.')).replaceAll('acme', 'hardened')
+    expect(JSON.parse((await paste(tour)).at(-1) ?? '')).toMatchObject({
+      freed: { subdomain: 'hardened', state: 'active' },
+    })
     expectNotDeployed(await paste(commands.slice(commands.indexOf('# 8.'))))
   })
 })

@@ -2,6 +2,7 @@ import { readFileSync, statSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { readSignInCode } from '@pool/runtime/service/sign-in-code'
 import { until } from '@pool/test-kit/poll.ts'
 import { expect, test } from 'vitest'
 import { isAlive } from '../src/poll.ts'
@@ -43,18 +44,20 @@ test('starts, prints its addresses, shuts down gracefully, and restarts with the
   const token = readFileSync(join(dataDir, 'operator-token'), 'utf8').trim()
   expect(env.PDM_OPERATOR_TOKENS).toBe(token)
   expect(statSync(join(dataDir, 'operator-token')).mode & 0o777).toBe(0o600)
-  // Only the console gets it, in a part of the URL that a browser sends to no server.
-  expect(first.output().split(token)).toHaveLength(2)
-  expect(first.output()).toContain(`http://127.0.0.1:${ports.PDM_OPERATOR_PORT}/console#token=${token}\n`)
+  // The console gets a code for one use, in a part of the URL that a browser sends to no server.
+  const [, code = ''] = /\/console#code=(\S+) /.exec(first.output()) ?? []
+  expect(readSignInCode(code, [token])?.token).toBe(token)
   const witnessEnv = loggedEnvironment(dataDir, witnessLog)
   expect(witnessEnv).toMatchObject({ PORT: ports.WITNESS_PORT, DATA_DIR: dataDir, LOOPBACK_HOSTS_ONLY: 'true' })
-  // The witness token is printed, because the walkthrough needs it. The API shows the leases in the console.
   const witnessToken = readFileSync(join(dataDir, 'witness-token'), 'utf8').trim()
   expect(statSync(join(dataDir, 'witness-token')).mode & 0o777).toBe(0o600)
   expect(witnessEnv.BEARER_TOKENS_CSV).toBe(witnessToken)
-  expect(first.output()).toContain(witnessToken)
+  // Nothing that is printed is a lasting credential.
+  const password = new URL(env.PDM_DATABASE_URL ?? '').password
+  for (const secret of [token, witnessToken, password]) expect(first.output()).not.toContain(secret)
   expect(env).toMatchObject({
     PDM_WITNESS_URL: `http://127.0.0.1:${ports.WITNESS_PORT}`,
+    // The API shows the leases in the console.
     PDM_WITNESS_TOKEN: witnessToken,
   })
   expect(env).not.toHaveProperty('BEARER_TOKENS_CSV')

@@ -16,10 +16,14 @@ export const readFile = (path: string): string => readFileSync(path, 'utf8')
 export const RELEASE = 'pool-allocation'
 
 /** The sets of values that come with the chart. */
-export const valueSets = ['one-replica', 'three-replicas', 'deployments'] as const
+export const valueSets = ['one-replica', 'three-replicas', 'deployments', 'hardened'] as const
 export type ValueSet = (typeof valueSets)[number]
 
 export const toValuesFile = (set: ValueSet): string => join(chart, 'values', `${set}.yaml`)
+
+/** The arguments of helm. `hardened` is for the top of another set. */
+export const toValuesArgs = (set: ValueSet): readonly string[] =>
+  [...(set === 'hardened' ? (['three-replicas'] as const) : []), set].flatMap(each => ['--values', toValuesFile(each)])
 
 /** A Kubernetes object. The tests read fields of every shape. */
 export interface KubernetesObject {
@@ -41,7 +45,8 @@ const parseObjects = (text: string): KubernetesObject[] =>
 export const renderText = async (set: ValueSet, args: readonly string[] = []): Promise<string> => {
   const { code, stdout, stderr } = await run('helm', [
     ...['template', RELEASE, chart],
-    ...['--namespace', RELEASE, '--values', toValuesFile(set)],
+    ...['--namespace', RELEASE],
+    ...toValuesArgs(set),
     ...args,
   ])
   if (code !== 0) throw new Error(stderr.trim())

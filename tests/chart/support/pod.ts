@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import type { KubernetesObject, ValueSet } from './chart.ts'
+import { parse } from 'yaml'
+import { type KubernetesObject, readFile, render, toValuesFile, type ValueSet } from './chart.ts'
 
 // Fields of pod templates have the type of KubernetesObject: any shape.
 type PodSpec = KubernetesObject['spec']
@@ -101,10 +102,18 @@ export const secrets: Secrets = {
 
 /** With the other sets of values, Postgres is outside of the cluster, and a public authority has signed its certificate. */
 export const toSecrets = (set: ValueSet): Secrets =>
-  set === 'three-replicas'
+  set === 'three-replicas' || set === 'hardened'
     ? secrets
     : {
         ...secrets,
         'pool-allocation-database/url':
           'postgres://allocation:secret-4@postgres.example:5432/allocation?sslmode=verify-full&sslrootcert=system',
       }
+
+/** The variables of values/hardened.yaml as the chart renders them for the container of this name. */
+export const renderHardenedEnv = async (component: 'api' | 'witness'): Promise<Record<string, string>> => {
+  const { config } = parse(readFile(toValuesFile('hardened')))[component]
+  const pod = findDeployments(await render('hardened')).find(({ metadata }) => metadata.name.endsWith(component))
+  const variables: { name: string; value: string }[] = pod?.spec.template.spec.containers[0].env
+  return Object.fromEntries(variables.filter(({ name }) => name in config).map(({ name, value }) => [name, value]))
+}

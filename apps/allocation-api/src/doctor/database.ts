@@ -14,6 +14,7 @@ import { withTimeout } from '@pool/runtime/database/time'
 import type { Config } from '../config/config.ts'
 import { describeError } from '../observability/domain/redact.ts'
 import { type DatabaseFacts, judgeDatabase } from './domain/database.ts'
+import { judgeGrowth, NEWEST_ROWS, type TableFacts } from './domain/growth.ts'
 import { bad, badWithAdvice, type Finding, good, notChecked } from './domain/report.ts'
 
 const URL_VARIABLE = 'PDM_DATABASE_URL'
@@ -23,6 +24,7 @@ const MAX_LOGIN_RETRY_S = 2
 
 export interface DatabaseCheckOptions {
   readonly database: Config['database']
+  readonly retention: Config['retention']
   /** Connections that one process of the service can open. */
   readonly connections: number
   readonly schema: Schema
@@ -132,6 +134,30 @@ const checkSchema = async (
   }
 }
 
+const checkGrowth = async (
+  sql: Sql,
+  schema: Schema,
+  retention: Config['retention'],
+  limitMs: number,
+): Promise<readonly Finding[]> => {
+  const newest = (table: string) => sql`(select at from ${sql(table)} order by id desc limit ${NEWEST_ROWS})`
+  const tables = await withTimeout(
+    sql<TableFacts[]>`
+      with grown as (
+        select 'allocation_history' as name, count(*)::int as newest, min(at) as oldest from ${newest('allocation_history')} a
+        union all select 'deployment_history', count(*), min(at) from ${newest('deployment_history')} d
+        union all select 'deployment_log_lines', count(*), min(at) from deployment_log_lines
+          where deployment_id in (select id from deployments order by started_at desc limit 100))
+      select relname as name, pg_total_relation_size(oid)::float8 as bytes, newest::float8,
+        greatest(reltuples, pg_stat_get_live_tuples(oid))::float8 as rows,
+        extract(epoch from clock_timestamp() - oldest)::float8 * 1000 as "ageMs"
+      from pg_class left join grown on relname = grown.name where oid in (
+        select to_regclass(name) from jsonb_array_elements_text(${sql.json([...toTables(schema)])}) as t (name))`,
+    limitMs,
+  )
+  return judgeGrowth(tables, retention)
+}
+
 const checkSessionSettings = async (url: string, timeoutMs: number, limitMs: number): Promise<Finding> => {
   const check = 'database sessions'
   const applied = await applySessionSettings(url, createSessionSettings(timeoutMs), {
@@ -198,6 +224,7 @@ const checkLoginRetry = async (url: string, limitMs: number): Promise<Finding> =
 /** Everything that the service needs of its database. It writes nothing. */
 export const checkDatabase = async ({
   database,
+  retention,
   connections,
   schema,
   wallClock,
@@ -243,6 +270,9 @@ export const checkDatabase = async ({
       ])),
       ...(await attempt('database sessions', async () => [
         await checkSessionSettings(url, timeoutMs, statementTimeoutMs),
+      ])),
+      ...(await checkGrowth(sql, schema, retention, statementTimeoutMs).catch(() => [
+        notChecked('database growth', 'the tables do not exist yet, cannot be read, or took too long'),
       ])),
       ...(facts.isPooled ? [await checkLoginRetry(url, statementTimeoutMs)] : []),
     ]

@@ -90,7 +90,7 @@ const runGroup = async (name: string, run: () => Promise<readonly Finding[]>): P
 
 /** Checks everything that the service needs. Writes nothing that stays. */
 const findAll = async (config: ServiceConfig, dependencies: Required<Dependencies>): Promise<readonly Finding[]> => {
-  const { database, deployments, env } = config
+  const { database, deployments, env, retention } = config
   const { statementMs, callMs } = dependencies.limits
   const connections = Object.values(toPoolSizes(database.poolSize)).reduce((sum, size) => sum + size)
   const groups = await Promise.all([
@@ -98,6 +98,7 @@ const findAll = async (config: ServiceConfig, dependencies: Required<Dependencie
     runGroup('database', async () =>
       checkDatabase({
         database,
+        retention,
         connections,
         schema: await readSchema(),
         wallClock: Date.now,

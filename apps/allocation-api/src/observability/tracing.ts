@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { type Context, defaultTextMapGetter, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
-import { W3CTraceContextPropagator } from '@opentelemetry/core'
+import { parseKeyPairsIntoRecord, W3CTraceContextPropagator } from '@opentelemetry/core'
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
 import { resourceFromAttributes } from '@opentelemetry/resources'
 import {
@@ -44,12 +44,13 @@ export interface Tracing {
 
 const STOP_TIMEOUT_MS = 2_000
 
-/** Exports spans over OTLP/HTTP as JSON. The exporter reads the endpoint, its headers and timeouts from the environment. */
+/** Exports spans over OTLP/HTTP as JSON. The exporter reads the endpoint and timeouts from the environment. */
 export const startTracing = (settings: TracingSettings, version: string): Tracing => {
+  const headers = parseKeyPairsIntoRecord(settings.headers)
   const provider = new TracerProvider({
     resource: resourceFromAttributes({ 'service.name': settings.serviceName, 'service.version': version }),
     sampler: createSampler(settings),
-    spanProcessors: [new BatchSpanProcessor({ exporter: new OTLPTraceExporter() })],
+    spanProcessors: [new BatchSpanProcessor({ exporter: new OTLPTraceExporter({ headers }) })],
   })
   const tracer = provider.getTracer('allocation-api', version)
   const propagator = new W3CTraceContextPropagator()

@@ -1,6 +1,7 @@
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { Sql } from '@pool/runtime/database/client'
 import { timeSql, withTimeout } from '@pool/runtime/database/time'
+import { readSignInCode, SIGN_IN_CODE_MS } from '@pool/runtime/service/sign-in-code'
 import { type LiveSession, MAX_SESSION_AGE_MS, SESSION_ID_BYTES, SESSION_IDLE_MS } from './domain/session.ts'
 
 const hashId = (id: string): Buffer => createHash('sha256').update(id).digest()
@@ -43,6 +44,22 @@ export const createOperatorSessions = (
       )
       if (!session) throw new Error('the insert of a session returned no row')
       return { id, session }
+    },
+
+    /** The token in whose place a sign-in code is accepted; null if it has expired, was used, or is none. Uses it up. */
+    async redeemCode(code: string): Promise<string | null> {
+      const found = readSignInCode(code, tokens)
+      if (found === null) return null
+      // The primary key lets one of concurrent sign-ins insert the row, which no cookie can name.
+      const used = await withTimeout(
+        sql`
+          insert into operator_sessions (id_hash, token_mac, created_at, last_used_at)
+          select ${hashId(code)}, ${createTokenMac(code, found.token)}, ${now}, ${now}
+          where ${new Date(found.issuedAt)} between ${now} - ${milliseconds(SIGN_IN_CODE_MS)} and ${now}
+          on conflict do nothing`,
+        timeoutMs,
+      )
+      return used.count === 1 ? found.token : null
     },
 
     /** The session, if it has not ended and its token is still configured; null if not. Counts as a use. */

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { operations } from '@pool/contract'
+import { createSignInCode, SIGN_IN_CODE_MS } from '@pool/runtime/service/sign-in-code'
 import { type ApiResponse, startApi } from '@pool/test-kit/services.ts'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { createContractCall, poolPath, startTestService } from '../support/service.ts'
@@ -109,6 +110,46 @@ describe('sign-in', () => {
     const statuses = []
     for (let i = 0; i < 2; i += 1) statuses.push((await callOther('GET', '/healthz', undefined, wrong)).status)
     expect(statuses).toEqual([401, 429])
+  })
+})
+
+describe('a sign-in code', () => {
+  const token = 'second-token-of-tests'
+  const code = (age = 0) => createSignInCode(token, Date.now() - age)
+  const from = { 'X-Forwarded-For': '192.0.2.98' }
+
+  test('starts one session, whichever of concurrent sign-ins on two replicas is first', async () => {
+    const once = code()
+    const responses = await Promise.all(
+      Array.from({ length: 8 }, (_, i) => (i % 2 ? call : callOther)('POST', SESSION, { token: once }, from)),
+    )
+    const [started, ...more] = responses.filter(({ status }) => status === 201)
+    expect([more.length, responses.filter(({ status }) => status === 401 || status === 429).length]).toEqual([0, 7])
+    expect((await list(toCookie(started ?? (await signIn(''))))).status).toBe(200)
+    const again = await signIn(once)
+    expect([again.status, getCookies(again)]).toEqual([401, []])
+  })
+
+  test.each([
+    ['older than five minutes', () => code(SIGN_IN_CODE_MS + 1_000)],
+    ['of the future', () => code(-60_000)],
+    ['of a token that is not configured', () => createSignInCode('another-token-of-tests', Date.now())],
+    ['with another time', () => `${(Date.now() - 1).toString(36)}${code(1_000).slice(8)}`],
+    ['with a zero in front', () => `0${code().slice(1)}`],
+    ['cut off', () => code().slice(0, -1)],
+  ])('%s is 401', async (_, create) => {
+    expect((await signIn(create())).status).toBe(401)
+    expect(await database.sql`select from operator_sessions`).toHaveLength(0)
+  })
+
+  test('is neither a bearer token nor a cookie, before and after its use, and has nothing of the token', async () => {
+    const once = code()
+    expect(once).not.toContain(token)
+    for (const use of [() => null, () => signIn(once)]) {
+      await use()
+      expect((await list({ Authorization: `Bearer ${once}` })).status).toBe(401)
+      expect((await list({ Cookie: `pool-session=${once}` })).status).toBe(401)
+    }
   })
 })
 

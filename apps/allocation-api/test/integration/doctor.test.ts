@@ -520,6 +520,22 @@ describe('no problem in a good setup', () => {
   })
 })
 
+test('the growth of the tables, which is never bad', async () => {
+  const url = await createDatabase('grown', {
+    sql: `
+      insert into allocation_history (pool_domain, subdomain, at, event, from_state, to_state, actor, created_by)
+      select '${POOL}', 'name' || i, now() - i * interval '12 minutes', 'reserved', 'none', 'reserved', 'in-cluster', ''
+      from generate_series(0, 240) i`,
+  })
+  const { code, findings } = await findProblems({ ...base(), PDM_DATABASE_URL: url })
+  const find = (name: string) => findings.find(({ check }) => check === name)?.text
+  // 241 rows in 48 hours.
+  expect(find('table allocation_history')).toMatch(/^241 rows, 0.\d MB; each day 12[01] rows, 0.\d MB; .* indefinitely/)
+  expect(find('table deployment_log_lines')).toMatch(/^0 rows, .*; each day 0 rows/)
+  expect(find('other tables')).toMatch(/pool_allocations \d+ rows, \d/)
+  expect(code).toBe(0)
+})
+
 test('an invalid configuration names the misspelt variables too', async () => {
   const { code, bad } = await findProblems({ PATH: '', PDM_DATABSE_URL: SECRET, PORT: 'http' })
   expect(bad.map(({ text }) => text.split(' ')[0])).toEqual(['PORT', 'PDM_DATABASE_URL', 'PDM_DATABSE_URL'])

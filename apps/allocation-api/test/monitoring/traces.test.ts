@@ -1,5 +1,8 @@
 import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { listenOnLoopback } from '@pool/dev/ports'
 import { until } from '@pool/test-kit/poll.ts'
 import { startApi } from '@pool/test-kit/services.ts'
@@ -35,7 +38,7 @@ const startCollector = async () => {
   const server = createServer(async (request, response) => {
     let text = ''
     for await (const chunk of request.setEncoding('utf8')) text += chunk
-    if (request.url === '/v1/traces') texts.push(text)
+    if (request.url === '/v1/traces' && request.headers['api-key'] === 'a,b') texts.push(text)
     response.writeHead(200, { 'Content-Type': 'application/json' }).end('{}')
   })
   const port = await listenOnLoopback(server)
@@ -53,7 +56,13 @@ const startCollector = async () => {
 
 const collector = await startCollector()
 afterAll(() => void collector.close())
-const tracingEnv = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url }
+const folder = mkdtempSync(join(tmpdir(), 'traces-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+writeFileSync(join(folder, 'headers'), 'api-key=a%2Cb')
+const tracingEnv = {
+  OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+  OTEL_EXPORTER_OTLP_HEADERS_FILE: join(folder, 'headers'),
+}
 
 /** Each span of a trace as the names from its root. */
 const toPaths = (traceId: string): string[] => {

@@ -36,18 +36,21 @@ export const useSettings = (): ServiceSettings => {
   return state.settings
 }
 
-const LOCAL_TOKEN = /^#token=([!-~]+)$/
+const SIGN_IN_CODE = /^#code=([\w.-]+)$/
 
-/** The token that `pnpm start` puts into the fragment of its link. It is removed from the address and from the history. */
-const takeTokenFromAddress = (): string | null => {
-  const token = LOCAL_TOKEN.exec(location.hash)?.[1] ?? null
-  if (token !== null) history.replaceState(null, '', location.pathname + location.search)
-  return token
+/** The code in the fragment of the link of `pnpm start`. The browser's history on disk keeps it, so it is for one use. */
+const takeCodeFromAddress = (): string | null => {
+  const code = SIGN_IN_CODE.exec(location.hash)?.[1] ?? null
+  if (code !== null) history.replaceState(null, '', location.pathname + location.search)
+  return code
 }
 
 const ENDED =
   'The session has ended: it expired, another tab ended it, or its token was removed. Sign in again to continue.'
+const CODE_ENDED = 'This link signs in once, within five minutes. Sign in with a token, or start again for a new link.'
 const SIGNED_OUT: SessionState = { kind: 'signed-out', reason: '' }
+
+const isUnauthorized = (error: unknown): boolean => error instanceof ProblemError && error.status === 401
 
 const openSession = async (session: OperatorSession): Promise<SessionState> => {
   const settings = await client.getSettings()
@@ -56,11 +59,22 @@ const openSession = async (session: OperatorSession): Promise<SessionState> => {
 }
 
 const resumeSession = async (): Promise<SessionState> => {
-  const token = takeTokenFromAddress()
+  const code = takeCodeFromAddress()
+  /** Null without a code that can still be used: then the browser may have a session. */
+  const startWithCode = async () => {
+    if (code === null) return null
+    try {
+      return await client.startSession({ token: code })
+    } catch (error) {
+      if (isUnauthorized(error)) return null
+      throw error
+    }
+  }
   try {
-    return await openSession(token === null ? await client.getSession() : await client.startSession({ token }))
+    return await openSession((await startWithCode()) ?? (await client.getSession()))
   } catch (error) {
-    return error instanceof ProblemError && error.status === 401 ? SIGNED_OUT : { kind: 'failed', error }
+    if (!isUnauthorized(error)) return { kind: 'failed', error }
+    return code === null ? SIGNED_OUT : { kind: 'signed-out', reason: CODE_ENDED }
   }
 }
 

@@ -1,5 +1,6 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { createSignInCode } from '@pool/runtime/service/sign-in-code'
 import type { Page } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
 import { openPage } from '../support/browser.ts'
@@ -49,15 +50,24 @@ export const testToken = (suite: ConsoleSuite): void => {
       expect(await findKept(page, [...secrets, 'not-in-the-page'])).toEqual(secrets)
     })
 
-    test('of an address of `pnpm start` leaves the address and the history', async () => {
+    test('is not in the link of `pnpm start`, whose code signs in once', async () => {
       const { browser, origin, stack } = suite
-      const other = await openPage(browser, origin)
-      await other.page.goto(`${origin}/console#token=${stack.api.operatorToken}`)
-      await other.page.getByRole('heading', { name: 'Overview' }).waitFor()
-      const session = await other.context.newCDPSession(other.page)
+      const link = `${origin}/console#code=${createSignInCode(stack.api.operatorToken, Date.now())}`
+      const [first, second] = [await openPage(browser, origin), await openPage(browser, origin)]
+      const overview = first.page.getByRole('heading', { name: 'Overview' })
+      await first.page.goto(link)
+      await overview.waitFor()
+      const session = await first.context.newCDPSession(first.page)
       const { entries } = await session.send('Page.getNavigationHistory')
-      expect([...entries.map(({ url }) => url), other.page.url()].join('\n')).not.toContain(stack.api.operatorToken)
-      await other.context.close()
+      expect([...entries.map(({ url }) => url), first.page.url()].join('\n')).not.toContain('#code')
+      await second.page.goto(link)
+      await second.page.getByText('This link signs in once').waitFor()
+      // A browser that has a session keeps it.
+      await first.page.goto('about:blank')
+      await first.page.goto(link)
+      await overview.waitFor()
+      await first.context.close()
+      await second.context.close()
     })
   })
 }

@@ -28,6 +28,18 @@ test.each<Record<string, string>>([
   expect(text).not.toContain('mark-password')
 })
 
+const withUrl = (variable: string, url: string, requires = 'false') =>
+  readConfig({ ...good, [variable]: url, WITNESS_REQUIRE_TLS: requires })
+
+test.each(['WITNESS_DATABASE_URL', 'WITNESS_LISTEN_URL'])('%s without TLS to another machine', variable => {
+  const issue = [{ variable, detail: expect.stringMatching(/without TLS.*sslmode=verify-full$/) }]
+  const plain = 'postgres://user:mark-password@db.test/db'
+  expect(withUrl(variable, plain)).toMatchObject({ config: { warnings: issue } })
+  expect(withUrl(variable, plain, 'true')).toEqual({ issues: issue })
+  expect(withUrl(variable, `${plain}?sslmode=require`, 'true')).toMatchObject({ config: { warnings: [] } })
+  expect(withUrl(variable, good.WITNESS_DATABASE_URL, 'true')).toMatchObject({ config: { warnings: [] } })
+})
+
 test('the defaults', () => {
   const { WITNESS_DATABASE_URL: url } = good
   expect(readConfig(good)).toMatchObject({

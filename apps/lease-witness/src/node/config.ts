@@ -3,9 +3,11 @@ import {
   type ConfigIssue,
   type Env,
   type EnvReader,
+  findUnknownVariables,
   type KnownVariables,
   toFileVariable,
 } from '@pool/runtime/service/env'
+import { findPlainCredentials } from '@pool/runtime/service/plain-credentials'
 import { readEnvironment } from '@pool/runtime/service/read-environment'
 import { LOG_LEVELS } from '../log.ts'
 import { findSettingsIssues, type WitnessSettings } from '../settings.ts'
@@ -27,6 +29,8 @@ export interface Config {
   readonly allowsLostWrites: boolean
   /** Milliseconds between the signal to stop and the end of the listener. */
   readonly drainMs: number
+  /** What is valid, but probably a mistake. */
+  readonly warnings: readonly ConfigIssue[]
   /** What the worker gets as its bindings. */
   readonly settings: WitnessSettings
 }
@@ -49,6 +53,7 @@ const VARIABLES: readonly string[] = [
   'WITNESS_DATABASE_TIMEOUT',
   'WITNESS_DRAIN_DELAY',
   'WITNESS_LISTEN_ADDRESS',
+  'WITNESS_REQUIRE_TLS',
 ]
 
 export const knownVariables: KnownVariables = {
@@ -77,6 +82,9 @@ export const readConfig = (variables: Env): { readonly config: Config } | { read
     if (!env.text('BEARER_TOKENS_CSV') && !env.text('TOKEN_POLICIES')) {
       env.addIssue('BEARER_TOKENS_CSV', 'or TOKEN_POLICIES is required: without a token, every request is rejected')
     }
+    const plain = findPlainCredentials(values, { databases: [URL_VARIABLE, LISTEN_URL_VARIABLE], urls: [] })
+    const requiresTls = env.oneOf('WITNESS_REQUIRE_TLS', ['true', 'false'], 'false') === 'true'
+    if (requiresTls) env.issues.push(...plain)
     for (const { variable, detail } of findSettingsIssues(values)) env.addIssue(variable, detail)
     return {
       port: env.integer('PORT', 8080, { min: 0, max: 65_535 }),
@@ -90,6 +98,7 @@ export const readConfig = (variables: Env): { readonly config: Config } | { read
       },
       allowsLostWrites: env.oneOf('WITNESS_ALLOW_LOST_WRITES', ['true', 'false'], 'false') === 'true',
       drainMs: env.durationMs('WITNESS_DRAIN_DELAY', '0s', { min: '0s', max: '10s' }),
+      warnings: [...plain, ...findUnknownVariables(variables, knownVariables)],
       settings: values,
     }
   })

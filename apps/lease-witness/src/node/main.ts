@@ -1,5 +1,5 @@
 import { SchemaVersionError } from '@pool/runtime/database/migrations'
-import { ConfigIssuesError, findUnknownVariables } from '@pool/runtime/service/env'
+import { ConfigIssuesError } from '@pool/runtime/service/env'
 import {
   EXIT_FAILURE,
   EXIT_INVALID_CONFIG,
@@ -8,7 +8,7 @@ import {
   runService,
 } from '@pool/runtime/service/run-service'
 import { log, setLogOutput } from '../log.ts'
-import { knownVariables, readConfig } from './config.ts'
+import { readConfig } from './config.ts'
 import { createLineWriter } from './line-writer.ts'
 import { startWitness } from './witness.ts'
 
@@ -21,8 +21,7 @@ process.stdout.on('error', () => {})
 const parsed = readConfig(process.env)
 const config = 'config' in parsed ? parsed.config : exitWithConfigIssues(parsed.issues)
 const { settings } = config
-for (const unknown of findUnknownVariables(process.env, knownVariables))
-  log(settings, 'error', { msg: 'unknown-variable', ...unknown })
+for (const warning of config.warnings) log(settings, 'error', { msg: 'questionable-variable', ...warning })
 process.on('unhandledRejection', error => log(settings, 'error', { msg: 'unhandled-rejection', reason: String(error) }))
 
 const start = async () => {

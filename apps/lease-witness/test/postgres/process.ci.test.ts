@@ -105,7 +105,7 @@ test('secrets come from files, and a misspelt variable is logged without its val
   })
   await rm(folder, { recursive: true })
   expect((await send('GET', '/lease/from-files')).status).toBe(404)
-  const warnings = lines.map(line => JSON.parse(line)).filter(({ msg }) => msg === 'unknown-variable')
+  const warnings = lines.map(line => JSON.parse(line)).filter(({ msg }) => msg === 'questionable-variable')
   expect(warnings).toMatchObject([{ level: 'error', detail: expect.stringContaining('WITNESS_DATABASE_TIMEOUT?') }])
   expect(lines.join()).not.toContain('mark')
 })

@@ -10,9 +10,11 @@ import type { OperatorSessions } from '../../operator/sessions.ts'
 import { isOneOfTokens, type LimitFailures, rejectCredential } from '../operator-auth.ts'
 import { type Handlers, type HttpEnv, parseBody, sendError } from '../request.ts'
 
-export interface SessionOperations extends Pick<OperatorSessions, 'start' | 'find' | 'end'> {
+export interface SessionOperations extends Pick<OperatorSessions, 'start' | 'redeemCode' | 'find' | 'end'> {
   readonly limitFailures: LimitFailures
 }
+
+const NOT_ACCEPTED = 'This is neither an operator token nor a sign-in code that can still be used.'
 
 const toWire = ({ createdAt, expiresAt }: LiveSession): OperatorSession => ({
   createdAt: createdAt.toISOString(),
@@ -33,8 +35,8 @@ export const sessionHandlers = (
     startSession: async c => {
       const body = await parseBody(c, sessionRequest)
       if (!body.ok) return sendError(c, body.error)
-      const { token } = body.value
-      if (!isToken(token)) return rejectCredential(c, sessions.limitFailures, 'This is not an operator token.')
+      const token = isToken(body.value.token) ? body.value.token : await sessions.redeemCode(body.value.token)
+      if (token === null) return rejectCredential(c, sessions.limitFailures, NOT_ACCEPTED)
       const { id, session } = await sessions.start(token)
       setCookies(c, toSessionCookies(id, c.req.header('Origin')))
       c.env.outcome = 'started'

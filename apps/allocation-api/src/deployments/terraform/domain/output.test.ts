@@ -28,10 +28,32 @@ describe('a secret is masked', () => {
     ['in base64', base64(secret)],
     ['in base64 for URLs', Buffer.from(secret).toString('base64url')],
     ['in base64 in a URL', encodeURIComponent(base64(secret))],
+    ['in upper case', secret.toUpperCase()],
+    ['in lower case', secret.toLowerCase()],
+    ['in a URL within a URL', encodeURIComponent(encodeURIComponent(secret))],
+    ['in a form within a URL', encodeURIComponent(new URLSearchParams({ key: secret }).toString())],
+    ['in JSON within a URL', encodeURIComponent(JSON.stringify(secret))],
+    ['in a URL, every byte', Buffer.from(secret).toString('hex').replace(/../g, '%$&')],
+    ['in hexadecimal digits', Buffer.from(secret).toString('hex')],
+    ['in JSON in base64', base64(JSON.stringify({ key: secret }))],
+    ['in a URL in base64', base64(encodeURIComponent(secret))],
+    ['in base64 in base64', base64(base64(secret))],
+    ['in base64 in a URL within a URL', encodeURIComponent(encodeURIComponent(base64(secret)))],
   ])('%s', (_, text) => {
     const masked = mask(`before ${text} after`)
     expect(masked).toMatch(/^before .{0,25}<redacted>.{0,6} after$/)
-    expect(masked).not.toMatch(/secret|bWFya|hcm/)
+    expect(masked).not.toMatch(/secret|bWFya|hcm/i)
+  })
+
+  test.each([
+    ['its end', (text: string) => text.slice(-24)],
+    ['its start', (text: string) => text.slice(0, 24)],
+    ['its middle', (text: string) => text.slice(13, 13 + 24)],
+    ['a part in base64', (text: string) => base64(text).slice(9, 9 + 24)],
+    ['16 characters', (text: string) => text.slice(20, 36)],
+  ])('in part, after and before other text: %s', (_, cut) => {
+    const long = Array.from({ length: 50 }, (__, i) => String.fromCharCode(65 + ((i * 7) % 26))).join('')
+    expect(createMask([long])(`key = ${cut(long)} or so`)).toBe('key = <redacted> or so')
   })
 
   test('at any offset in base64, in Basic credentials and wrapped over lines', () => {

@@ -25,18 +25,17 @@ const toJsonForms = (text: string): string[] => {
   return [plain, go, escapeUnicode(plain, /[^ -~]/g), escapeUnicode(go, /[^ -~]/g), plain.replaceAll('/', '\\/')]
 }
 
-/** Characters that encoders leave: RFC 3986, encodeURIComponent, encodeURI, Python's quote, Go's PathEscape, HTML forms. */
-const unescaped = [/[\w.~-]/, /[\w.~!*'()-]/, /[\w.~!*'();/?:@&=+$,#-]/, /[\w.~/-]/, /[\w.~$&+=:@-]/, /[\w.*-]/]
+/** Characters that encoders leave: RFC 3986, encodeURIComponent, encodeURI, Python's quote, Go's PathEscape, HTML forms; none. */
+const unescaped = [/[\w.~-]/, /[\w.~!*'()-]/, /[\w.~!*'();/?:@&=+$,#-]/, /[\w.~/-]/, /[\w.~$&+=:@-]/, /[\w.*-]/, /(?!)/]
 
 const toPercentForms = (text: string): string[] =>
   unescaped.flatMap(plain => {
     const bytes = [...Buffer.from(text)].map(byte => {
       const letter = String.fromCharCode(byte)
-      return byte < 128 && plain.test(letter) ? letter : `%${hex(byte, 2)}`
+      return byte < 128 && plain.test(letter) ? letter : `%${hex(byte, 2).toUpperCase()}`
     })
-    const lower = bytes.join('')
-    const upper = bytes.map(byte => (byte.length === 3 ? byte.toUpperCase() : byte)).join('')
-    return [lower, upper, lower.replaceAll('%20', '+'), upper.replaceAll('%20', '+')]
+    const encoded = bytes.join('')
+    return [encoded, encoded.replaceAll('%20', '+')]
   })
 
 const toHtmlForms = (text: string): string[] =>
@@ -83,6 +82,16 @@ const toBase64Forms = (text: string): string[] => {
   return [...found, ...safe, ...found.flatMap(toPercentForms)]
 }
 
+/** In a URL within a URL, and the forms of a whole value that was encoded twice in other ways. */
+const toNestedForms = (text: string): string[] => {
+  const percent = toPercentForms(text)
+  const encoded = new Set([toJson(text), ...percent.slice(0, 4), Buffer.from(text).toString('base64')])
+  return [
+    ...percent.map(form => form.replaceAll('%', '%25')),
+    ...[...encoded].flatMap(form => [...toJsonForms(form), ...toPercentForms(form), ...toBase64Forms(form)]),
+  ]
+}
+
 /** The forms of a text in the output of programs that quote, escape or encode it. */
 export const toEncodedForms = (text: string): readonly string[] => [
   ...new Set([
@@ -94,6 +103,8 @@ export const toEncodedForms = (text: string): readonly string[] => [
     ...toHclForms(text),
     ...toShellForms(text),
     ...toBase64Forms(text),
+    ...toNestedForms(text),
+    Buffer.from(text).toString('hex'),
   ]),
 ]
 
@@ -101,6 +112,8 @@ export const toEncodedForms = (text: string): readonly string[] => [
 const MIN_SECRET_LENGTH = 4
 /** Of a secret that is wrapped over lines: the shortest fragment at the edge of a line that is masked. */
 const MIN_FRAGMENT_LENGTH = 8
+/** The shortest part of a secret that is masked anywhere. */
+const PART_LENGTH = 16
 
 type Range = readonly [start: number, end: number]
 
@@ -110,6 +123,16 @@ const findAll = (text: string, needle: string): number[] => {
   for (let at = text.indexOf(needle); at >= 0; at = text.indexOf(needle, at + 1)) found.push(at)
   return found
 }
+
+/** Without the difference of case, at the same offsets. */
+const fold = (text: string): string =>
+  text.replace(/\p{Lu}/gu, letter => {
+    const lower = letter.toLowerCase()
+    return lower.length === letter.length ? lower : letter
+  })
+
+const toParts = (text: string, length: number): string[] =>
+  Array.from({ length: Math.max(0, text.length - length + 1) }, (_, at) => text.slice(at, at + length))
 
 /** A line that starts with the end of the needle, ends with its start, or lies entirely within it. */
 const findFragments = (line: string, offset: number, needle: string): Range[] => {
@@ -146,20 +169,31 @@ const splitLines = (text: string): { line: string; offset: number }[] =>
 export type Mask = (text: string, isCut?: boolean) => string
 
 /**
- * Masks every secret of at least four characters in all its encoded forms. Not covered: other encodings, nested
- * encodings, and fragments of under eight characters of a secret that is wrapped over lines.
+ * Masks every secret of at least four characters in all its encoded forms, in upper and in lower case, and every part of a
+ * form that has 16 characters. Not covered: other encodings, three encodings in one another, shorter parts, and fragments of
+ * under eight characters of a secret that is wrapped over lines.
  */
 export const createMask = (secrets: readonly string[]): Mask => {
   const values = secrets.flatMap(secret => [secret, stripControlCharacters(secret), ...secret.split(/[\r\n]+/)])
   const known = [...new Set(values)].filter(secret => secret.length >= MIN_SECRET_LENGTH)
-  const needles = [...new Set(known.flatMap(toEncodedForms))].filter(needle => needle.length >= MIN_SECRET_LENGTH)
+  const needles = [...new Set(known.flatMap(toEncodedForms).map(fold))].filter(
+    needle => needle.length >= MIN_SECRET_LENGTH,
+  )
   const longest = Math.max(0, ...needles.map(needle => needle.length))
+  const parts = new Set(needles.flatMap(needle => toParts(needle, PART_LENGTH)))
+  /** Of most lines, neither edge can be that of a fragment. */
+  const edges = new Set(needles.flatMap(needle => toParts(needle, MIN_FRAGMENT_LENGTH)))
+  const mayHaveFragment = ({ line }: { readonly line: string }): boolean =>
+    edges.has(line.slice(0, MIN_FRAGMENT_LENGTH)) || edges.has(line.slice(-MIN_FRAGMENT_LENGTH))
+  const short = needles.filter(needle => needle.length < PART_LENGTH)
   return (text, isCut = false) => {
-    const lines = splitLines(text)
-    const ranges = needles.flatMap((needle): Range[] => [
-      ...findAll(text, needle).map((at): Range => [at, at + needle.length]),
-      ...lines.flatMap(({ line, offset }) => findFragments(line, offset, needle)),
-    ])
+    const folded = fold(text)
+    const lines = splitLines(folded).filter(mayHaveFragment)
+    const ranges = [
+      ...toParts(folded, PART_LENGTH).flatMap((part, at): Range[] => (parts.has(part) ? [[at, at + PART_LENGTH]] : [])),
+      ...short.flatMap(needle => findAll(folded, needle).map((at): Range => [at, at + needle.length])),
+      ...needles.flatMap(needle => lines.flatMap(({ line, offset }) => findFragments(line, offset, needle))),
+    ]
     if (isCut && longest > 0) ranges.push([Math.max(0, text.length - longest), text.length])
     return redact(text, ranges)
   }

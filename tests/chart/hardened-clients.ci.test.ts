@@ -1,0 +1,27 @@
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
+import { describe, expect, test } from 'vitest'
+import { root } from './support/chart.ts'
+import { renderHardenedEnv } from './support/pod.ts'
+import { missingPrograms } from './support/programs.ts'
+
+describe.skipIf(shouldSkip(missingPrograms))('the hardened installation', () => {
+  test('the client and the examples work with the variables that the chart renders', async () => {
+    const env = await renderHardenedEnv('api')
+    expect(env.PDM_RELEASE_TOKEN).toBe('required')
+    const variables = JSON.stringify({ ...env, PDM_ALLOWED_HOSTS: `${env.PDM_ALLOWED_HOSTS},127.0.0.1` })
+    const suites = ['packages/client/test/service.ci.test.ts', 'tests/examples/examples.ci.test.ts']
+    const { stdout } = await promisify(execFile)(
+      process.execPath,
+      [join(root, 'node_modules/vitest/vitest.mjs'), 'run', '--config', 'vitest.workspace.ts', ...suites],
+      {
+        cwd: root,
+        env: { ...process.env, TEST_TIER: 'ci', NO_COLOR: '1', HARDENED_API_ENV: variables },
+        maxBuffer: 2 ** 26,
+      },
+    ).catch(({ stdout: output }) => ({ stdout: `failed: ${output}` }))
+    expect(stdout).toMatch(/^(?!failed)[\s\S]*Test Files +2 passed/)
+  })
+})

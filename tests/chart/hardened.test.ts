@@ -1,0 +1,31 @@
+import { join } from 'node:path'
+import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
+import { expect, test } from 'vitest'
+import { readFile, root } from './support/chart.ts'
+import { renderHardenedEnv } from './support/pod.ts'
+import { missingPrograms } from './support/programs.ts'
+
+const page = readFile(join(root, 'docs/operate/hardened.md'))
+const [block = ''] = /(?<=```text\n)[^`]*/.exec(page) ?? []
+/** The chart has network policies instead. */
+const ofOneHost = ['PDM_LISTEN_ADDRESS', 'WITNESS_LISTEN_ADDRESS']
+
+test.skipIf(shouldSkip(missingPrograms))(
+  'a hardened installation has the same settings in the chart and on a single host, each with what it breaks',
+  async () => {
+    const rendered = { ...(await renderHardenedEnv('api')), ...(await renderHardenedEnv('witness')) }
+    const lines = Object.fromEntries(
+      block
+        .trim()
+        .split('\n')
+        .map(line => line.split('=')),
+    )
+    const names = [...Object.keys(rendered), ...ofOneHost].toSorted()
+    expect(Object.keys(lines).toSorted()).toEqual(names)
+    for (const [name, value] of Object.entries(rendered)) {
+      if (name !== 'PDM_ALLOWED_HOSTS') expect([name, lines[name]]).toEqual([name, value])
+    }
+    const rows = Array.from(page.matchAll(/^\| (`[A-Z_` ]+) \| \S/gm), ([, first = '']) => first.match(/\w+/g) ?? [])
+    expect(rows.flat().toSorted()).toEqual(names)
+  },
+)
