@@ -97,7 +97,7 @@ describe.skipIf(isTerraformMissing)('an apply', () => {
         .find(({ message }) => message.endsWith(' names'))
         ?.message.split('): ')[1]
         ?.split(' ') ?? []
-    const shells = ['OLDPWD', 'PWD', 'SHLVL', '_', 'names']
+    const shells = ['OLDPWD', 'PWD', 'SHLVL', 'TMPDIR', '_', 'names']
     expect(names.filter(name => !shells.includes(name))).toEqual([
       ...['CHECKPOINT_DISABLE', 'LANG', 'PASSED_TOKEN', 'PATH', 'TF_INPUT', 'TF_IN_AUTOMATION'],
       ...['TF_VAR_deployment_id', 'TF_VAR_object_storage_access_key', 'TF_VAR_object_storage_secret_key'],

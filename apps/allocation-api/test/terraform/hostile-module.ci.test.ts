@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { until } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
 import { toIsolatedCommand } from '../../src/deployments/terraform/isolation.ts'
+import { createTerraform } from '../../src/deployments/terraform/terraform.ts'
 import { findProcesses, isTerraformMissing, toRequest, useSites } from './support/terraform.ts'
 
 const createTestSite = useSites()
@@ -158,5 +159,21 @@ describe.skipIf(!hasNamespaces)('an isolated command', () => {
       run(createSetting(), 'setsid sleep 1004711 & until ps ax | grep -q "[s]leep 1004711"; do :; done; echo started'),
     ).toBe('started\n')
     await until('nothing runs', () => findProcesses('1004711').length === 0)
+  })
+})
+
+describe.skipIf(isTerraformMissing)('where the kernel permits no namespaces', () => {
+  test.each([
+    ['auto', null],
+    ['required', expect.stringMatching(/not isolated \(unshare: forbidden\).*review/)],
+  ] as const)('PDM_TERRAFORM_ISOLATION=%s: deployments are missing %j', async (isolation, missing) => {
+    const { folder, options } = createTestSite()
+    writeFileSync(join(folder, 'unshare'), '#!/bin/sh\necho "unshare: forbidden" >&2\nexit 1\n', { mode: 0o755 })
+    const terraform = createTerraform({ ...options, isolation, env: { PATH: `${folder}:${process.env.PATH}` } })
+    expect(await terraform.preflight()).toEqual(missing)
+    expect(await terraform.describeExposure()).toContain('unshare: forbidden')
+    // Not kept: what failed once may work.
+    rmSync(join(folder, 'unshare'))
+    if (hasNamespaces) expect([await terraform.describeExposure(), await terraform.preflight()]).toEqual([null, null])
   })
 })
