@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { toFileVariable } from '@pool/runtime/service/env'
 import { afterAll, expect, test } from 'vitest'
-import { findConfigWarnings, readServiceConfig, SECRET_VARIABLES } from './service-config.ts'
+import { findConfigWarnings, findSecrets, readServiceConfig, SECRET_VARIABLES } from './service-config.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'service-config-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -152,4 +152,10 @@ test('PDM_REQUIRE_TLS makes them an error', () => {
   expect(readServiceConfig({ ...env, PDM_REQUIRE_TLS: 'true' })).toMatchObject({
     issues: [{ variable: 'PDM_WITNESS_URL' }],
   })
+})
+
+test.each(SECRET_VARIABLES)('the value of %s, and each part of it that is a secret, is masked everywhere', variable => {
+  const env = { [variable]: variable === 'PDM_DATABASE_URL' ? 'postgres://user:pass%2Fword@h/d' : 'first-one, second' }
+  const parts = variable === 'PDM_DATABASE_URL' ? ['pass%2Fword', 'pass/word'] : ['first-one', 'second']
+  expect(findSecrets(env)).toEqual(expect.arrayContaining(parts))
 })

@@ -26,6 +26,26 @@ export const SECRET_VARIABLES = [
   'OTEL_EXPORTER_OTLP_TRACES_HEADERS',
 ] as const
 
+/** Shorter values occur by chance in any text. */
+const MIN_MASKED_LENGTH = 4
+
+/** The secrets in the values of these variables, the longest first: each item of a list, and the password of the database. */
+export const findSecrets = (env: Env): readonly string[] => {
+  const texts = SECRET_VARIABLES.map(variable => env[variable]?.trim() ?? '')
+  const password = /^[^/]*\/\/[^:/@]*:([^@]*)@/.exec(env.PDM_DATABASE_URL?.trim() ?? '')?.[1] ?? ''
+  const values = [...texts.flatMap(text => [text, ...text.split(',').map(item => item.trim())]), password]
+  const secrets = [...values, decodePassword(password)].filter(value => value.length >= MIN_MASKED_LENGTH)
+  return [...new Set(secrets)].toSorted((a, b) => b.length - a.length)
+}
+
+const decodePassword = (password: string): string => {
+  try {
+    return decodeURIComponent(password)
+  } catch {
+    return password
+  }
+}
+
 /** For the tests of this repository. A shared environment may contain the first. */
 const TEST_VARIABLES: readonly string[] = ['PDM_TEST_DSN', TEST_SETTINGS_VARIABLE]
 

@@ -62,6 +62,8 @@ test('only the database URL has no default', () => {
       backend: null,
       timeoutMs: 1_800_000,
       passthrough: [],
+      isolation: 'auto',
+      visiblePaths: [],
       concurrency: 2,
       knownProviders: ['local', 'hetzner'],
     },

@@ -18,6 +18,8 @@ test('every setting has a default and can be set', () => {
       backend: null,
       timeoutMs: 1_800_000,
       passthrough: [],
+      isolation: 'auto',
+      visiblePaths: [],
     },
     issues: [],
   })
@@ -30,6 +32,8 @@ test('every setting has a default and can be set', () => {
       PDM_TERRAFORM_BACKEND: backend({ s3 }),
       PDM_DEPLOYMENT_TIMEOUT: '90s',
       PDM_TERRAFORM_PASS_ENV: 'AWS_PROFILE, HCLOUD_TOKEN AWS_PROFILE',
+      PDM_TERRAFORM_ISOLATION: 'required',
+      PDM_TERRAFORM_PATHS: '/mirror /home/u/.ssh',
     }),
   ).toEqual({
     settings: {
@@ -39,6 +43,8 @@ test('every setting has a default and can be set', () => {
       backend: { type: 's3', settings: s3 },
       timeoutMs: 90_000,
       passthrough: ['AWS_PROFILE', 'HCLOUD_TOKEN'],
+      isolation: 'required',
+      visiblePaths: ['/mirror', '/home/u/.ssh'],
     },
     issues: [],
   })
@@ -46,6 +52,7 @@ test('every setting has a default and can be set', () => {
 
 const form = /^must be a JSON object with one backend/
 test.each<readonly [variable: string, value: string, detail: RegExp]>([
+  ['PDM_TERRAFORM_PATHS', '/mirror ~/.ssh', /must list absolute paths/],
   ['PDM_TERRAFORM_BACKEND', 's3', form],
   ['PDM_TERRAFORM_BACKEND', '[]', form],
   ['PDM_TERRAFORM_BACKEND', '{}', form],

@@ -23,6 +23,10 @@ export interface TerraformSettings {
   readonly timeoutMs: number
   /** Names of additional variables that the binary inherits. */
   readonly passthrough: readonly string[]
+  /** `auto`: where the kernel permits it. */
+  readonly isolation: 'auto' | 'required' | 'off'
+  /** Absolute paths that an isolated binary can read, in addition to those that it is known to need. */
+  readonly visiblePaths: readonly string[]
 }
 
 /** Backend arguments that are credentials. The generated configuration is a file, so they must not be in it. */
@@ -84,6 +88,13 @@ const readPassthrough = (env: EnvReader): readonly string[] => {
   return [...new Set(names)]
 }
 
+const readVisiblePaths = (env: EnvReader): readonly string[] => {
+  const variable = 'PDM_TERRAFORM_PATHS'
+  const paths = (env.text(variable) ?? '').split(/[\s,]+/).filter(Boolean)
+  if (!paths.every(path => path.startsWith('/'))) env.addIssue(variable, 'must list absolute paths')
+  return paths
+}
+
 export const readTerraform = (env: EnvReader): TerraformSettings => ({
   binary: env.text('PDM_TERRAFORM_BINARY') ?? null,
   dataDir: env.text('PDM_DEPLOYMENTS_DIR') ?? '.data/deployments',
@@ -91,6 +102,8 @@ export const readTerraform = (env: EnvReader): TerraformSettings => ({
   backend: readBackend(env),
   timeoutMs: env.durationMs('PDM_DEPLOYMENT_TIMEOUT', '30m', { min: '1s', max: '24h' }),
   passthrough: readPassthrough(env),
+  isolation: env.oneOf('PDM_TERRAFORM_ISOLATION', ['auto', 'required', 'off'], 'auto'),
+  visiblePaths: readVisiblePaths(env),
 })
 
 const proxyVariables = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'NO_PROXY'].flatMap(name => [

@@ -85,6 +85,8 @@ export interface Provisioner {
    * the reason of `signal` when it aborts.
    */
   preflight(signal?: AbortSignal): Promise<string | null>
+  /** What a module can read besides what its run needs, as a sentence; null if Terraform is isolated. */
+  describeExposure(): Promise<string | null>
   /** Identifies the content of the module that an apply uses, for people: `cluster@sha256:0123456789ab`. */
   moduleVersion(): Promise<string>
   /**

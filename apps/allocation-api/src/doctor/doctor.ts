@@ -6,9 +6,9 @@ import { EXIT_FAILURE, EXIT_INVALID_CONFIG } from '@pool/runtime/service/run-ser
 import { toPoolSizes } from '../config/config.ts'
 import { createHttpsGet } from '../credentials/https-client.ts'
 import { readSchema } from '../database/schema.ts'
-import { createPrerequisites } from '../deployments/terraform/terraform.ts'
+import { createPrerequisites, findExposure } from '../deployments/terraform/terraform.ts'
 import { redact } from '../observability/domain/redact.ts'
-import { findConfigWarnings, readServiceConfig, SECRET_VARIABLES, type ServiceConfig } from '../service-config.ts'
+import { findConfigWarnings, findSecrets, readServiceConfig, type ServiceConfig } from '../service-config.ts'
 import { checkDatabase } from './database.ts'
 import { bad, countProblems, type Finding, good, notChecked, toJson, toText } from './domain/report.ts'
 import { checkDeployments } from './machine.ts'
@@ -108,7 +108,10 @@ const findAll = async (config: ServiceConfig, dependencies: Required<Dependencie
     runGroup('dns', () => checkDns(config, callMs)),
     runGroup('object storage', () => checkStorage(config, dependencies)),
     runGroup('lease witness', () => checkWitness(config.witness, callMs)),
-    runGroup('deployments', () => checkDeployments(deployments, createPrerequisites({ ...deployments, env }), env)),
+    runGroup('deployments', async () => {
+      const prerequisites = createPrerequisites({ ...deployments, env })
+      return checkDeployments(deployments, prerequisites, env, () => findExposure({ ...deployments, env }))
+    }),
   ])
   return groups.flat()
 }
@@ -117,11 +120,7 @@ const REDACTED = '<redacted>'
 
 /** The texts are written without secrets. This holds even if one of them quotes a server that quotes a key. */
 const removeSecrets = (findings: readonly Finding[], env: Env): readonly Finding[] => {
-  const password = /^[^/]*\/\/[^:/@]*:([^@]*)@/.exec(env.PDM_DATABASE_URL?.trim() ?? '')?.[1] ?? ''
-  const values = SECRET_VARIABLES.flatMap(variable => [env[variable] ?? '', ...(env[variable] ?? '').split(',')])
-  const secrets = [...values.map(value => value.trim()), password]
-    .filter(secret => secret.length >= 4)
-    .toSorted((a, b) => b.length - a.length)
+  const secrets = findSecrets(env)
   const clean = (text: string): string => secrets.reduce((rest, secret) => rest.replaceAll(secret, REDACTED), text)
   return findings.map(({ text, advice, ...finding }) => ({
     ...finding,

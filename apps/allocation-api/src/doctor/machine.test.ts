@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import type { TerraformSettings } from '../config/terraform.ts'
 import { checkDeployments, checkFreeSpace } from './machine.ts'
 
 const GIBIBYTE = 1_073_741_824
@@ -13,17 +14,28 @@ test('less than 1 GiB of free space is a problem, also where the folder does not
   })
 })
 
-const settings = {
+const settings: TerraformSettings = {
   binary: null,
   dataDir: '/tmp',
   moduleDir: null,
   backend: null,
   timeoutMs: 1_000,
   passthrough: [],
+  isolation: 'auto',
+  visiblePaths: [],
 }
-const check = async (env: Record<string, string>, backend: { type: string; settings: object } | null = null) => {
+const exposure = 'Terraform is not isolated, so a module can read all; review it.'
+const check = async (
+  env: Record<string, string>,
+  {
+    isExposed = false,
+    ...more
+  }: Partial<Pick<TerraformSettings, 'backend' | 'isolation'>> & { isExposed?: boolean } = {},
+) => {
   const prerequisites = { checkBinary: async () => 'There is none: install it.', checkModule: async () => null }
-  const findings = await checkDeployments({ ...settings, backend } as typeof settings, prerequisites, env)
+  const findings = await checkDeployments({ ...settings, ...more }, prerequisites, env, async () =>
+    isExposed ? exposure : null,
+  )
   return findings.filter(({ check: name }) => name !== 'free space')
 }
 
@@ -38,6 +50,19 @@ test('without Terraform, deployments are off, unless a variable shows that they 
 })
 
 test('a remote backend is not checked', async () => {
-  const findings = await check({ PDM_TERRAFORM_MODULE: '/m' }, { type: 's3', settings: {} })
+  const findings = await check({ PDM_TERRAFORM_MODULE: '/m' }, { backend: { type: 's3', settings: {} } })
   expect(findings).toContainEqual(expect.objectContaining({ check: 'terraform backend', state: 'not-checked' }))
+})
+
+test.each([
+  ['good', 'auto', false],
+  ['not-checked', 'auto', true],
+  ['not-checked', 'off', true],
+  ['bad', 'required', true],
+] as const)('isolation is %s with PDM_TERRAFORM_ISOLATION=%s, exposed: %s', async (state, isolation, isExposed) => {
+  const findings = await check({ PDM_TERRAFORM_MODULE: '/m' }, { isolation, isExposed })
+  expect(findings.find(({ check: name }) => name === 'terraform isolation')).toMatchObject({
+    state,
+    ...(isExposed && { advice: 'review it' }),
+  })
 })

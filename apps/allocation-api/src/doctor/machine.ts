@@ -80,6 +80,13 @@ const checkBackend = (
   ]
 }
 
+const checkIsolation = ({ isolation }: TerraformSettings, exposure: string | null): Finding => {
+  const check = 'terraform isolation'
+  if (exposure === null) return good(check, 'a module sees its run and the programs of the system only')
+  const finding = badWithAdvice(check, exposure)
+  return isolation === 'required' ? finding : { ...finding, state: 'not-checked' }
+}
+
 /** The variables that show that this process is meant to run deployments. */
 const DEPLOYMENT_VARIABLE = /^PDM_(?:TERRAFORM|DEPLOYMENT)/
 
@@ -87,6 +94,7 @@ export const checkDeployments = async (
   settings: TerraformSettings,
   prerequisites: Pick<Prerequisites, 'checkBinary' | 'checkModule'>,
   env: Readonly<Record<string, string | undefined>>,
+  findExposure: () => Promise<string | null>,
 ): Promise<readonly Finding[]> => {
   const isWanted = Object.keys(env).some(name => DEPLOYMENT_VARIABLE.test(name) && env[name]?.trim())
   const [binary, module, dataDir, space] = await Promise.all([
@@ -105,6 +113,7 @@ export const checkDeployments = async (
       ? good('terraform module', 'the folder has a module, and the modules that it calls by a relative path exist')
       : badWithAdvice('terraform module', module, 'correct PDM_TERRAFORM_MODULE'),
     ...checkBackend(settings, env),
+    checkIsolation(settings, await findExposure()),
     dataDir,
     space,
   ]

@@ -265,6 +265,9 @@ export const createObserver = (
     onDeploymentsUnavailable(reason) {
       log.warn({ reason }, 'deployments unavailable')
     },
+    onTerraformExposed(reason) {
+      log.warn({ reason }, 'terraform not isolated')
+    },
     onRunEnded(deployment, outcome, seconds) {
       metrics.countRun(outcome, seconds)
       log.info({ deployment, outcome, seconds }, 'deployment run ended')

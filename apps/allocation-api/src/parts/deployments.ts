@@ -6,7 +6,7 @@ import { createDeploymentService } from '../deployments/service.ts'
 import { createTerraform } from '../deployments/terraform/terraform.ts'
 import { readFreeBytes } from '../lib/free-space.ts'
 import { createRateLimiter } from '../lib/rate-limiter.ts'
-import type { ServiceConfig } from '../service-config.ts'
+import { findSecrets, type ServiceConfig } from '../service-config.ts'
 import type { Base } from './base.ts'
 import type { Database } from './database.ts'
 import type { Names } from './names.ts'
@@ -18,8 +18,6 @@ const CREDENTIAL_CHECK_TIMEOUT_MS = 7_900
 const RUN_LEASE_MS = 30_000
 /** How often a replica renews its leases and claims expired ones. */
 const LEASE_RENEWAL_MS = 2_000
-/** From SIGINT to SIGKILL of Terraform. Shorter than a graceful stop. */
-const TERRAFORM_GRACE_MS = 7_000
 /** How long a request waits for the TXT record that proves a domain. */
 const TXT_LOOKUP_TIMEOUT_MS = 5_000
 /** Of one client address, in one process. */
@@ -53,7 +51,11 @@ export const createDeployments = (
     timeoutMs,
   })
   const limitChallenges = createRateLimiter({ perMinute: CHALLENGES_PER_MINUTE, maxCallers: MAX_LIMITED_CLIENTS })
-  const provisioner = createTerraform({ ...config.deployments, env: config.env, graceMs: TERRAFORM_GRACE_MS })
+  const provisioner = createTerraform({
+    ...config.deployments,
+    env: config.env,
+    serviceSecrets: findSecrets(config.env),
+  })
   const deployments = createDeploymentService({
     sql,
     readSql,

@@ -101,7 +101,7 @@ describe.skipIf(isTerraformMissing)('the whole life of a name', () => {
     messages.flatMap(message => /\[id=([^\]]+)\]/.exec(message)?.[1] ?? [])
   const findStatePath = async ({ id }: Owned): Promise<string> => {
     const [row] = await database.sql<{ key: string }[]>`select lineage_id as key from deployments where id = ${id}`
-    return join(dataDir, 'state', `${row?.key}.tfstate`)
+    return join(dataDir, 'state', row?.key ?? '', 'terraform.tfstate')
   }
   const readState = async (owned: Owned): Promise<{ resources: unknown[] }> =>
     JSON.parse(await readFile(await findStatePath(owned), 'utf8'))

@@ -118,6 +118,10 @@ export class FakeProvisioner implements Provisioner {
     return FAKE_MODULE
   }
 
+  async describeExposure(): Promise<null> {
+    return null
+  }
+
   async preflight(): Promise<string | null> {
     return this.missing
   }

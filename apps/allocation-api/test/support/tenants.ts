@@ -91,6 +91,10 @@ class CloudProvisioner implements Provisioner {
     return 'cloud@sha256:000000000000'
   }
 
+  async describeExposure(): Promise<null> {
+    return null
+  }
+
   async preflight(): Promise<null> {
     return null
   }

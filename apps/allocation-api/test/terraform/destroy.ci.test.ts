@@ -52,7 +52,7 @@ const createBucketSite = async (more = machines, version?: Parameters<typeof min
   return { site, storage, options }
 }
 
-const statePath = ({ options }: Site) => join(options.dataDir, 'state', 'acme.pool.test.tfstate')
+const statePath = ({ options }: Site) => join(options.dataDir, 'state', 'acme.pool.test', 'terraform.tfstate')
 const mentions = (text: string) => Object.values(secrets).filter(secret => text.includes(secret))
 const expectNoSecrets = ({ options }: Site, lines: readonly { readonly message: string }[]) => {
   expect(lines.flatMap(({ message }) => mentions(message))).toEqual([])
@@ -358,7 +358,7 @@ describe.skipIf(isTerraformMissing)('an archived state', () => {
     const stateRequest = { id: 'm1', run: 1, stateKey: 'acme.pool.test', bucket: null, knownState: null }
     const where = await terraform.archive(stateRequest)
     expect(where).toMatch(
-      /^The state is in archive\/acme\.pool\.test\.tfstate\.\d{8}T[\d.]+Z, archive\/.*\.backup\.[^,]+\.$/,
+      /^The state is in archive\/acme\.pool\.test\/terraform\.tfstate\.\d{8}T[\d.]+Z, archive\/.*\.backup\.[^,]+\.$/,
     )
     expect(await terraform.archive(stateRequest)).toBe(where)
     expect(await inspect(site.options)).toMatchObject({ isEmpty: true })

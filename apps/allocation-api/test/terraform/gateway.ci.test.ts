@@ -59,7 +59,7 @@ describe.skipIf(isTerraformMissing || isGatewayMissing)(`a deployment on a Ceph 
     expect(await readArchive()).toEqual({ status: 200, text: 'content' })
     expect(await startDestroy(options, request).result).toEqual({ kind: 'destroyed' })
 
-    rmSync(join(options.dataDir, 'state', 'acme.pool.test.tfstate'))
+    rmSync(join(options.dataDir, 'state', 'acme.pool.test', 'terraform.tfstate'))
     const reinstalled = startApply(options, { ...request, mayImportBucket: true })
     expect(await reinstalled.result).toMatchObject({ kind: 'applied' })
     expect(reinstalled.logged(`Importing the existing bucket ${BUCKET}.`)).toBe(true)

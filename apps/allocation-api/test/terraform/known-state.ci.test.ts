@@ -26,7 +26,7 @@ const MACHINE = 'resource "terraform_data" "machine" { input = 1 }'
 const TWO_MACHINES = `${MACHINE}
 resource "terraform_data" "other" { input = 1 }`
 
-const toStatePath = ({ options }: Site) => join(options.dataDir, 'state', 'acme.pool.test.tfstate')
+const toStatePath = ({ options }: Site) => join(options.dataDir, 'state', 'acme.pool.test', 'terraform.tfstate')
 
 /** What the service records of a state, as one run after the other reports it. */
 const recordStates = () => {

@@ -257,7 +257,7 @@ describe('the holder of a lock', () => {
     const locks: StateLock[] = []
     const binary = join(site.folder, 'terraform')
     const message = '{"@message":"x","type":"change_summary"}'
-    const lockFile = join(site.options.dataDir, 'state', '.acme.pool.test.tfstate.lock.info')
+    const lockFile = join(site.options.dataDir, 'state', 'acme.pool.test', '.terraform.tfstate.lock.info')
     writeFileSync(
       binary,
       `#!/bin/sh\n[ "$1" = apply ] || exit 0\necho '{"ID":"x1"}' > '${lockFile}'\necho '${message}'\nuntil [ -e '${site.folder}/go' ]; do sleep 0.02; done\n`,

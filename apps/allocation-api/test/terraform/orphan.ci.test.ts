@@ -12,8 +12,8 @@ const createTestSite = useSites()
 /** An apply waits for a file of its run, and fails if its working directory is gone. */
 const waiting = `#!/bin/sh
 [ "$1" = apply ] || exit 0
-touch "$TMPDIR/at-$TF_VAR_deployment_id"
-until [ -e "$TMPDIR/go-$TF_VAR_deployment_id" ]; do sleep 0.02; done
+touch at
+until [ -e go ]; do sleep 0.02; done
 [ -e "$PWD/main.tf.json" ] || { echo 'Error: the directory is gone' >&2; exit 1; }
 `
 
@@ -25,11 +25,14 @@ describe('a run that ends late', () => {
     chmodSync(binary, 0o755)
     // Two replicas on one machine share a data directory.
     const run = (number: number) => {
-      const options = { ...site.options, binary, env: { ...site.options.env, TMPDIR: site.folder } }
-      return startApply(options, { run: number, variables: { ...variables, deployment_id: String(number) } })
+      return startApply(
+        { ...site.options, binary },
+        { run: number, variables: { ...variables, deployment_id: String(number) } },
+      )
     }
-    const at = (number: number) => until(`run ${number} applies`, () => existsSync(join(site.folder, `at-${number}`)))
-    const release = (number: number) => writeFileSync(join(site.folder, `go-${number}`), '')
+    const file = (number: number, name: string) => join(site.options.dataDir, 'work', `m1.${number}`, name)
+    const at = (number: number) => until(`run ${number} applies`, () => existsSync(file(number, 'at')))
+    const release = (number: number) => writeFileSync(file(number, 'go'), '')
     const work = () => readdirSync(join(site.options.dataDir, 'work'))
 
     const late = run(1)
@@ -88,7 +91,6 @@ describe.skipIf(isTerraformMissing)('a state', () => {
     const site = createTestSite()
     const stateKey = `${'a'.repeat(62)}.`.repeat(4).slice(0, 253).replace(/\.$/, 'a')
     expect(await startApply(site.options, { stateKey }).result).toEqual({ kind: 'applied', outputs: {} })
-    const [first = '', second] = [stateKey.slice(0, 200), `${stateKey.slice(200)}.tfstate`]
-    expect(readdirSync(join(site.options.dataDir, 'state', first))).toContain(second)
+    expect(readdirSync(join(site.options.dataDir, 'state', stateKey))).toContain('terraform.tfstate')
   })
 })

@@ -69,11 +69,11 @@ describe.skipIf(isTerraformMissing)('a plan', () => {
     })
     expect(first).toMatchObject({ text: expect.stringContaining('Plan: 2 to add, 0 to change, 0 to destroy.') })
     expect(storage.buckets.size).toBe(0)
-    expect(readdirSync(join(options.dataDir, 'state'))).toEqual([])
+    expect(readFiles(join(options.dataDir, 'state'))).toEqual([])
     expect(toActions(await plan(options, true, request))).toEqual({})
 
     expect(await startApply(options, request).result).toMatchObject({ kind: 'applied' })
-    const statePath = join(options.dataDir, 'state', 'acme.pool.test.tfstate')
+    const statePath = join(options.dataDir, 'state', 'acme.pool.test', 'terraform.tfstate')
     const before = { text: readFileSync(statePath, 'utf8'), mtimeMs: statSync(statePath).mtimeMs }
     const unchanged = await plan(options, false, request)
     expect(toActions(unchanged)).toMatchObject({ [bucketAddress]: 'no-op', [machineAddress]: 'no-op' })
@@ -87,7 +87,7 @@ describe.skipIf(isTerraformMissing)('a plan', () => {
       expect(text).not.toContain(Buffer.from(`x${secrets.object_storage_access_key}`).toString('base64').slice(4, 20))
     }
     expect({ text: readFileSync(statePath, 'utf8'), mtimeMs: statSync(statePath).mtimeMs }).toEqual(before)
-    expect(existsSync(join(options.dataDir, 'state', '.acme.pool.test.tfstate.lock.info'))).toBe(false)
+    expect(existsSync(join(options.dataDir, 'state', 'acme.pool.test', '.terraform.tfstate.lock.info'))).toBe(false)
     expect(readdirSync(join(options.dataDir, 'work'))).toEqual([])
 
     // The plan of a reinstallation after the state was lost.
@@ -151,7 +151,7 @@ describe.skipIf(isTerraformMissing)('a plan', () => {
     const wrapper = `#!/bin/sh
 PATH="$REAL_PATH"
 terraform "$@" || exit
-if [ "$1" = plan ]; then echo >> "$TMPDIR/planned"; while :; do sleep 0.05; done; fi
+if [ "$1" = plan ]; then echo > planned; while :; do sleep 0.05; done; fi
 `
     writeFileSync(binary, wrapper, { mode: 0o755 })
     const service = startNode({
@@ -165,8 +165,8 @@ if [ "$1" = plan ]; then echo >> "$TMPDIR/planned"; while :; do sleep 0.05; done
       isReady: line => line.message === 'started',
     })
     await service.ready
-    await until('the plan file has been written', () => existsSync(join(site.folder, 'planned')))
-    const files = () => readFiles(site.options.dataDir)
+    const files = () => (existsSync(site.options.dataDir) ? readFiles(site.options.dataDir) : [])
+    await until('the plan file has been written', () => files().some(({ path }) => path.endsWith('/planned')))
     expect(files().map(({ path }) => path.split('/').at(-1))).toContain('main.tf.json')
     expect(files().flatMap(({ text }) => mentions(text))).toEqual([])
     await killProcesses(site.folder)

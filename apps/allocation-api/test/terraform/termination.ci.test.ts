@@ -33,7 +33,7 @@ const expectOver = async ({ options, folder }: Site, isStateKept = true) => {
   await until('nothing runs', () => findProcesses(folder).length === 0)
   expect(readdirSync(join(options.dataDir, 'work'))).toEqual([])
   if (!isStateKept) return
-  const state = readFileSync(join(options.dataDir, 'state', 'acme.pool.test.tfstate'), 'utf8')
+  const state = readFileSync(join(options.dataDir, 'state', 'acme.pool.test', 'terraform.tfstate'), 'utf8')
   expect(state).toContain('"name": "first"')
 }
 /** Marks every process of the group by its environment. */
@@ -87,7 +87,7 @@ describe.skipIf(isTerraformMissing)('an apply ends', () => {
     expect(findProcesses(secrets.object_storage_access_key).length).toBeGreaterThan(1)
     await service.kill()
     await until('nothing runs', () => findProcesses(site.folder).length === 0)
-    const state = readFileSync(join(site.options.dataDir, 'state', 'acme.pool.test.tfstate'), 'utf8')
+    const state = readFileSync(join(site.options.dataDir, 'state', 'acme.pool.test', 'terraform.tfstate'), 'utf8')
     expect(state).toContain('"name": "first"')
     // Only a graceful end marks what was interrupted.
     expect(state).toContain('"status": "tainted"')
@@ -128,7 +128,7 @@ describe('for any behaviour of the binary', () => {
 
   test.each<readonly [string, string, number]>([
     ['kills what ignores SIGINT', `trap '' INT`, 300],
-    ['reads the last output', `trap 'head -c 2000000 /dev/zero; touch "$TMPDIR/saved"; exit' INT`, 60_000],
+    ['reads the last output', `trap 'head -c 2000000 /dev/zero; touch saved; exit' INT`, 60_000],
   ])('when the service is killed, the supervisor %s', async (_, reaction, graceMs) => {
     const site = createTestSite('')
     const binary = fakeBinary(site, `${reaction}; echo init of "$1"; while :; do sleep 0.1; done`)
@@ -140,7 +140,7 @@ describe('for any behaviour of the binary', () => {
     await service.ready
     await service.kill()
     await until('nothing runs', () => findProcesses(site.folder).length === 0)
-    expect(existsSync(join(site.folder, 'saved'))).toBe(reaction.includes('saved'))
+    expect(existsSync(join(site.options.dataDir, 'work', 'm1.1', 'saved'))).toBe(reaction.includes('saved'))
   })
 
   test('endless lines, too many lines and background processes are limited', async () => {

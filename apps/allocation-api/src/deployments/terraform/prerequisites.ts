@@ -143,7 +143,7 @@ export class Prerequisites {
     const names = await readdir(moduleDir).catch(() => [])
     if (!names.some(isModuleFile))
       return `PDM_TERRAFORM_MODULE is ${moduleDir}, which is not a directory with a Terraform module.`
-    const missing = await findMissingModule(await realpath(moduleDir))
+    const missing = await findMissingModule(await realpath(moduleDir), new Set())
     if (missing === null) return null
     const { caller, source, path } = missing
     return `PDM_TERRAFORM_MODULE is ${moduleDir}, but ${caller} calls the module ${source}, and ${path} is not a directory; copy that directory too, or set PDM_TERRAFORM_MODULE to a module with everything that it calls.`
@@ -168,10 +168,7 @@ interface MissingModule {
  * The first module that a call by a relative path does not find, also in the modules that are called; null if there is none.
  * A run uses the module where it is, so what it calls must be there too.
  */
-const findMissingModule = async (
-  directory: string,
-  visited: Set<string> = new Set(),
-): Promise<MissingModule | null> => {
+const findMissingModule = async (directory: string, visited: Set<string>): Promise<MissingModule | null> => {
   visited.add(directory)
   for (const { file, source } of findLocalModuleCalls(await readModuleFiles(directory))) {
     const path = join(directory, source)
@@ -182,6 +179,13 @@ const findMissingModule = async (
     if (missing !== null) return missing
   }
   return null
+}
+
+/** The directories of a module and of those that it calls by a relative path, without symbolic links. */
+export const listModuleDirectories = async (moduleDir: string): Promise<readonly string[]> => {
+  const visited = new Set<string>()
+  await findMissingModule(await realpath(moduleDir), visited)
+  return [...visited]
 }
 
 /** A call of another module by a relative path, which Terraform resolves from the directory of the calling file. */

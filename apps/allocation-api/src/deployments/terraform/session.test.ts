@@ -1,5 +1,8 @@
-import { expect, test } from 'vitest'
-import { isProofOfLock, parseLockFile, parseProbe, toVariableEnv } from './session.ts'
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { expect, onTestFinished, test } from 'vitest'
+import { isProofOfLock, parseLockFile, parseProbe, readLockFile, toVariableEnv } from './session.ts'
 
 test('the environment of a command has the values of the variables', () => {
   expect(toVariableEnv({ a: '1', k: 's' })).toEqual({ TF_VAR_a: '1', TF_VAR_k: 's' })
@@ -50,4 +53,15 @@ test.each([
   ['text with "type":"apply_start"', false],
 ])('whether %s shows that the state is locked', (line, expected) => {
   expect(isProofOfLock(line)).toBe(expected)
+})
+
+test.each([
+  ['a link to another file', 'echo other > other; ln -s other lock', 0],
+  ['a pipe that nobody writes to', 'mkfifo lock', 0],
+  ['a large file', 'truncate -s 3G lock', 262_144],
+])('a lock file that is %s neither blocks nor fills the memory', async (_, script, length) => {
+  const cwd = mkdtempSync(`${tmpdir()}/lock-`)
+  onTestFinished(() => rmSync(cwd, { recursive: true }))
+  execFileSync('/bin/sh', ['-c', script], { cwd })
+  expect((await readLockFile(`${cwd}/lock`).catch(() => '')).length).toBe(length)
 })

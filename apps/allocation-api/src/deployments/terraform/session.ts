@@ -1,10 +1,11 @@
 import { constants } from 'node:fs'
-import { access, type FileHandle, open, readFile, rm } from 'node:fs/promises'
+import { access, type FileHandle, open, realpath, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { Backend } from '../../config/terraform.ts'
 import { createLineSplitter, isJsonObject, parseJson } from '../../lib/text.ts'
 import type { StateLock } from '../domain/types.ts'
 import { type CreatedResource, type OutputCollector, parseCreatedResource } from './domain/output.ts'
+import { toExitOfIsolated, toIsolatedCommand, type VisiblePaths } from './isolation.ts'
 import {
   identifyProcessGroup,
   type ProcessCommand,
@@ -47,6 +48,8 @@ export interface SessionOptions {
   readonly ended: AbortSignal
   /** Milliseconds. */
   readonly graceMs: number
+  /** What the commands see; null: everything that the service sees. */
+  readonly visible: ((env: Environment) => VisiblePaths) | null
 }
 
 /** Characters of a state, a plan or an error that a command prints. */
@@ -184,7 +187,7 @@ export class TerraformSession {
   async #findLockId(): Promise<string | null> {
     const { backend, stateKey } = this.#options
     const file = toLockFilePath(backend, stateKey)
-    if (file !== null) return parseLockFile(await readFile(file, 'utf8'))
+    if (file !== null) return parseLockFile(await readLockFile(file))
     const probe = await this.probeLock()
     return probe.kind === 'locked' ? probe.id : null
   }
@@ -199,16 +202,14 @@ export class TerraformSession {
   }
 
   async #run(args: readonly string[], more: CommandOptions): Promise<ProcessExit> {
-    const { binary, cwd, env, values, graceMs, ended } = this.#options
-    return runInProcessGroup({
-      file: binary,
-      args,
-      cwd,
-      env: { ...(await resolveCliConfig(env)), ...toVariableEnv(values) },
-      signal: ended,
-      graceMs,
-      ...more,
-    })
+    const { binary, cwd, env: inherited, values, graceMs, ended, visible } = this.#options
+    const env = await resolveCliConfig(inherited)
+    const [file, ...all] = visible
+      ? toIsolatedCommand([binary, ...args], await realpath(cwd), visible(env))
+      : [binary, ...args]
+    const command = { file, args: all, cwd, env: { ...env, ...toVariableEnv(values) }, signal: ended, graceMs, ...more }
+    const exit = await runInProcessGroup(command)
+    return visible ? toExitOfIsolated(exit) : exit
   }
 
   #fail([command]: readonly string[], exit: ProcessExit, reason: string | null): never {
@@ -243,6 +244,14 @@ export const parseProbe = (exitCode: number | null, output: string): LockProbe =
   const operation = /^\s*Operation:[ \t]+(\S+)/m.exec(output)?.[1]
   // Some backends show the lock that could not be taken instead of the one that exists.
   return id && operation && operation !== PROBE_OPERATION ? { kind: 'locked', id } : { kind: 'unknown' }
+}
+
+/** The module can replace the file by a link to another one, by a pipe that nobody writes to, or by a large file. */
+export const readLockFile = async (path: string): Promise<string> => {
+  const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants
+  const file = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+  const { buffer, bytesRead } = await file.read({ buffer: Buffer.alloc(MAX_LINE) }).finally(() => file.close())
+  return buffer.toString('utf8', 0, bytesRead)
 }
 
 /** The ID in the file that the `local` backend keeps beside a locked state; null if it has another format. */

@@ -18,7 +18,8 @@ import type {
 } from '../provisioner.ts'
 import { createMask, type Mask, maskValue, OutputCollector } from './domain/output.ts'
 import { createPlanMask, findPlannedBucket, toPublicPlan } from './domain/plan.ts'
-import { Prerequisites, readModuleVersion } from './prerequisites.ts'
+import { describeExposure, findVisiblePaths, probeIsolation } from './isolation.ts'
+import { listModuleDirectories, Prerequisites, readModuleVersion } from './prerequisites.ts'
 import { checkProcessGroup } from './process-group.ts'
 import { CommandFailedError, StoppedError, TerraformSession } from './session.ts'
 import {
@@ -35,6 +36,7 @@ import {
 import {
   archiveState,
   type BucketImport,
+  createStateDir,
   createTemporaryWorkdir,
   createWorkdir,
   listUnsavedStates,
@@ -50,14 +52,17 @@ import {
 export interface TerraformOptions extends TerraformSettings {
   /** The environment of the service, of which Terraform inherits a part. */
   readonly env: Env
-  /** From SIGINT, at which Terraform saves its state, to SIGKILL. Default: 10 s. */
+  /** Secrets of the service, for the mask. */
+  readonly serviceSecrets?: readonly string[]
+  /** From SIGINT, at which Terraform saves its state, to SIGKILL. Default: 7 s. */
   readonly graceMs?: number
 }
 
 type Log = (line: DeploymentLogLine) => void
 
 const LOCAL_DEPLOYMENT_MODULE = fileURLToPath(new URL('../../../../../infra/local-deployment', import.meta.url))
-const DEFAULT_GRACE_MS = 10_000
+/** Shorter than a graceful stop. */
+const DEFAULT_GRACE_MS = 7_000
 /** For everything that an unlock does, including the wait for a run in this process. */
 const UNLOCK_TIMEOUT_MS = 60_000
 
@@ -151,6 +156,15 @@ export const createPrerequisites = ({
     env: toTerraformEnv({ PATH: env.PATH, HOME: env.HOME }, []),
   })
 
+/** Why a module can read more than its run, as a sentence; null if Terraform is isolated. Rather slow: it tries. */
+export const findExposure = async ({
+  isolation,
+  env,
+}: Pick<TerraformOptions, 'isolation' | 'env'>): Promise<string | null> => {
+  const reason = isolation === 'off' ? 'PDM_TERRAFORM_ISOLATION is off' : await probeIsolation({ PATH: env.PATH ?? '' })
+  return reason === null ? null : describeExposure(reason)
+}
+
 /** One lock per key, granted in the order of the requests. */
 interface KeyedMutex {
   /** Waits for the lock and returns the function that releases it; null if the signal aborts first. */
@@ -194,6 +208,7 @@ class TerraformProvisioner implements Provisioner {
   readonly #env: Readonly<Record<string, string>>
   /** Secrets of the environment, which the log must not show. */
   readonly #envSecrets: readonly string[]
+  #exposure: Promise<string | null> | undefined
   readonly #prerequisites: Prerequisites
   readonly #mutex = createKeyedMutex()
 
@@ -204,12 +219,22 @@ class TerraformProvisioner implements Provisioner {
       moduleDir: resolve(options.moduleDir ?? LOCAL_DEPLOYMENT_MODULE),
     }
     this.#env = toTerraformEnv(options.env, options.passthrough)
-    this.#envSecrets = findEnvSecrets(options.env, options.passthrough)
+    this.#envSecrets = [...findEnvSecrets(options.env, options.passthrough), ...(options.serviceSecrets ?? [])]
     this.#prerequisites = createPrerequisites(options)
   }
 
-  preflight(signal?: AbortSignal): Promise<string | null> {
-    return this.#prerequisites.check(signal)
+  async preflight(signal?: AbortSignal): Promise<string | null> {
+    const missing = await this.#prerequisites.check(signal)
+    if (missing !== null || this.#options.isolation !== 'required') return missing
+    return this.describeExposure()
+  }
+
+  /** A failure is not kept: it can be temporary. */
+  async describeExposure(): Promise<string | null> {
+    this.#exposure ??= findExposure(this.#options)
+    const exposure = await this.#exposure
+    if (exposure !== null) this.#exposure = undefined
+    return exposure
   }
 
   moduleVersion(): Promise<string> {
@@ -382,6 +407,8 @@ class TerraformProvisioner implements Provisioner {
       const binary = await this.#prerequisites.findBinary()
       if (binary === null)
         throw new CommandFailedError((await this.preflight()) ?? 'The Terraform binary has disappeared.')
+      const backend = toBackend(dataDir, stateKey, this.#options.backend)
+      const stateDir = await createStateDir(backend, stateKey)
       cwd = isRun
         ? await createWorkdir(dataDir, id, run)
         : await createTemporaryWorkdir(dataDir, timeoutMs + TEMPORARY_MARGIN_MS)
@@ -393,11 +420,12 @@ class TerraformProvisioner implements Provisioner {
         cwd,
         env: this.#env,
         values: { ...variables, ...secrets },
-        backend: toBackend(dataDir, stateKey, this.#options.backend),
+        backend,
         stateKey,
         collector: new OutputCollector(mask, log),
         ended,
         graceMs,
+        visible: (await this.describeExposure()) === null ? await this.#findVisiblePaths(binary, stateDir) : null,
       })
       return await work({ session, mask })
     } finally {
@@ -410,6 +438,13 @@ class TerraformProvisioner implements Provisioner {
       })
       if (state) log(toUnsavedStateLine(state))
     }
+  }
+
+  async #findVisiblePaths(binary: string, stateDir: string | null) {
+    const { moduleDir } = this.#directories
+    const modules = [moduleDir, ...(await listModuleDirectories(moduleDir))]
+    const sources = { binary, modules, settings: this.#options, stateDir }
+    return (env: Readonly<Record<string, string>>) => findVisiblePaths({ ...sources, env })
   }
 
   #writeRootModule(cwd: string, request: StateRequest & Values, bucketImport?: BucketImport): Promise<void> {

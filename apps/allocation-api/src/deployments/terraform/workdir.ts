@@ -1,4 +1,4 @@
-import { copyFile, mkdir, mkdtemp, readdir, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { constants, copyFile, mkdir, mkdtemp, readdir, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, dirname, join, relative } from 'node:path'
 import { type Backend, STATE_KEY_PLACEHOLDER } from '../../config/terraform.ts'
 
@@ -96,14 +96,14 @@ export const toRootModule = (root: RootModule): string => {
 
 /** Only this user may read a working directory or a state. */
 const PRIVATE_DIRECTORY = { recursive: true, mode: 0o700 }
+/** An empty folder, in which isolate.sh mounts. */
+export const ISOLATION_ROOT = 'root'
 const ROOT_MODULE = 'main.tf.json'
 const LOCK_FILE = '.terraform.lock.hcl'
 /** Prefix of working directories that belong to no run. */
 const TEMPORARY = 'tmp-'
 /** Where Terraform saves a state that its backend rejects: https://developer.hashicorp.com/terraform/cli/state/recover */
 const UNSAVED_STATE = 'errored.tfstate'
-/** A domain name has up to 253 characters and a file name up to 255, of which Terraform's lock file takes 19. */
-const MAX_STATE_NAME = 200
 
 const ignoreMissing = (error: NodeJS.ErrnoException): void => {
   if (error.code !== 'ENOENT') throw error
@@ -120,10 +120,20 @@ const toWorkdirPath = (dataDir: string, id: string, run: number): string => {
   return join(dataDir, 'work', `${id}.${run}`)
 }
 
-/** The rest of a long name becomes the name of a file in a directory. */
-const toDefaultBackend = (dataDir: string, stateKey: string): Backend => {
-  const names = [stateKey.slice(0, MAX_STATE_NAME), stateKey.slice(MAX_STATE_NAME)].filter(Boolean)
-  return { type: 'local', settings: { path: `${join(dataDir, 'state', ...names)}.tfstate` } }
+const STATE_FILE = 'terraform.tfstate'
+
+/** Each state has a folder, because a run may see its own state only. */
+const toDefaultBackend = (dataDir: string, stateKey: string): Backend => ({
+  type: 'local',
+  settings: { path: join(dataDir, 'state', stateKey, STATE_FILE) },
+})
+
+/** Creates the folder of a local state and returns it; null if the state is remote. */
+export const createStateDir = async (backend: Backend, stateKey: string): Promise<string | null> => {
+  const path = toStatePath(backend, stateKey)
+  if (path === null) return null
+  await mkdir(dirname(path), PRIVATE_DIRECTORY)
+  return dirname(path)
 }
 
 /** The state file; null if the backend is not `local`. */
@@ -155,13 +165,20 @@ export const writeRootModule = async (
     source: source.startsWith('.') ? source : `./${source}`,
     backend: toBackend(dataDir, request.stateKey, request.backend),
   })
-  await writeFile(join(workdir, ROOT_MODULE), rootModule, { mode: 0o600 })
+  await writeNew(join(workdir, ROOT_MODULE), rootModule)
   await copyLockFile(workdir, module)
+}
+
+/** A module that ran here before may have left a link to a file of the service. */
+const writeNew = async (path: string, text: string): Promise<void> => {
+  await rm(path, { force: true })
+  await writeFile(path, text, { mode: 0o600, flag: 'wx' })
 }
 
 /** Pins the provider versions that the module was tested with, if it has a lock file. */
 const copyLockFile = async (workdir: string, module: string): Promise<void> => {
-  await copyFile(join(module, LOCK_FILE), join(workdir, LOCK_FILE)).catch(ignoreMissing)
+  await rm(join(workdir, LOCK_FILE), { force: true })
+  await copyFile(join(module, LOCK_FILE), join(workdir, LOCK_FILE), constants.COPYFILE_EXCL).catch(ignoreMissing)
 }
 
 /**
@@ -174,12 +191,12 @@ export const writeStateModule = async (
   { stateKey, backend }: StateLocation,
 ): Promise<void> => {
   const text = toStateModule(toBackend(dataDir, stateKey, backend), stateKey)
-  await writeFile(join(workdir, ROOT_MODULE), text, { mode: 0o600 })
+  await writeNew(join(workdir, ROOT_MODULE), text)
   await copyLockFile(workdir, moduleDir)
 }
 
 const createDirectories = async (dataDir: string): Promise<string> => {
-  await mkdir(join(dataDir, 'state'), PRIVATE_DIRECTORY)
+  for (const name of ['state', ISOLATION_ROOT]) await mkdir(join(dataDir, name), PRIVATE_DIRECTORY)
   const parent = join(dataDir, 'work')
   await mkdir(parent, PRIVATE_DIRECTORY)
   return parent
@@ -225,7 +242,9 @@ export const archiveState = async (dataDir: string, stateKey: string, configured
   if (path === null) {
     return `The state stays in the ${backend.type} backend under the key ${stateKey}; no other deployment uses it.`
   }
-  const archive = join(dirname(path), 'archive')
+  // A run could put a link into the folder of its state.
+  const folder = configured ? 'archive' : join('archive', stateKey)
+  const archive = join(configured ? dirname(path) : join(dataDir, 'state'), folder)
   await mkdir(archive, PRIVATE_DIRECTORY)
   const suffix = new Date().toISOString().replaceAll(/[-:]/g, '')
   for (const file of [path, `${path}.backup`]) {
@@ -233,7 +252,9 @@ export const archiveState = async (dataDir: string, stateKey: string, configured
   }
   // Of an interrupted call too.
   const names = (await readdir(archive)).filter(name => name.startsWith(`${basename(path)}.`)).toSorted()
-  return names.length > 0 ? `The state is in archive/${names.join(', archive/')}.` : 'No state was found.'
+  return names.length > 0
+    ? `The state is in ${names.map(name => join(folder, name)).join(', ')}.`
+    : 'No state was found.'
 }
 
 /** Returns the path, relative to the data directory, of a state that exists nowhere else; null if there is none. */

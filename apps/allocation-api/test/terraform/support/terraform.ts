@@ -59,6 +59,9 @@ const createSite = (text: string, more: Partial<TerraformOptions> = {}): Site =>
     backend: null,
     timeoutMs: 150_000,
     passthrough: Object.keys(withoutCollector),
+    isolation: process.env.TEST_ISOLATION === 'off' ? 'off' : 'auto',
+    // A module waits for files in it.
+    visiblePaths: [folder],
     env: { PATH: process.env.PATH, ...withoutCollector },
     ...more,
   }
