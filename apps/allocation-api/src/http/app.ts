@@ -17,7 +17,7 @@ import { type App, handleRequests } from './handle-requests.ts'
 import { requireOperator, requireTokenAtStart } from './operator-auth.ts'
 import {
   addRoutes,
-  BodyTooLargeError,
+  BodyError,
   type Handlers,
   type HttpEnv,
   isBodyTruncated,
@@ -151,8 +151,13 @@ export const createRoutes = (deps: AppDependencies, { listener, tokens, exposeLi
   app.onError((error, c) => {
     // Thrown by the bearer authentication.
     if (error instanceof HTTPException) return error.getResponse()
-    if (error instanceof BodyTooLargeError) return sendError(c, { kind: 'body-too-large' })
-    if (isBodyTruncated(c)) return sendError(c, { kind: 'invalid-json', detail: 'The request body was truncated.' })
+    if (error instanceof BodyError && error.kind !== 'body-aborted')
+      return sendError(c, {
+        kind: error.kind,
+        ...(error.kind === 'overloaded' ? { retryAfterSeconds: RETRY_AFTER_S } : {}),
+      })
+    if (error instanceof BodyError || isBodyTruncated(c))
+      return sendError(c, { kind: 'invalid-json', detail: 'The request body was truncated.' })
     if (deps.isUnavailable(error)) c.env.cause = toCause(error)
     if (deps.isReadOnly(error)) {
       return sendError(c, { kind: 'database-read-only', retryAfterSeconds: RETRY_AFTER_S })

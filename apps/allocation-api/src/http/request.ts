@@ -12,9 +12,9 @@ import {
   operationList,
   poolDomain,
 } from '@pool/contract'
+import type { BodyFailure, ReceivedRequest } from '@pool/runtime/service/received-request'
 import { explainUnknownParameter } from '@pool/runtime/spelling'
 import type { Context, Hono } from 'hono'
-import { bodyLimit } from 'hono/body-limit'
 import type { H } from 'hono/types'
 import * as z from 'zod'
 import type { Caller } from '../naming/naming.ts'
@@ -29,14 +29,14 @@ export type Listener = 'in-cluster' | 'operator'
  * `X-Request-Id`.
  */
 export interface NodeExchange {
-  readonly incoming?: IncomingMessage | undefined
+  readonly incoming?: ReceivedRequest | undefined
   readonly outgoing?: (ServerResponse & { requestId: string | null }) | undefined
 }
 
 /** What the handlers can read of a request apart from its content, and what they report of it. */
 export class RequestContext implements NodeExchange {
   readonly request: Request
-  readonly incoming: IncomingMessage | undefined
+  readonly incoming: ReceivedRequest | undefined
   readonly outgoing: NodeExchange['outgoing']
   readonly listener: Listener
   /** The client's if it is safe. */
@@ -66,10 +66,14 @@ export class RequestContext implements NodeExchange {
    * the `Request` would be created for it, which costs as much CPU as the rest of a small request.
    */
   header(name: Lowercase<string>): string | undefined {
-    if (!this.incoming) return this.request.headers.get(name) ?? undefined
-    const value = this.incoming.headers[name]
-    return typeof value === 'string' ? value : value?.join(', ')
+    return this.incoming ? getHeader(this.incoming, name) : (this.request.headers.get(name) ?? undefined)
   }
+}
+
+/** Several fields of one name are joined by commas. */
+export const getHeader = ({ headers }: IncomingMessage, name: Lowercase<string>): string | undefined => {
+  const value = headers[name]
+  return typeof value === 'string' ? value : value?.join(', ')
 }
 
 /** Receives an error that occurred after the response headers were sent. */
@@ -108,8 +112,6 @@ export const OPERATOR_CHALLENGE = 'Bearer realm="operator"'
 const toHeaders = ({ kind, retryAfterSeconds }: ErrorOutcome): Record<string, string> => ({
   // RFC 9110 section 11.6.1.
   ...(kind === 'unauthorized' && { 'WWW-Authenticate': OPERATOR_CHALLENGE }),
-  // The rest of the body is not read, so the connection cannot be reused.
-  ...(kind === 'body-too-large' && { Connection: 'close' }),
   ...(retryAfterSeconds !== undefined && { 'Retry-After': String(retryAfterSeconds) }),
 })
 
@@ -170,26 +172,34 @@ const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 const MAX_BODY_BYTES = 64 * 1_024
 
-/** A body of more than 64 KiB. Every operation that reads a body responds to it in the same way. */
-export class BodyTooLargeError extends Error {
-  override readonly name = 'BodyTooLargeError'
+/** A body that was not read. Every operation responds to it in the same way. */
+export class BodyError extends Error {
+  override readonly name = 'BodyError'
+  readonly kind: BodyFailure
+
+  constructor(kind: BodyFailure) {
+    super(kind)
+    this.kind = kind
+  }
 }
 
-const throwTooLarge = (): never => {
-  throw new BodyTooLargeError()
+const readBody = async (c: Context<HttpEnv>): Promise<Uint8Array> => {
+  if (!c.env.incoming) return new Uint8Array(await c.req.arrayBuffer())
+  const body = await c.env.incoming.readBody(MAX_BODY_BYTES)
+  if (typeof body === 'string') throw new BodyError(body)
+  return body
 }
 
-const limitStream = bodyLimit({ maxSize: MAX_BODY_BYTES, onError: throwTooLarge })
+/** The body of an operation without a limit. Throws a `BodyError`. */
+export const streamBody = (c: Context<HttpEnv>): ReadableStream<Uint8Array> => {
+  const failure = c.env.incoming?.streamBody() ?? null
+  if (failure) throw new BodyError(failure)
+  return c.req.raw.body ?? new Blob([]).stream()
+}
 
-/**
- * Reads the body as JSON, whatever its Content-Type. An empty body has the value undefined. Rejects with a
- * `BodyTooLargeError`.
- */
+/** Reads the body as JSON, whatever its Content-Type. An empty body has the value undefined. Rejects with a `BodyError`. */
 export const readJson = async (c: Context<HttpEnv>): Promise<Parsed<unknown>> => {
-  // Counting the bytes of a stream is slow, so a declared length is compared instead.
-  if (c.env.header('transfer-encoding') !== undefined) await limitStream(c, async () => {})
-  else if (Number(c.env.header('content-length') ?? 0) > MAX_BODY_BYTES) throwTooLarge()
-  const bytes = await c.req.arrayBuffer()
+  const bytes = await readBody(c)
   if (bytes.byteLength === 0) return { ok: true, value: undefined }
   try {
     return { ok: true, value: JSON.parse(utf8.decode(bytes)) }

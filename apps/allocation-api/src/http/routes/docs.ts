@@ -12,14 +12,20 @@ const ASSET_TYPES: ReadonlyMap<string, string> = new Map(
 )
 
 const require = createRequire(import.meta.url)
-const readAsset = (name: string) => readFile(require.resolve(`swagger-ui-dist/${name}`))
+const assets = new Map<string, Promise<Uint8Array<ArrayBuffer>>>()
+/** One copy for all readers, however slow they are. */
+const readAsset = (name: string): Promise<Uint8Array<ArrayBuffer>> => {
+  const asset = assets.get(name) ?? readFile(require.resolve(`swagger-ui-dist/${name}`))
+  assets.set(name, asset)
+  return asset
+}
 
 const OPENAPI_FILE = new URL('../../../../../docs/reference/allocation-api.openapi.json', import.meta.url)
 
-let openApiText: Promise<string> | undefined
+let openApiText: Promise<Uint8Array<ArrayBuffer>> | undefined
 /** The generated document, without the white space that its file has for readers. */
-const readOpenApiText = (): Promise<string> => {
-  openApiText ??= readFile(OPENAPI_FILE, 'utf8').then(text => JSON.stringify(JSON.parse(text)))
+const readOpenApiText = (): Promise<Uint8Array<ArrayBuffer>> => {
+  openApiText ??= readFile(OPENAPI_FILE, 'utf8').then(text => Buffer.from(JSON.stringify(JSON.parse(text))))
   return openApiText
 }
 
