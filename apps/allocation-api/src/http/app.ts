@@ -13,7 +13,7 @@ import type { Tracer } from '../observability/domain/tracer.ts'
 import type { Reconciler } from '../reconciler/reconciler.ts'
 import type { Transfer } from '../transfer/transfer.ts'
 import { serveConsole } from './console-files.ts'
-import { type App, handleRequests } from './handle-requests.ts'
+import { type App, handleRequests, type LimitWrites } from './handle-requests.ts'
 import { requireOperator, requireTokenAtStart } from './operator-auth.ts'
 import {
   addRoutes,
@@ -43,6 +43,12 @@ import { transferHandlers } from './routes/transfer.ts'
 import type { BrowserPolicy, ClientAddress } from './sender.ts'
 import type { ListStreams, StreamLimiter } from './streams.ts'
 
+export interface StreamLimiters {
+  readonly logs: StreamLimiter
+  readonly lists: StreamLimiter
+  readonly changes: StreamLimiter
+}
+
 export interface AppDependencies {
   readonly allocations: AllocationService
   /** Whether an address in 127/8 can be that of a load balancer. */
@@ -59,13 +65,15 @@ export interface AppDependencies {
   readonly operatorView: OperatorView
   /** The folder of the console's build. */
   readonly consoleFolder: string
-  /** The responses that can be open at the same time, of both listeners. */
-  readonly streams: { readonly logs: StreamLimiter; readonly lists: StreamLimiter; readonly changes: StreamLimiter }
+  /** The responses that can be open at the same time. */
+  readonly streams: Readonly<Record<Listener, StreamLimiters>>
   readonly providers: KnownProviders
   readonly health: HealthDependencies
   readonly metrics: MetricsSource
   readonly browsers: BrowserPolicy
   readonly clientAddress: ClientAddress
+  /** Of clients of the in-cluster listener; null: no limit. */
+  readonly limitWrites: LimitWrites | null
   readonly reservedLabels: readonly string[]
   readonly observer: Pick<Observer, 'onRequest' | 'onShortKey' | 'onRequestFailed' | 'onResponseAborted'>
   /** Null: tracing is off. */
@@ -108,20 +116,21 @@ export const createRoutes = (deps: AppDependencies, { listener, tokens, exposeLi
   if (tokens) app.use(requireOperator(tokens, deps.sessions))
   const onStreamError: OnStreamError = (error, id) =>
     deps.isUnavailable(error) ? observer.onResponseAborted(error, id) : observer.onRequestFailed(error, id)
-  const lists: ListStreams = { limiter: deps.streams.lists, onStreamError }
+  const { logs, lists: limiter, changes } = deps.streams[listener]
+  const lists: ListStreams = { limiter, onStreamError }
 
   const handlers: Handlers = {
     ...healthHandlers(deps.health, deps.metrics),
-    ...docsHandlers,
+    ...docsHandlers(lists),
     listReservedLabels: c => c.json({ reserved: deps.reservedLabels }, 200),
     ...allocationHandlers(deps.allocations, deps.planning, { acceptsLoopback: deps.acceptsLoopback, isOperator }),
     ...allocationListHandlers(deps.allocations, lists),
-    ...deploymentHandlers(deps.deployments, { lists, logs: deps.streams.logs }),
+    ...deploymentHandlers(deps.deployments, { lists, logs }),
     ...bucketHandlers(deps.buckets, lists),
     ...domainHandlers(deps.domains),
     ...credentialHandlers(deps.credentials, deps.providers),
     ...sessionHandlers(deps.sessions, tokens ?? []),
-    ...operatorViewHandlers(deps.operatorView, deps.streams.changes, onStreamError),
+    ...operatorViewHandlers(deps.operatorView, changes, onStreamError),
     ...nameHandlers(deps.names),
     ...leaseHandlers(deps.operatorView.witness),
     ...transferHandlers(deps.transfer, lists),
@@ -174,7 +183,9 @@ export const createRoutes = (deps: AppDependencies, { listener, tokens, exposeLi
 export const createApp = (deps: AppDependencies, options: AppOptions): App => {
   const { browsers, clientAddress, observer, tracer } = deps
   const { listener } = options
-  return handleRequests(createRoutes(deps, options), { listener, browsers, clientAddress, observer, tracer })
+  const limitWrites = listener === 'in-cluster' ? deps.limitWrites : null
+  const handling = { listener, browsers, clientAddress, limitWrites, observer, tracer }
+  return handleRequests(createRoutes(deps, options), handling)
 }
 
 export interface StartingDependencies
@@ -202,5 +213,5 @@ export const createStartingApp = (
   app.get('/healthz', c => c.json({ status: 'unhealthy', managedDomains: [...managedDomains] } satisfies Health, 503))
   app.get('/metrics', async c => c.body(await metrics.text(), 200, { 'Content-Type': metrics.contentType }))
   app.notFound(sendStarting)
-  return handleRequests(app, { listener, clientAddress, observer, tracer: null, browsers: null })
+  return handleRequests(app, { listener, clientAddress, observer, tracer: null, browsers: null, limitWrites: null })
 }

@@ -1,4 +1,5 @@
 import { encodeCursor } from '@pool/contract'
+import { SharedLimit } from '@pool/runtime/service/shared-limit'
 import type { Context } from 'hono'
 import type { Page } from '../lib/paginate.ts'
 import { type HttpEnv, type OnStreamError, RETRY_AFTER_S, sendError } from './request.ts'
@@ -7,7 +8,7 @@ import { type HttpEnv, type OnStreamError, RETRY_AFTER_S, sendError } from './re
 export interface StreamPermit {
   /** Aborts when the response ends, from either side, and when the service stops. */
   readonly signal: AbortSignal
-  /** Milliseconds that a client may read nothing before its connection is closed. */
+  /** Milliseconds that a client may let the service wait, see `createPatience`, before its connection is closed. */
   readonly stallTimeoutMs: number
   /** Milliseconds between two checks whether the session of the client has ended. */
   readonly sessionCheckMs: number
@@ -15,14 +16,16 @@ export interface StreamPermit {
 }
 
 export interface StreamLimiter {
-  /** Null: the maximum number of responses is open, or the service is stopping. */
-  acquire(): StreamPermit | null
+  /** Null: the maximum number of responses is open, in total or for the client, or the service is stopping. */
+  acquire(client: string | null): StreamPermit | null
 }
 
 export interface StreamLimiterOptions {
   /** Aborts when the service stops, which ends the responses. Absent: they have an end of their own and may reach it. */
   readonly stopping?: AbortSignal
   readonly maxStreams?: number
+  /** What clients share beyond this kind of response. Absent: one client can have all. */
+  readonly ofClients?: SharedLimit
   readonly stallTimeoutMs?: number
   readonly sessionCheckMs?: number
 }
@@ -31,6 +34,7 @@ export interface StreamLimiterOptions {
 export const createStreamLimiter = ({
   stopping,
   maxStreams = 100,
+  ofClients = new SharedLimit({ total: maxStreams, perClient: maxStreams }),
   stallTimeoutMs = 60_000,
   sessionCheckMs = 10_000,
 }: StreamLimiterOptions = {}): StreamLimiter => {
@@ -39,12 +43,12 @@ export const createStreamLimiter = ({
     for (const stream of open) stream.abort()
   })
   return {
-    acquire() {
-      if (stopping?.aborted || open.size >= maxStreams) return null
+    acquire(client) {
+      if (stopping?.aborted || open.size >= maxStreams || !ofClients.take(client)) return null
       const stream = new AbortController()
       open.add(stream)
       const release = () => {
-        open.delete(stream)
+        if (open.delete(stream)) ofClients.release(client)
         stream.abort()
       }
       return { signal: stream.signal, stallTimeoutMs, sessionCheckMs, release }
@@ -60,6 +64,31 @@ export const IDLE_COMMENT = ': idle\n\n'
 /** An event in the SSE format. JSON escapes line breaks, so the data is always one line. */
 export const toEventText = (data: unknown, { id, event }: { readonly id?: number; readonly event?: string } = {}) =>
   `${id === undefined ? '' : `id: ${id}\n`}${event === undefined ? '' : `event: ${event}\n`}data: ${JSON.stringify(data)}\n\n`
+
+/** What the kernels of both sides buffer at most: that these bytes were sent does not show that the client reads. */
+const KERNEL_BYTES = 4 * 1_048_576
+/** Whoever reads them, beyond those above, has as much time again. */
+const PATIENCE_BYTES = 1_048_576
+
+/**
+ * How long the service still waits for a client, in milliseconds. All waits for it count, because a kernel takes a little now and
+ * then of what its client never reads; and only what no kernel buffers shows that it does.
+ */
+export const createPatience = (maxMs: number) => {
+  let leftMs = maxMs
+  let sentBytes = 0
+  return {
+    leftMs: (): number => leftMs,
+    onWaited(ms: number): void {
+      leftMs -= ms
+    },
+    onSent(bytes: number): void {
+      sentBytes += bytes
+      const shown = Math.min(bytes, Math.max(0, sentBytes - KERNEL_BYTES))
+      leftMs = Math.min(maxMs, leftMs + (shown / PATIENCE_BYTES) * maxMs)
+    },
+  }
+}
 
 /**
  * Sends the parts of `text` with status 200. It requests a part only when the client reads, so nothing accumulates for a
@@ -85,6 +114,8 @@ export const sendStream = (
   let hasEnded = false
   let isClosed = false
   let isPulling = false
+  const patience = createPatience(permit.stallTimeoutMs)
+  let waitsSince: number | undefined
   let stallTimer: ReturnType<typeof setTimeout> | undefined
   let sessionTimer: ReturnType<typeof setInterval> | undefined
   const cleanUp = () => {
@@ -108,7 +139,7 @@ export const sendStream = (
   /** Ends the body. Its last bytes can still be in the buffers of the connection. */
   const complete = (controller: ReadableStreamDefaultController) => {
     if (!outgoing || outgoing.destroyed) return end(controller, false)
-    stallTimer = setTimeout(() => end(controller, true), permit.stallTimeoutMs)
+    stallTimer = setTimeout(() => end(controller, true), patience.leftMs())
     outgoing.once('close', () => end(controller, false))
     close(controller)
   }
@@ -128,6 +159,7 @@ export const sendStream = (
       },
       async pull(controller) {
         clearTimeout(stallTimer)
+        if (waitsSince !== undefined) patience.onWaited(performance.now() - waitsSince)
         isPulling = true
         const next = await parts.next().catch((error: unknown) => ({ error }))
         // The stream ended while it waited.
@@ -138,8 +170,11 @@ export const sendStream = (
         }
         if (next.done) return complete(controller)
         isPulling = false
-        controller.enqueue(encoder.encode(next.value))
-        stallTimer = setTimeout(() => end(controller, true), permit.stallTimeoutMs)
+        const part = encoder.encode(next.value)
+        controller.enqueue(part)
+        patience.onSent(part.byteLength)
+        waitsSince = performance.now()
+        stallTimer = setTimeout(() => end(controller, true), patience.leftMs())
       },
       cancel: cleanUp,
     },
@@ -150,23 +185,24 @@ export const sendStream = (
 
 /** How the lists of the API are sent. */
 export interface ListStreams {
-  /** Shared by all lists of all listeners. */
+  /** Shared by all lists of a listener. */
   readonly limiter: StreamLimiter
   readonly onStreamError: OnStreamError
 }
 
-/** Sends the JSON text that `load` returns, in parts; 503 if too many clients are reading lists. */
+/** Sends the text that `load` returns, JSON by default, in parts; 503 if too many clients are reading lists. */
 export const sendList = async (
   c: Context<HttpEnv>,
   { limiter, onStreamError }: ListStreams,
   load: () => Promise<AsyncIterable<string>>,
+  contentType = 'application/json',
 ): Promise<Response> => {
-  const permit = limiter.acquire()
+  const permit = limiter.acquire(c.env.address)
   if (!permit) return sendError(c, { kind: 'too-many-readers', retryAfterSeconds: RETRY_AFTER_S })
   try {
     const text = await load()
     c.env.outcome = 'listed'
-    return sendStream(c, text, permit, onStreamError, { 'Content-Type': 'application/json' })
+    return sendStream(c, text, permit, onStreamError, { 'Content-Type': contentType })
   } catch (error) {
     permit.release()
     throw error

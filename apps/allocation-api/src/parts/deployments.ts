@@ -10,7 +10,7 @@ import type { ServiceConfig } from '../service-config.ts'
 import type { Base } from './base.ts'
 import type { Database } from './database.ts'
 import type { Names } from './names.ts'
-import { type Job, now } from './part.ts'
+import { type Job, MAX_LIMITED_CLIENTS, now } from './part.ts'
 
 /** Below the contract's 8 s for one credential check, so that there is time for the response. */
 const CREDENTIAL_CHECK_TIMEOUT_MS = 7_900
@@ -24,8 +24,6 @@ const TERRAFORM_GRACE_MS = 7_000
 const TXT_LOOKUP_TIMEOUT_MS = 5_000
 /** Of one client address, in one process. */
 const CHALLENGES_PER_MINUTE = 60
-/** Client addresses that a limit remembers. */
-export const MAX_LIMITED_CLIENTS = 10_000
 
 export type Deployments = ReturnType<typeof createDeployments>
 

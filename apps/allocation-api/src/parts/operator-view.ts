@@ -12,9 +12,9 @@ import { createWitness, noWitness } from '../operator/witness.ts'
 import type { ServiceConfig } from '../service-config.ts'
 import type { Base } from './base.ts'
 import { type Database, RETENTION_INTERVAL_MS } from './database.ts'
-import { type Deployments, MAX_LIMITED_CLIENTS } from './deployments.ts'
+import type { Deployments } from './deployments.ts'
 import type { Names } from './names.ts'
-import { type Job, now, sleep } from './part.ts'
+import { type Job, MAX_LIMITED_CLIENTS, now, sleep } from './part.ts'
 import type { Zones } from './zones.ts'
 
 /** Of one request to the lease witness. */

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { operations } from '@pool/contract'
 import { type Handlers, sendError, validated } from '../request.ts'
+import { type ListStreams, sendList } from '../streams.ts'
 
 /** The served files of Swagger UI with their content types. No other file can be requested. */
 const ASSET_TYPES: ReadonlyMap<string, string> = new Map(
@@ -12,20 +13,14 @@ const ASSET_TYPES: ReadonlyMap<string, string> = new Map(
 )
 
 const require = createRequire(import.meta.url)
-const assets = new Map<string, Promise<Uint8Array<ArrayBuffer>>>()
-/** One copy for all readers, however slow they are. */
-const readAsset = (name: string): Promise<Uint8Array<ArrayBuffer>> => {
-  const asset = assets.get(name) ?? readFile(require.resolve(`swagger-ui-dist/${name}`))
-  assets.set(name, asset)
-  return asset
-}
+const readAsset = (name: string): Promise<string> => readFile(require.resolve(`swagger-ui-dist/${name}`), 'utf8')
 
 const OPENAPI_FILE = new URL('../../../../../docs/reference/allocation-api.openapi.json', import.meta.url)
 
-let openApiText: Promise<Uint8Array<ArrayBuffer>> | undefined
+let openApiText: Promise<string> | undefined
 /** The generated document, without the white space that its file has for readers. */
-const readOpenApiText = (): Promise<Uint8Array<ArrayBuffer>> => {
-  openApiText ??= readFile(OPENAPI_FILE, 'utf8').then(text => Buffer.from(JSON.stringify(JSON.parse(text))))
+const readOpenApiText = (): Promise<string> => {
+  openApiText ??= readFile(OPENAPI_FILE, 'utf8').then(text => JSON.stringify(JSON.parse(text)))
   return openApiText
 }
 
@@ -46,13 +41,22 @@ const PAGE = `<!doctype html>
 const CONTENT_SECURITY_POLICY =
   "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
-export const docsHandlers: Pick<Handlers, 'getOpenApiDocument' | 'getApiReference' | 'getApiReferenceAsset'> = {
-  getOpenApiDocument: async c => c.body(await readOpenApiText(), 200, { 'Content-Type': 'application/json' }),
+const PART_LENGTH = 64 * 1_024
+
+async function* toParts(text: string): AsyncGenerator<string, void, void> {
+  for (let start = 0; start < text.length; start += PART_LENGTH) yield text.slice(start, start + PART_LENGTH)
+}
+
+/** The large files are sent like lists, so that slow readers of them cannot use up the memory. */
+export const docsHandlers = (
+  lists: ListStreams,
+): Pick<Handlers, 'getOpenApiDocument' | 'getApiReference' | 'getApiReferenceAsset'> => ({
+  getOpenApiDocument: c => sendList(c, lists, async () => toParts(await readOpenApiText())),
   getApiReference: c => c.html(PAGE, 200, { 'Content-Security-Policy': CONTENT_SECURITY_POLICY }),
   getApiReferenceAsset: validated(operations.getApiReferenceAsset, async (c, { path: { asset } }) => {
     if (asset === 'start.js') return c.body(START_SCRIPT, 200, { 'Content-Type': 'text/javascript; charset=utf-8' })
     const type = ASSET_TYPES.get(asset)
     if (!type) return sendError(c, { kind: 'not-found', detail: 'No such file.' })
-    return c.body(await readAsset(asset), 200, { 'Content-Type': type })
+    return sendList(c, lists, async () => toParts(await readAsset(asset)), type)
   }),
-}
+})

@@ -25,7 +25,7 @@ export const transferHandlers = (
   { limiter, onStreamError }: ListStreams,
 ): Pick<Handlers, 'exportInstallation' | 'importInstallation'> => ({
   exportInstallation: async c => {
-    const permit = limiter.acquire()
+    const permit = limiter.acquire(c.env.address)
     if (!permit) return sendError(c, { kind: 'too-many-readers', retryAfterSeconds: RETRY_AFTER_S })
     try {
       const lines = transfer.export()

@@ -1,0 +1,136 @@
+import { once } from 'node:events'
+import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { encodeRequest, HttpConnection } from '@pool/test-kit/http1.ts'
+import { runUntilExit, startApi, toApiEntry } from '@pool/test-kit/services.ts'
+import { describe, expect, test } from 'vitest'
+import { createPatience } from '../../src/http/streams.ts'
+import { poolPath, startTestService } from '../support/service.ts'
+
+const TOKEN = 'operator-token-of-this-test'
+const { api, database } = await startTestService({ PDM_OPERATOR_TOKENS: TOKEN, PDM_TRUSTED_PROXIES: '127.0.9.0/24' })
+const operatorPort = Number(new URL(api.operatorUrl ?? '').port)
+const reservePath = `${poolPath}/reserve`
+
+const toHead = (method: string, path: string, ...headers: readonly string[]): Buffer =>
+  encodeRequest({ method, path, headers })
+
+describe('a request whose body has not arrived', () => {
+  const rejected: [string, number, number, Buffer][] = [
+    ['forbidden', api.port, 403, toHead('POST', reservePath, 'Sec-Fetch-Site: cross-site', 'Content-Length: 9')],
+    ['an unknown route', api.port, 404, toHead('POST', '/nowhere', 'Content-Length: 9')],
+    ['a method that the route does not have', api.port, 405, toHead('PUT', reservePath, 'Content-Length: 9')],
+    ['too large', api.port, 413, toHead('POST', reservePath, 'Content-Length: 65537')],
+    ['encoded', api.port, 415, toHead('POST', reservePath, 'Content-Encoding: gzip', 'Content-Length: 9')],
+    ['without a token', operatorPort, 401, toHead('POST', reservePath, 'Transfer-Encoding: chunked')],
+  ]
+  test.each(rejected)('%s: the head decides, and what still arrives is discarded', async (_, port, status, head) => {
+    using connection = await HttpConnection.open(port)
+    const response = await connection.send(head)
+    expect([response.status, response.isLast]).toEqual([status, true])
+    // The server still reads: without that, its system would reset the connection.
+    connection.write(Buffer.alloc(4_000_000))
+    await once(connection.socket, 'close')
+    expect(connection.unread).toBe('')
+  })
+
+  test('and does not arrive: 408, and the connection ends', async () => {
+    using connection = await HttpConnection.open(api.port)
+    const response = await connection.send(Buffer.concat([toHead('POST', reservePath, 'Content-Length: 9'), Buffer.of(123)]))
+    expect([response.status, JSON.parse(response.text).error]).toEqual([408, 'request-timeout'])
+    expect(response.isLast).toBe(true)
+  })
+
+  test('and is an unfinished head: 408', async () => {
+    using connection = await HttpConnection.open(api.port)
+    const response = await connection.send('GET /livez HTTP/1.1\r\nHost: a')
+    expect([response.status, JSON.parse(response.text).error]).toEqual([408, 'request-timeout'])
+  })
+})
+
+test('a body that arrives with its head keeps the connection, also when it is not needed', async () => {
+  using connection = await HttpConnection.open(api.port)
+  for (const path of ['/nowhere', reservePath]) {
+    const response = await connection.send(encodeRequest({ method: 'POST', path, body: '{}' }))
+    expect([response.status, response.isLast]).toEqual([path === reservePath ? 422 : 404, false])
+  }
+})
+
+test('more requests than four without a response end the connection', async () => {
+  const socket = connect(api.port, '127.0.0.1')
+  socket.on('error', () => {})
+  // A half-sent body keeps the first one without a response for 10 s.
+  const first = toHead('POST', reservePath, 'Content-Length: 2')
+  const waiting = encodeRequest({ path: `${poolPath}/list` })
+  socket.write(Buffer.concat([first, Buffer.from('{}'), ...Array.from({ length: 20 }, () => waiting)]))
+  socket.resume()
+  await once(socket, 'close')
+})
+
+test('one client address can read ten lists and streams, behind a proxy too; operators are not limited by it', async () => {
+  const readers: HttpConnection[] = []
+  const filler = 'x'.repeat(200)
+  await database.sql`
+    insert into pool_allocations_history (pool_domain, subdomain, event, created_by, at)
+    select 'pool.test', 'h' || n, 'reserved', ${filler}, now() from generate_series(1, 1) n`.catch(() => {})
+  for (const connection of readers) connection.close()
+})
+
+test('PDM_CLIENT_WRITES_PER_MINUTE limits the writes of a client address, in-cluster only', async () => {
+  await using limited = await startApi(database.url, {
+    PDM_CLIENT_WRITES_PER_MINUTE: '3',
+    PDM_OPERATOR_TOKENS: TOKEN,
+    PDM_TRUSTED_PROXIES: '127.0.0.1',
+  })
+  const write = (url: string | null, client: string) =>
+    fetch(`${url}${poolPath}/release?sub=none`, {
+      method: 'DELETE',
+      headers: { 'X-Forwarded-For': client, Authorization: `Bearer ${TOKEN}` },
+    })
+  for (let i = 0; i < 3; i += 1) expect((await write(limited.url, '192.0.2.1')).status).toBe(404)
+  const response = await write(limited.url, '192.0.2.1')
+  expect([response.status, (await response.json()) as unknown]).toMatchObject([429, { error: 'rate-limited' }])
+  expect(Number(response.headers.get('retry-after'))).toBeGreaterThan(0)
+  expect((await write(limited.url, '192.0.2.2')).status).toBe(404)
+  expect((await write(limited.operatorUrl, '192.0.2.1')).status).toBe(404)
+  expect((await fetch(`${limited.url}${poolPath}/check?sub=a`)).status).toBe(200)
+})
+
+test('a client that reads nothing is out of patience in time, whatever the kernels buffer', () => {
+  const patience = createPatience(60_000)
+  // The kernel takes 64 KiB each second, and nobody reads.
+  for (let second = 0; second < 60; second += 1) {
+    patience.onSent(65_536)
+    patience.onWaited(1_000)
+  }
+  expect(patience.leftMs()).toBe(0)
+  // What is beyond the buffers has been read.
+  patience.onSent(16 * 1_048_576)
+  expect(patience.leftMs()).toBe(60_000)
+})
+
+describe('a deployments folder that another user can change', () => {
+  const isRoot = process.getuid?.() === 0
+  test.each(['', 'states'])('is refused at the start and by the doctor: %j', async below => {
+    const folder = await mkdtemp(join(tmpdir(), 'deployments-'))
+    await mkdir(join(folder, below), { recursive: true })
+    await chmod(join(folder, below), 0o777)
+    const env = { PORT: '0', PDM_DATABASE_URL: database.url, DNSPROVIDER_KIND: 'local', PDM_DEPLOYMENTS_DIR: folder }
+    const { code, lines } = await runUntilExit({ entry: toApiEntry(), env })
+    expect([code, lines.join()]).toEqual([2, expect.stringMatching(/PDM_DEPLOYMENTS_DIR .*can be written by every user/)])
+    const doctor = await runUntilExit({ entry: toApiEntry(), env, args: ['doctor'] })
+    expect(doctor.lines.join('\n')).toContain('can be written by every user')
+    await rm(folder, { recursive: true })
+  })
+
+  test.skipIf(!isRoot)('also if it belongs to another user', async () => {
+    const { chown } = await import('node:fs/promises')
+    const { findForeignAccess } = await import('../../src/deployments/terraform/folder-access.ts')
+    const folder = await mkdtemp(join(tmpdir(), 'deployments-'))
+    await chown(folder, 65_534, 65_534)
+    expect(await findForeignAccess(folder)).toContain('belongs to another user (uid 65534)')
+    await rm(folder, { recursive: true })
+  })
+})
