@@ -234,8 +234,7 @@ export const readConfig = (env: EnvReader): Config => {
       loopbackHostsOnly: env.oneOf('PDM_LOOPBACK_HOSTS_ONLY', ['true', 'false'], 'false') === 'true',
     },
     trustedProxies: readTrustedProxies(env),
-    clientWritesPerMinute:
-      env.integer('PDM_CLIENT_WRITES_PER_MINUTE', 0, { min: 0, max: 1_000_000 }) || null,
+    clientWritesPerMinute: env.integer('PDM_CLIENT_WRITES_PER_MINUTE', 0, { min: 0, max: 1_000_000 }) || null,
     requiresTls: env.oneOf('PDM_REQUIRE_TLS', ['true', 'false'], 'false') === 'true',
     logLevel: env.oneOf('PDM_LOG_LEVEL', logLevels, 'info'),
     tracing: readTracing(env),

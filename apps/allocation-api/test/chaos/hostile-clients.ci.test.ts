@@ -58,16 +58,18 @@ describe.skipIf(missingMemoryCgroup)(`in a container with ${LIMIT_MIB} MiB ${mis
     ['slow readers of a large file', UNREAD_BODY, 100],
   ] as const)('4,000 %s kill nothing, keep nobody out, and pass', async ([, bytes, addresses], { annotate }) => {
     using cgroup = createMemoryCgroup('pool-api', LIMIT_MIB)
-    await using api: Api = await cgroup.run(() =>
-      startApi(database.url, { PDM_OPERATOR_TOKENS: TOKEN }),
-    )
+    await using api: Api = await cgroup.run(() => startApi(database.url, { PDM_OPERATOR_TOKENS: TOKEN }))
     const operatorPort = Number(new URL(api.operatorUrl ?? '').port)
     const authorization = [`Authorization: Bearer ${TOKEN}`]
     {
       using _ = attack(api.port, bytes, addresses)
       for (let round = 0; round < 5; round += 1) {
         await until('the probe responds within 1 s', () => isFast(api.port, '/livez'), 15_000)
-        await until('the operators list responds within 1 s', () => isFast(operatorPort, `${poolPath}/list`, authorization), 15_000)
+        await until(
+          'the operators list responds within 1 s',
+          () => isFast(operatorPort, `${poolPath}/list`, authorization),
+          15_000,
+        )
       }
       await annotate(`peak ${cgroup.peakMib} MiB`)
     }

@@ -1,12 +1,14 @@
 import { once } from 'node:events'
-import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { chmod, chown, mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { encodeRequest, HttpConnection } from '@pool/test-kit/http1.ts'
 import { runUntilExit, startApi, toApiEntry } from '@pool/test-kit/services.ts'
 import { describe, expect, test } from 'vitest'
-import { createPatience } from '../../src/http/streams.ts'
+import { SharedLimit } from '@pool/runtime/service/shared-limit'
+import { findForeignAccess } from '../../src/deployments/terraform/folder-access.ts'
+import { createPatience, createStreamLimiter } from '../../src/http/streams.ts'
 import { poolPath, startTestService } from '../support/service.ts'
 
 const TOKEN = 'operator-token-of-this-test'
@@ -19,26 +21,34 @@ const toHead = (method: string, path: string, ...headers: readonly string[]): Bu
 
 describe('a request whose body has not arrived', () => {
   const rejected: [string, number, number, Buffer][] = [
-    ['forbidden', api.port, 403, toHead('POST', reservePath, 'Sec-Fetch-Site: cross-site', 'Content-Length: 9')],
-    ['an unknown route', api.port, 404, toHead('POST', '/nowhere', 'Content-Length: 9')],
-    ['a method that the route does not have', api.port, 405, toHead('PUT', reservePath, 'Content-Length: 9')],
-    ['too large', api.port, 413, toHead('POST', reservePath, 'Content-Length: 65537')],
-    ['encoded', api.port, 415, toHead('POST', reservePath, 'Content-Encoding: gzip', 'Content-Length: 9')],
-    ['without a token', operatorPort, 401, toHead('POST', reservePath, 'Transfer-Encoding: chunked')],
+    ['forbidden', api.port, 403, toHead('POST', reservePath, 'Sec-Fetch-Site: cross-site', 'Content-Length: 20000000')],
+    ['an unknown route', api.port, 404, toHead('POST', '/nowhere', 'Content-Length: 20000000')],
+    ['a method that the route does not have', api.port, 405, toHead('PUT', reservePath, 'Content-Length: 20000000')],
+    ['too large', api.port, 413, toHead('POST', reservePath, 'Content-Length: 20000000')],
+    ['encoded', api.port, 415, toHead('POST', reservePath, 'Content-Encoding: gzip', 'Content-Length: 20000000')],
+    ['without a token', operatorPort, 401, toHead('POST', reservePath, 'Content-Length: 20000000')],
   ]
   test.each(rejected)('%s: the head decides, and what still arrives is discarded', async (_, port, status, head) => {
-    using connection = await HttpConnection.open(port)
-    const response = await connection.send(head)
-    expect([response.status, response.isLast]).toEqual([status, true])
-    // The server still reads: without that, its system would reset the connection.
-    connection.write(Buffer.alloc(4_000_000))
-    await once(connection.socket, 'close')
-    expect(connection.unread).toBe('')
+    // A client that sends on after the end of the response.
+    const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+    let text = ''
+    socket.on('data', data => {
+      text += data
+    })
+    socket.write(head)
+    await once(socket, 'end')
+    expect(text).toMatch(new RegExp(`^HTTP/1.1 ${status} [^]*connection: close`, 'i'))
+    // More than the systems buffer. If the server did not read it, this would fail.
+    expect(await new Promise(resolve => socket.write(Buffer.alloc(16_000_000), resolve))).toBeFalsy()
+    socket.end()
+    await once(socket, 'close')
   })
 
   test('and does not arrive: 408, and the connection ends', async () => {
     using connection = await HttpConnection.open(api.port)
-    const response = await connection.send(Buffer.concat([toHead('POST', reservePath, 'Content-Length: 9'), Buffer.of(123)]))
+    const response = await connection.send(
+      Buffer.concat([toHead('POST', reservePath, 'Content-Length: 9'), Buffer.of(123)]),
+    )
     expect([response.status, JSON.parse(response.text).error]).toEqual([408, 'request-timeout'])
     expect(response.isLast).toBe(true)
   })
@@ -69,13 +79,17 @@ test('more requests than four without a response end the connection', async () =
   await once(socket, 'close')
 })
 
-test('one client address can read ten lists and streams, behind a proxy too; operators are not limited by it', async () => {
-  const readers: HttpConnection[] = []
-  const filler = 'x'.repeat(200)
-  await database.sql`
-    insert into pool_allocations_history (pool_domain, subdomain, event, created_by, at)
-    select 'pool.test', 'h' || n, 'reserved', ${filler}, now() from generate_series(1, 1) n`.catch(() => {})
-  for (const connection of readers) connection.close()
+test('one client address can have ten lists and streams open, and others have theirs', () => {
+  const ofClients = new SharedLimit({ total: Number.POSITIVE_INFINITY, perClient: 10 })
+  const [lists, logs] = [createStreamLimiter({ ofClients, maxStreams: 15 }), createStreamLimiter({ ofClients })]
+  const permits = Array.from({ length: 10 }, (_, i) => (i % 2 ? lists : logs).acquire('192.0.2.1'))
+  expect(permits).not.toContain(null)
+  expect([lists.acquire('192.0.2.1'), logs.acquire('192.0.2.1')]).toEqual([null, null])
+  expect(lists.acquire('192.0.2.2')).not.toBeNull()
+  // Twice: a response that ends from both sides releases its permit once.
+  permits[0]?.release()
+  permits[0]?.release()
+  expect([logs.acquire('192.0.2.1') === null, logs.acquire('192.0.2.1') === null]).toEqual([false, true])
 })
 
 test('PDM_CLIENT_WRITES_PER_MINUTE limits the writes of a client address, in-cluster only', async () => {
@@ -119,15 +133,16 @@ describe('a deployments folder that another user can change', () => {
     await chmod(join(folder, below), 0o777)
     const env = { PORT: '0', PDM_DATABASE_URL: database.url, DNSPROVIDER_KIND: 'local', PDM_DEPLOYMENTS_DIR: folder }
     const { code, lines } = await runUntilExit({ entry: toApiEntry(), env })
-    expect([code, lines.join()]).toEqual([2, expect.stringMatching(/PDM_DEPLOYMENTS_DIR .*can be written by every user/)])
+    expect([code, lines.join()]).toEqual([
+      2,
+      expect.stringMatching(/PDM_DEPLOYMENTS_DIR .*can be written by every user/),
+    ])
     const doctor = await runUntilExit({ entry: toApiEntry(), env, args: ['doctor'] })
     expect(doctor.lines.join('\n')).toContain('can be written by every user')
     await rm(folder, { recursive: true })
   })
 
   test.skipIf(!isRoot)('also if it belongs to another user', async () => {
-    const { chown } = await import('node:fs/promises')
-    const { findForeignAccess } = await import('../../src/deployments/terraform/folder-access.ts')
     const folder = await mkdtemp(join(tmpdir(), 'deployments-'))
     await chown(folder, 65_534, 65_534)
     expect(await findForeignAccess(folder)).toContain('belongs to another user (uid 65534)')

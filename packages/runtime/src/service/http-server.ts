@@ -11,6 +11,7 @@ import {
 import type { Socket } from 'node:net'
 import { totalmem } from 'node:os'
 import type { Duplex } from 'node:stream'
+import { setImmediate as endOfTurn } from 'node:timers/promises'
 import { getRequestListener } from '@hono/node-server'
 import { createReceivedRequest, hasBody, type ReceivedRequest } from './received-request.ts'
 import { SharedLimit, type SharedLimitOptions } from './shared-limit.ts'
@@ -276,7 +277,17 @@ export const listen = async (
 ): Promise<HttpServer> => {
   const toMalformed = (detail: string): Problem => ({ error: malformedRequestCode, detail })
   let current = app
-  const listener = getRequestListener((request, env) => current.fetch(request, env), {
+  // A body that came with its head has arrived then, so that the connection can be kept.
+  const waitForBody = async (response: Response | Promise<Response>, incoming: IncomingMessage): Promise<Response> => {
+    const awaited = await response
+    if (!incoming.complete) await endOfTurn()
+    return awaited
+  }
+  const fetchApp = (request: Request, env: { readonly incoming: IncomingMessage }): Response | Promise<Response> => {
+    const response = current.fetch(request, env)
+    return hasBody(env.incoming) ? waitForBody(response, env.incoming) : response
+  }
+  const listener = getRequestListener((request, env) => fetchApp(request, env as { incoming: IncomingMessage }), {
     // The response does it.
     autoCleanupIncoming: false,
     // Only for malformed requests, such as one without Host. The routes handle their own errors.
