@@ -91,7 +91,6 @@ describe('the stream', () => {
     expectContract('GET', path, { status: response.status, headers: response.headers, text })
     expect(Object.fromEntries(response.headers)).toMatchObject({
       'content-type': 'text/event-stream',
-      'cache-control': 'no-cache',
       'x-accel-buffering': 'no',
     })
     expect([counts.open, outcomes]).toEqual([0, ['following']])
