@@ -13,7 +13,13 @@ const ASSET_TYPES: ReadonlyMap<string, string> = new Map(
 )
 
 const require = createRequire(import.meta.url)
-const readAsset = (name: string): Promise<string> => readFile(require.resolve(`swagger-ui-dist/${name}`), 'utf8')
+const assets = new Map<string, Promise<string>>()
+/** One copy for all readers, however many and slow they are. */
+const readAsset = (name: string): Promise<string> => {
+  const asset = assets.get(name) ?? readFile(require.resolve(`swagger-ui-dist/${name}`), 'utf8')
+  assets.set(name, asset)
+  return asset
+}
 
 const OPENAPI_FILE = new URL('../../../../../docs/reference/allocation-api.openapi.json', import.meta.url)
 
