@@ -64,7 +64,7 @@ describe.skipIf(missingMemoryCgroup)(`in a container with ${LIMIT_MIB} MiB ${mis
     {
       using _ = attack(api.port, bytes, addresses)
       for (let round = 0; round < 5; round += 1) {
-        await until('the probe responds within 1 s', () => isFast(api.port, '/livez'), 15_000)
+        await until('the probe responds within 1 s', () => isFast(api.port, '/livez'))
         await until(
           'the operators list responds within 1 s',
           () => isFast(operatorPort, `${poolPath}/list`, authorization),
