@@ -28,9 +28,9 @@ const variables = Array.from(
 )
 
 test.each(units)('%s sets variables that the services read', unit => {
-  const names = readSettings(unit, 'Environment').map(assignment => assignment.split('=')[0] ?? '')
+  const names = readSettings(unit, 'Environment').map(assignment => /\w+/.exec(assignment)?.[0] ?? '')
   expect(names).not.toEqual([])
-  expect(names.filter(name => ![...variables, 'HOME'].includes(name.replace(/_FILE$/, '')))).toEqual([])
+  expect(names.filter(name => ![...variables, 'HOME', 'NODE_OPTIONS'].includes(name.replace(/_FILE$/, '')))).toEqual([])
 })
 
 test.each(units)('%s passes each credential to a variable, from the folder of its service', unit => {

@@ -9,7 +9,7 @@ import {
   toFileVariable,
 } from '@pool/runtime/service/env'
 import { readEnvironment } from '@pool/runtime/service/read-environment'
-import { type Config, readConfig } from './config/config.ts'
+import { type Config, explainShortToken, readConfig } from './config/config.ts'
 import { TEST_SETTINGS_VARIABLE } from './config/test-settings.ts'
 import { readCaFile } from './credentials/ca-file.ts'
 import { type ChosenProvider, providerKinds, readProvider } from './dns/registry.ts'
@@ -29,7 +29,7 @@ export const SECRET_VARIABLES = [
 const TEST_VARIABLES: readonly string[] = ['PDM_TEST_DSN', TEST_SETTINGS_VARIABLE]
 
 /** 128 bits in hexadecimal digits. Terraform's module of the witness requires as many characters. */
-const MIN_TOKEN_LENGTH = 32
+const ADVISED_TOKEN_LENGTH = 32
 
 export interface ServiceConfig extends Config {
   readonly dnsProvider: ChosenProvider
@@ -126,14 +126,13 @@ export const findConfigWarnings = (
   env: Env,
   { operator, trustedProxies }: Pick<Config, 'operator' | 'trustedProxies'>,
 ): readonly ConfigIssue[] => {
-  const hasShortToken = operator?.tokens.some(token => token.length < MIN_TOKEN_LENGTH) ?? false
-  const shortToken = `has a token of fewer than ${MIN_TOKEN_LENGTH} characters, which can be guessed; replace it by the output of: openssl rand -hex 32`
+  const hasShortToken = operator?.tokens.some(token => token.length < ADVISED_TOKEN_LENGTH) ?? false
   const everyPeer =
     'contains every address, so any client can claim to be any other; list the networks of your proxies only'
   return [
     ...findUnknownVariables(env, knownVariables),
     ...findPlainCredentials(env),
-    ...(hasShortToken ? [{ variable: 'PDM_OPERATOR_TOKENS', detail: shortToken }] : []),
+    ...(hasShortToken ? [{ variable: 'PDM_OPERATOR_TOKENS', detail: explainShortToken(ADVISED_TOKEN_LENGTH) }] : []),
     ...(trustedProxies.some(({ prefix }) => prefix === 0)
       ? [{ variable: 'PDM_TRUSTED_PROXIES', detail: everyPeer }]
       : []),

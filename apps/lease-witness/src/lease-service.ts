@@ -61,6 +61,8 @@ export const toStatus = (current: LeaseState | undefined, now: number, waiters: 
   current ? { kind: 'lease', waiters, ...toObservedLease(current, now) } : { kind: 'absent', waiters }
 
 export interface WaitRequest {
+  /** Identifies the token of the request: where there is no room, the one with the most waits loses its oldest. */
+  readonly caller: string
   readonly condition: WaitCondition
   /** The generations that the reader already has. They decide between `lease` and `not-modified` after `maxMs`. */
   readonly known: KnownGenerations

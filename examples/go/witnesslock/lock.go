@@ -27,6 +27,10 @@ const (
 	marginFraction = 3
 	// A renewal delays the elector for this fraction of the time to the deadline at most.
 	renewalFraction = 4
+	// minWaited is the time after which a wait had reached the witness: what ended it is a limit of the path.
+	minWaited = time.Second
+	// minPathWait is the shortest wait that is tried on a path with such a limit.
+	minPathWait = 3 * time.Second
 )
 
 // Config is the configuration of a Lock. The fields without a default are required.
@@ -58,7 +62,9 @@ type Config struct {
 type Lock struct {
 	witness slotClient
 	wait    time.Duration
-	logger  *slog.Logger
+	// pathWait is the longest wait that the path to the witness allows, as far as it is known.
+	pathWait time.Duration
+	logger   *slog.Logger
 
 	mu sync.Mutex
 	// generation is that of the last response.
@@ -119,6 +125,7 @@ func New(config Config) (*Lock, error) {
 	if lock.wait == 0 {
 		lock.wait = defaultWait
 	}
+	lock.pathWait = lock.wait
 	if lock.logger == nil {
 		lock.logger = slog.Default()
 	}
@@ -164,7 +171,7 @@ func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 	current, err := l.witness.read(ctx)
 	// The elector reads with a deadline only as the holder.
 	if _, isHolder := ctx.Deadline(); err == nil && !isHolder && l.shouldWait(current) {
-		current, err = l.witness.waitUntilVacant(ctx, l.wait)
+		current, err = l.waitUntilVacant(ctx)
 	}
 	if errors.Is(err, errNeverWritten) {
 		return nil, nil, apierrors.NewNotFound(leases, l.witness.slot)
@@ -182,6 +189,33 @@ func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 	l.lastHolder = record.HolderIdentity
 	l.mu.Unlock()
 	return record, fmt.Appendf(nil, "%d %s", current.Generation, record.HolderIdentity), nil
+}
+
+// waitUntilVacant waits as a standby. A proxy can end a wait before the witness does: then the lock waits again at once, for
+// a shorter time, which grows by a second with each complete wait.
+func (l *Lock) waitUntilVacant(ctx context.Context) (lease, error) {
+	for {
+		wait, sentAt := min(l.wait, l.pathWait), time.Now()
+		current, err := l.witness.waitUntilVacant(ctx, wait)
+		ran := time.Since(sentAt)
+		if err == nil && current.remaining > 0 {
+			l.pathWait = wait + time.Second
+		}
+		if ran < minWaited || ctx.Err() != nil || !isOfPath(err) {
+			return current, err
+		}
+		l.pathWait = max(minPathWait, ran*3/4).Truncate(time.Second)
+	}
+}
+
+// isOfPath reports whether a proxy or a lost connection ended a request: the witness sends Retry-After with its 503.
+func isOfPath(err error) bool {
+	var status *StatusError
+	if errors.As(err, &status) {
+		return status.Status >= 500 && status.RetryAfter == 0
+	}
+	var transport *url.Error
+	return errors.As(err, &transport) && !transport.Timeout()
 }
 
 // toRecord converts a lease to what the elector reads of it. A vacant lease has no holder, so that the elector acquires it

@@ -241,6 +241,39 @@ func TestStandbyWaitsForTheRelease(t *testing.T) {
 	})
 }
 
+func TestStandbyLeadsDespiteAProxyThatEndsWaits(t *testing.T) {
+	limits := map[string]func(wait time.Duration) time.Duration{
+		"half of each wait": func(wait time.Duration) time.Duration { return wait / 2 },
+		"15 s":              func(time.Duration) time.Duration { return 15 * time.Second },
+		"2 s":               func(time.Duration) time.Duration { return 2 * time.Second },
+	}
+	for name, limit := range limits {
+		t.Run(name, func(t *testing.T) {
+			elect(t, 0, func(witness *fakeWitness, seen *observer, _, b *candidate, stopA context.CancelFunc) {
+				b.network.set(func(request *http.Request, pass func() (*http.Response, error)) (*http.Response, error) {
+					wait, err := time.ParseDuration(strings.TrimPrefix(request.Header.Get("Prefer"), "wait=") + "s")
+					if err != nil {
+						return pass()
+					}
+					ctx, cancel := context.WithTimeout(request.Context(), limit(wait))
+					defer cancel()
+					response, err := witness.respond(request.WithContext(ctx))
+					if err != nil && request.Context().Err() == nil {
+						return &http.Response{StatusCode: 504, Body: http.NoBody}, nil
+					}
+					return response, err
+				})
+				time.Sleep(10 * time.Minute)
+				stopA()
+				time.Sleep(2 * retryPeriod)
+				if leader := seen.current(); leader != "b" {
+					t.Errorf("the leader is %q two retry periods after the release", leader)
+				}
+			})
+		})
+	}
+}
+
 // Each fault ends the tenure of a, whose work needs almost the whole margin to stop.
 func TestStopsBeforeTheLeaseExpires(t *testing.T) {
 	faults := map[string]func(*http.Request, func() (*http.Response, error)) (*http.Response, error){

@@ -49,10 +49,11 @@ export interface NodeProcess {
 export const COMPILE_CACHE = fileURLToPath(new URL('../node_modules/.cache/compile', import.meta.url))
 
 /**
- * The Node flags of a service, as in the start scripts of the apps. By default, V8 lets the young generation of a busy
- * process grow without a gain in speed. The value is in MB, for one of three semi-spaces.
+ * NODE_OPTIONS of a service, the same in each form of installation. By default, V8 lets both generations of a busy process grow
+ * on a large machine without a gain in speed. The values are in MiB: one of three semi-spaces, and the old generation, for
+ * which V8 itself chooses this size in a small container. A process that needs a larger old generation ends.
  */
-export const SERVICE_FLAGS: readonly string[] = ['--max-semi-space-size=16']
+export const SERVICE_NODE_OPTIONS = '--max-semi-space-size=16 --max-old-space-size=256'
 
 const MAX_KEPT_LINES = 20
 const MAX_KEPT_TEXT = 8_192
@@ -74,8 +75,14 @@ export function startNode({
   if (logFile !== undefined && (readyFrom === 'stdout' || onLine))
     throw new Error("nothing reads the lines of a log file; use readyFrom: 'ipc' without onLine")
   const log = logFile === undefined ? 'pipe' : openSync(logFile, 'a')
-  const child = spawn(process.execPath, [...SERVICE_FLAGS, entry, ...args], {
-    env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: COMPILE_CACHE, ...env },
+  const child = spawn(process.execPath, [entry, ...args], {
+    env: {
+      PATH: process.env.PATH,
+      NODE_COMPILE_CACHE: COMPILE_CACHE,
+      ...env,
+      // The last of equal options applies.
+      NODE_OPTIONS: `${SERVICE_NODE_OPTIONS} ${env.NODE_OPTIONS ?? ''}`.trim(),
+    },
     detached: true,
     stdio: ['ignore', log, log, 'ipc'],
   })

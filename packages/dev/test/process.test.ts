@@ -5,7 +5,7 @@ import { until } from '@pool/test-kit/poll.ts'
 import { expect, test } from 'vitest'
 import { isAlive } from '../src/poll.ts'
 import { freePort } from '../src/ports.ts'
-import { COMPILE_CACHE, SERVICE_FLAGS, startNode } from '../src/process.ts'
+import { COMPILE_CACHE, SERVICE_NODE_OPTIONS, startNode } from '../src/process.ts'
 import { tempFolder } from './fixtures/command.ts'
 
 const entry = join(import.meta.dirname, 'fixtures/fake-api.ts')
@@ -62,16 +62,29 @@ test('gets only the given environment, PATH and the compile cache', async () => 
   expect(await api.kill()).toEqual({ code: null, signal: 'SIGKILL' })
 })
 
-test.each(['allocation-api', 'lease-witness'])('runs with the flags of the start script of %s', async app => {
+test.each([
+  ['', 3 * 16 + 256],
+  ['--max-old-space-size=128', 3 * 16 + 128],
+])('bounds the heap; NODE_OPTIONS of "%s" has precedence', async (options, mib) => {
   const isReady = (line: Readonly<Record<string, unknown>>) => line.msg === 'environment'
-  const api = startNode({ entry, env: { PORT: '0' }, isReady })
-  const { execArgv } = await api.ready
+  const api = startNode({ entry, env: { PORT: '0', NODE_OPTIONS: options }, isReady })
+  const { heapLimit } = await api.ready
   await api.kill()
-  expect(execArgv).toEqual(SERVICE_FLAGS)
-  const { scripts } = JSON.parse(readFileSync(join(import.meta.dirname, '../../../apps', app, 'package.json'), 'utf8'))
-  // The module that rejects an older Node is for people who start a service by hand.
-  const requireNode = ['--import', '../../packages/runtime/require-node.mjs']
-  expect(scripts.start.split(' ').slice(0, -1)).toEqual(['node', ...requireNode, ...SERVICE_FLAGS])
+  expect(heapLimit).toBe(mib * 1_048_576)
+})
+
+test.each([
+  ['apps/allocation-api/package.json', 1],
+  ['apps/lease-witness/package.json', 2],
+  ['infra/systemd/allocation-api.service', 1],
+  ['infra/systemd/lease-witness.service', 1],
+  ['infra/image/Containerfile', 1],
+  ['docs/install/single-host.md', 2],
+])('%s starts each service with the options', (file, count) => {
+  const text = readFileSync(join(import.meta.dirname, '../../..', file), 'utf8')
+  const all = text.match(/NODE_OPTIONS="?'?[^"'\n]*|(?<="start[^"]*": )"[^"]*/g) ?? []
+  expect(all.filter(start => start.includes(SERVICE_NODE_OPTIONS))).toHaveLength(count)
+  expect(text.match(/--max-\S+-space-size/g)).toHaveLength(2 * count)
 })
 
 test('is killed after the stop timeout', async () => {

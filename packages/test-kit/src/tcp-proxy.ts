@@ -34,8 +34,8 @@ export interface TcpProxy {
   /** Stops forwarding and keeps all connections open, as a silent network does. */
   freeze(): void
   thaw(): void
-  /** Delays everything received from now on; 0: no delay. */
-  delay(ms: number): void
+  /** Delays what the servers send from now on, and, if `requestMs` is not given, what the clients send as well; 0: no delay. */
+  delay(ms: number, requestMs?: number): void
   /** Responds with these bytes to the next data of each client and ends its connection; undefined: forwards again. */
   respondWith(bytes: string | undefined): void
   /** True: what the server sends is lost, what the clients send is forwarded. False: forwards both again. */
@@ -68,7 +68,7 @@ export const startTcpProxy = async (target: number, inspect?: () => (sent: Buffe
   const abandoned = new Set<Pair>()
   let frozen = false
   let refusing = false
-  let delayMs = 0
+  let delayMs = { request: 0, response: 0 }
   let dropping = false
   let response: string | undefined
   let roundTrips = 0
@@ -96,7 +96,7 @@ export const startTcpProxy = async (target: number, inspect?: () => (sent: Buffe
         if (from === near) inspectSent?.(bytes)
         if (dropping && from === pair.far) return
         if (response !== undefined && from === near) near.end(response)
-        else forward(bytes, delayMs)
+        else forward(bytes, from === near ? delayMs.request : delayMs.response)
       })
       from.on('error', () => {})
       from.on('close', () => {
@@ -121,8 +121,8 @@ export const startTcpProxy = async (target: number, inspect?: () => (sent: Buffe
     roundTrips: () => roundTrips,
     freeze: () => setFlowing(false),
     thaw: () => setFlowing(true),
-    delay(ms) {
-      delayMs = ms
+    delay(ms, requestMs = ms) {
+      delayMs = { request: requestMs, response: ms }
     },
     respondWith(bytes) {
       response = bytes

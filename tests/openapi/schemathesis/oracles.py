@@ -167,7 +167,7 @@ class Rights:
     patterns, None for all of them."""
 
     # Of requests that are rejected before the rights are checked.
-    EARLY = (400, 401, 403, 405, 413, 415, 428, 429, 431)
+    EARLY = (400, 401, 403, 405, 413, 415, 422, 428, 429, 431)
     PUBLIC = ("/healthz", "/api/v1/session")
 
     def __init__(self, tokens):

@@ -124,7 +124,6 @@ export const toSharedWrite = <Request extends NameRequest, Row extends object, D
   toColumns,
   toDecision,
 }: NameStatement<Request, Row, Decision>): SharedWrite<Request, Decision | DuplicateRequest> => ({
-  rowOf: ({ poolDomain, subdomain }) => toFqdn(poolDomain, subdomain),
   rowsOf: ({ poolDomain, subdomain, claim }) => {
     const fqdn = toFqdn(poolDomain, subdomain)
     return claim ? [fqdn, claim.keyHash] : [fqdn]

@@ -191,6 +191,9 @@ const readKnownProviders = (env: EnvReader, storageProvider: string): readonly s
 /** Of an operator token. A shorter one is one that a person has chosen. */
 const MIN_TOKEN_LENGTH = 16
 
+export const explainShortToken = (length: number): string =>
+  `has a token of fewer than ${length} characters, which can be guessed; replace it by the output of: openssl rand -hex 32`
+
 const readOperator = (env: EnvReader, port: number): Config['operator'] => {
   const operatorPort = env.integer('PDM_OPERATOR_PORT', 8081, { min: 0, max: 65_535 })
   const tokens = (env.text('PDM_OPERATOR_TOKENS') ?? '')
@@ -202,10 +205,7 @@ const readOperator = (env: EnvReader, port: number): Config['operator'] => {
   if (!tokens.every(token => /^[A-Za-z0-9\-._~+/]+=*$/.test(token))) {
     env.addIssue('PDM_OPERATOR_TOKENS', 'must list bearer tokens: characters A-Z a-z 0-9 - . _ ~ + / and = at the end')
   } else if (tokens.some(token => token.length < MIN_TOKEN_LENGTH)) {
-    env.addIssue(
-      'PDM_OPERATOR_TOKENS',
-      `has a token of fewer than ${MIN_TOKEN_LENGTH} characters, which can be guessed; replace it by the output of: openssl rand -hex 32`,
-    )
+    env.addIssue('PDM_OPERATOR_TOKENS', explainShortToken(MIN_TOKEN_LENGTH))
   }
   if (operatorPort === port && port !== 0) env.addIssue('PDM_OPERATOR_PORT', 'must differ from PORT')
   return { port: operatorPort, tokens }

@@ -62,6 +62,9 @@ export const RETRY_FIELD = 'retry: 1000\n\n'
 export const IDLE_COMMENT = ': idle\n\n'
 
 /** An event in the SSE format. JSON escapes line breaks, so the data is always one line. */
+/** `X-Accel-Buffering` keeps nginx and similar proxies from buffering lines. */
+export const EVENT_STREAM_HEADERS = { 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' }
+
 export const toEventText = (data: unknown, { id, event }: { readonly id?: number; readonly event?: string } = {}) =>
   `${id === undefined ? '' : `id: ${id}\n`}${event === undefined ? '' : `event: ${event}\n`}data: ${JSON.stringify(data)}\n\n`
 

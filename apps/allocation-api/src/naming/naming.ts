@@ -55,13 +55,6 @@ export const toCoveringNames = (coveredPool: string): readonly CoveringName[] =>
   }))
 }
 
-/**
- * Whether the name is at or above a managed pool domain. The tenant of `eu` in `pool.example` would control every name of
- * the pool `eu.pool.example`.
- */
-const coversPool = (fqdn: string, pools: readonly string[]): boolean =>
-  pools.some(domain => domain === fqdn || domain.endsWith(`.${fqdn}`))
-
 /** For every operation except a reservation. */
 export const validatePool = (poolDomain: string, { managed, draining }: Pools): NameRejection | null =>
   managed.includes(poolDomain) || draining.includes(poolDomain)
@@ -78,9 +71,15 @@ export const validateOpenPool = (poolDomain: string, pools: Pools): NameRejectio
   return validatePool(poolDomain, pools) ?? { kind: 'pool-draining', detail }
 }
 
-/** Whether a tenant could ever have this well-formed label: it is not reserved, and covers no pool. */
-export const canBeGranted = (poolDomain: string, subdomain: string, pools: Pools): boolean =>
-  !isReservedLabel(subdomain) && !coversPool(toFqdn(poolDomain, subdomain), pools.known)
+/**
+ * Whether a tenant could ever have this well-formed label: it is not reserved, and is not at or above a pool. The tenant of
+ * `eu` in `pool.example` would control every name of the pool `eu.pool.example`.
+ */
+export const canBeGranted = (poolDomain: string, subdomain: string, { known }: Pools): boolean => {
+  if (isReservedLabel(subdomain)) return false
+  const fqdn = toFqdn(poolDomain, subdomain)
+  return !known.some(domain => domain === fqdn || domain.endsWith(`.${fqdn}`))
+}
 
 /** The reason why no tenant can have this well-formed label, or null. */
 export const validateName = (poolDomain: string, subdomain: string, pools: Pools): NameRejection | null => {

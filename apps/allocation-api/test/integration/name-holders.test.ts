@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createAllocationReader } from '../../src/allocation/reader.ts'
-import { createAllocationRepository } from '../../src/allocation/repository.ts'
+import { type AllocationRepository, createAllocationRepository } from '../../src/allocation/repository.ts'
 import { type AllocationService, createAllocationService } from '../../src/allocation/service.ts'
 import { createIdempotency } from '../../src/idempotency/idempotency.ts'
 import { createToken } from '../../src/lib/token.ts'
@@ -14,12 +14,13 @@ const poolDomain = 'pool.test'
 const caller: Caller = { actor: 'deployment', address: null, requestId: 'a-deployment' }
 
 let database: TestDatabase
+let repository: AllocationRepository
 const createService = (acceptsLoopback = false): AllocationService => {
   const { sql } = database
   const timeoutMs = 5_000
   const reader = createAllocationReader(sql, { timeoutMs })
   return createAllocationService({
-    repository: createAllocationRepository(createTestWriter(sql), { ...repositoryOptions, coolOffMs: COOL_OFF_MS }),
+    repository,
     reader,
     countByState: reader.countByState,
     idempotency: createIdempotency(sql, { timeoutMs }),
@@ -36,6 +37,10 @@ const createService = (acceptsLoopback = false): AllocationService => {
 let service: AllocationService
 beforeAll(async () => {
   database = await createTestDatabase()
+  repository = createAllocationRepository(createTestWriter(database.sql), {
+    ...repositoryOptions,
+    coolOffMs: COOL_OFF_MS,
+  })
   service = createService()
 })
 afterAll(() => database.drop())
@@ -47,8 +52,8 @@ const startDeployment = (subdomain: string) => {
   let { tokenHash } = createToken()
   return {
     lineageId,
-    hold: () => service.hold({ ...name, tokenHash }, lineageId),
-    letGo: () => service.letGo(name, lineageId),
+    hold: () => repository.hold({ ...name, tokenHash, lineageId }),
+    letGo: () => repository.letGo({ ...name, lineageId }),
     retake: async (newHash = createToken().tokenHash) => {
       const command = { ...name, tokenHash: newHash, formerTokenHash: tokenHash, lineageId, createdBy: 'deployment' }
       const outcome = await service.retake(command, caller)
@@ -147,7 +152,9 @@ test('a hold needs the token of a live name, and belongs to one lineage', async 
   expect(await other.hold()).toBe(false)
   expect([await deployment.hold(), await deployment.hold()]).toEqual([true, true])
   const { tokenHash } = createToken()
-  expect(await service.hold({ poolDomain, subdomain: 'one-lineage', tokenHash }, deployment.lineageId)).toBe(false)
+  expect(
+    await repository.hold({ poolDomain, subdomain: 'one-lineage', tokenHash, lineageId: deployment.lineageId }),
+  ).toBe(false)
   expect(await other.letGo()).toBe(false)
 })
 

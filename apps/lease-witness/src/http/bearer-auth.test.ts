@@ -3,6 +3,7 @@ import { createApp } from '../app.ts'
 import type { LeaseService } from '../lease-service.ts'
 import { parseMaxRequestsPerMinute, type WitnessSettings } from '../settings.ts'
 import { parseBearerToken } from './bearer-auth.ts'
+import { parseTokenList } from './domain/token-list.ts'
 import { createAllowlist } from './tokens.ts'
 import type { Services, SharedRequestLimit } from './types.ts'
 
@@ -41,7 +42,7 @@ describe('an allow-list accepts only its tokens', () => {
     [`${long}x`, long, false],
     ['a', long, false],
   ])('list %.20j, token %.20j: %j', (csv, token, isAllowed) => {
-    expect(createAllowlist(csv)(token) >= 0).toBe(isAllowed)
+    expect(createAllowlist(parseTokenList(csv))(token) >= 0).toBe(isAllowed)
   })
 })
 
@@ -136,7 +137,7 @@ describe('the request limit', () => {
   test('says when to retry', async () => {
     const { app, sendMany } = createLimited()
     await sendMany('token-a-0123456789', 3)
-    const response = await app.request('/lease/a', { headers: { Authorization: 'Bearer token-a' } })
+    const response = await app.request('/lease/a', { headers: { Authorization: 'Bearer token-a-0123456789' } })
     expect(response.headers.get('Retry-After')).toBe('20')
     expect(await response.json()).toMatchObject({ error: 'too-many-requests' })
   })

@@ -109,7 +109,8 @@ export const leaseRoutes = ({ MAX_WAIT_SECONDS }: WitnessSettings, { leases }: S
     if (!wait) return readResponse(c, await leases.read(address, known), expected)
     const { condition, seconds } = wait
     const { signal } = c.req.raw
-    const outcome = await leases.wait(address, { condition, known, maxMs: seconds * 1_000, signal })
+    const caller = c.get('caller').name
+    const outcome = await leases.wait(address, { caller, condition, known, maxMs: seconds * 1_000, signal })
     c.set('isRoutine', true)
     if (wasApplied(outcome)) c.header('Preference-Applied', `wait=${seconds}`)
     return readResponse(c, outcome)

@@ -1,6 +1,6 @@
 import { log } from '../log.ts'
 import { findTokenIssues, type WitnessSettings } from '../settings.ts'
-import { listAcceptedTokens, parseTokenList } from './domain/token-list.ts'
+import { listAcceptedTokens } from './domain/token-list.ts'
 import {
   findPolicy,
   type Grant,
@@ -40,11 +40,10 @@ const isEqual = (a: Uint8Array, b: Uint8Array): boolean => {
 }
 
 /**
- * Finds a token in a comma-separated list. Compares byte arrays of equal length, and always with every token of the list,
+ * Finds a token in a list. Compares byte arrays of equal length, and always with every token of the list,
  * so that the timing reveals neither how much of a token was right nor which token matched. -1: the list does not have it.
  */
-export const createAllowlist = (csv: string | undefined): ((token: string) => number) => {
-  const tokens = parseTokenList(csv)
+export const createAllowlist = (tokens: readonly string[]): ((token: string) => number) => {
   const width = Math.max(0, ...tokens.map(token => utf8.encode(token).byteLength))
   const allowed = tokens.map(token => toBytes(token, width).bytes)
   return token => {
@@ -72,7 +71,7 @@ export class TokenRegistry {
   readonly #known = new Map<string, TokenPolicy>()
 
   constructor(settings: WitnessSettings) {
-    this.#findInAllowlist = createAllowlist(listAcceptedTokens(settings.BEARER_TOKENS_CSV).join())
+    this.#findInAllowlist = createAllowlist(listAcceptedTokens(settings.BEARER_TOKENS_CSV))
     this.#policies = parseTokenPolicies(settings.TOKEN_POLICIES).policies
     for (const { variable, detail } of findTokenIssues(settings))
       log(settings, 'error', { msg: 'invalid-settings', detail: `${variable} ${detail}` })

@@ -59,8 +59,8 @@ export class LeaseObject extends DurableObject<ObjectEnv> {
 
   /** Begins a wait. RPC cannot return a WebSocket. */
   override async fetch(request: Request): Promise<Response> {
-    const { address, condition } = parseWaitUrl(request.url)
-    const outcome = await this.#decide(address, ({ current, now }) => this.#waits.begin(condition, current, now))
+    const target = parseWaitUrl(request.url)
+    const outcome = await this.#decide(target.address, ({ current, now }) => this.#waits.begin(target, current, now))
     return outcome instanceof Response ? outcome : Response.json(outcome)
   }
 

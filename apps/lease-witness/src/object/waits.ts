@@ -6,7 +6,8 @@ import {
   toRemainingMs,
   type WaitCondition,
 } from '../lease/lease.ts'
-import { type LeaseReading, type ReadOutcome, toReading, type WaitRequest } from '../lease-service.ts'
+import { findDisplaced } from '../lease/wait-limit.ts'
+import { type ReadOutcome, toReading, type WaitRequest } from '../lease-service.ts'
 import type { ClockStandsStill, SlotCall } from './domain/clock.ts'
 
 /*
@@ -15,7 +16,7 @@ import type { ClockStandsStill, SlotCall } from './domain/clock.ts'
  * are in the worker, where waiting is free: the object has none, and no alarm.
  */
 
-/** Per slot. The object notifies all of them in one event. */
+/** Per slot, with those of clients that have gone. The object notifies all of them in one event. */
 export const MAX_WAITERS = 2_000
 /** The platform stores at most 16 KiB with a hibernating WebSocket. A generation takes at most 9 bytes. */
 const MAX_KNOWN_GENERATIONS = 1_000
@@ -27,10 +28,28 @@ const REMAINING_HEADER = 'Lease-Remaining-Ms'
 /** What the object sends over the WebSocket: the state of the slot, and whether it ends the wait. */
 interface WaitMessage {
   readonly ends: boolean
-  readonly outcome: LeaseReading
+  readonly outcome: ReadOutcome
 }
 
+/** What the runtime keeps with the WebSocket of a wait. */
+interface StoredWait {
+  readonly caller: string
+  readonly condition: WaitCondition
+  /** By the time of the slot. */
+  readonly beganAt: number
+}
+
+const OVERLOADED: ReadOutcome = { kind: 'overloaded', reason: 'too many clients wait' }
+
 const toText = (message: WaitMessage): string => JSON.stringify(message)
+
+const toStored = (socket: WebSocket): StoredWait => socket.deserializeAttachment()
+
+const end = (socket: WebSocket, text: string): void => {
+  socket.send(text)
+  // It no longer counts, and no later write notifies it again.
+  socket.close(1_000)
+}
 
 /** The waiting clients of a slot. The runtime keeps them: this class has no state, so it survives hibernation. */
 export class Waits {
@@ -48,12 +67,12 @@ export class Waits {
    * Begins a wait (101 with a WebSocket), or responds with an outcome that prevents it. No wake-up is lost: `current` must
    * have been read in the same event, and every later write calls `notify`.
    */
-  begin(condition: WaitCondition, current: LeaseState | undefined, now: number): Response {
+  begin({ condition, caller }: WaitTarget, current: LeaseState | undefined, now: number): Response {
     if (endsWait(condition, current, now)) return Response.json(toReading(current, now))
-    if (this.#isFull()) return Response.json({ kind: 'overloaded' } satisfies ReadOutcome)
+    if (!this.#makeRoom(caller)) return Response.json(OVERLOADED)
     const { 0: client, 1: server } = new WebSocketPair()
     this.#ctx.acceptWebSocket(server)
-    server.serializeAttachment(condition)
+    server.serializeAttachment({ caller, condition, beganAt: now } satisfies StoredWait)
     const remainingMs = toRemainingMs(current, now)
     const headers = remainingMs === undefined ? {} : { [REMAINING_HEADER]: String(remainingMs) }
     return new Response(null, { status: 101, webSocket: client, headers })
@@ -63,11 +82,9 @@ export class Waits {
   notify(current: LeaseState | undefined, now: number): void {
     let text: string | undefined
     for (const socket of this.#open()) {
-      if (!endsWait(socket.deserializeAttachment(), current, now)) continue
+      if (!endsWait(toStored(socket).condition, current, now)) continue
       text ??= toText({ ends: true, outcome: toReading(current, now) })
-      socket.send(text)
-      // It no longer counts, and no later write notifies it again.
-      socket.close(1_000)
+      end(socket, text)
     }
   }
 
@@ -75,7 +92,7 @@ export class Waits {
   respond(socket: WebSocket, current: LeaseState | undefined, now: number): void {
     if (socket.readyState !== WebSocket.OPEN) return
     // An expiry ends all waits: the first waiter that asks wakes the others.
-    if (endsWait(socket.deserializeAttachment(), current, now)) this.notify(current, now)
+    if (endsWait(toStored(socket).condition, current, now)) this.notify(current, now)
     else socket.send(toText({ ends: false, outcome: toReading(current, now) }))
   }
 
@@ -83,14 +100,28 @@ export class Waits {
     return this.#ctx.getWebSockets().filter(({ readyState }) => readyState === WebSocket.OPEN)
   }
 
-  #isFull(): boolean {
-    // The first number includes closing sockets. The second one takes longer, so it is computed only if it can matter.
-    return this.#ctx.getWebSockets().length >= MAX_WAITERS && this.count >= MAX_WAITERS
+  /** Ends a wait if there is no room for one more. False: there is none to end. */
+  #makeRoom(caller: string): boolean {
+    // Includes closing sockets. The rest takes longer, so it is computed only if it can matter.
+    if (this.#ctx.getWebSockets().length < MAX_WAITERS) return true
+    const waits = this.#open().map(socket => ({ socket, ...toStored(socket) }))
+    if (waits.length < MAX_WAITERS) return true
+    const counts = new Map<string, number>()
+    for (const wait of waits) counts.set(wait.caller, (counts.get(wait.caller) ?? 0) + 1)
+    const displaced = findDisplaced(counts, caller)
+    const candidates = waits.filter(wait => wait.caller === displaced)
+    const [first] = candidates
+    if (!first) return false
+    const oldest = candidates.reduce((a, b) => (b.beganAt < a.beganAt ? b : a), first)
+    end(oldest.socket, toText({ ends: true, outcome: OVERLOADED }))
+    return true
   }
 }
 
 export interface WaitTarget {
   readonly address: SlotCall
+  /** Identifies the token of the request. */
+  readonly caller: string
   readonly condition: WaitCondition
 }
 
@@ -101,8 +132,8 @@ const limitCondition = (condition: WaitCondition): WaitCondition => {
   return { kind: 'changed', known: condition.known.toSorted((a, b) => b - a).slice(0, MAX_KNOWN_GENERATIONS) }
 }
 
-const toWaitUrl = ({ address, condition }: WaitTarget): string => {
-  const target: WaitTarget = { address, condition: limitCondition(condition) }
+const toWaitUrl = ({ address, caller, condition }: WaitTarget): string => {
+  const target: WaitTarget = { address, caller, condition: limitCondition(condition) }
   return `http://object/wait?${encodeURIComponent(JSON.stringify(target))}`
 }
 
@@ -115,7 +146,7 @@ const toWaitMessage = (address: SlotCall): string => JSON.stringify(address)
 export const parseWaitMessage = (message: string | ArrayBuffer): SlotCall => JSON.parse(String(message))
 
 /** The outcome of a wait whose time is over. */
-const toFinalOutcome = (outcome: LeaseReading, known: KnownGenerations): ReadOutcome =>
+const toFinalOutcome = (outcome: ReadOutcome, known: KnownGenerations): ReadOutcome =>
   outcome.kind === 'lease' && includesGeneration(known, outcome.lease.generation)
     ? { ...outcome, kind: 'not-modified' }
     : outcome
@@ -138,10 +169,10 @@ export const endWaits = (): void => {
 export const waitForObject = async (
   object: Pick<DurableObjectStub, 'fetch'>,
   address: SlotCall,
-  { condition, known, maxMs, signal }: WaitRequest,
+  { caller, condition, known, maxMs, signal }: WaitRequest,
 ): Promise<ReadOutcome | ClockStandsStill> => {
   if (isStopping) return STOPPING
-  const response = await object.fetch(toWaitUrl({ address, condition }), { headers: { Upgrade: 'websocket' } })
+  const response = await object.fetch(toWaitUrl({ address, caller, condition }), { headers: { Upgrade: 'websocket' } })
   const { webSocket: socket } = response
   if (!socket) return await response.json<ReadOutcome | ClockStandsStill>()
 

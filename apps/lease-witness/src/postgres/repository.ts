@@ -107,7 +107,8 @@ export type LeaseRepository = ReturnType<typeof createLeaseRepository>
  */
 export const createLeaseRepository = ({ writer, read, epochs, timeoutMs }: LeaseRepositoryOptions) => {
   const writeSlots = writer.share<SlotWrite, WrittenLease>({
-    rowOf: ({ slot }) => slot,
+    rowsOf: ({ slot }) => [slot],
+    repeatsRows: true,
     async execute(writes, lane, limits) {
       const rows = await epochs.run(() => executeShared<WrittenRow>(lane, WRITE, writes.map(toInput), limits))
       return rows.map(row => ({ outcome: row.outcome, lease: toLeaseState(row), now: row.now }))

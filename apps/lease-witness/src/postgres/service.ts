@@ -33,6 +33,7 @@ export interface PostgresLeaseServiceOptions {
   readonly onWritten: (slot: string) => void
   readonly checkHealth: () => Promise<boolean>
   readonly recheckMs?: number
+  readonly maxWaiters?: number
 }
 
 export type PostgresLeaseService = ReturnType<typeof createPostgresLeaseService>
@@ -63,6 +64,7 @@ export const createPostgresLeaseService = ({
   onWritten,
   checkHealth,
   recheckMs = RECHECK_MS,
+  maxWaiters = MAX_WAITERS,
 }: PostgresLeaseServiceOptions) => {
   const readInBatch = createBatcher<string, StoredLease>({ ...READ_BATCHING, timeoutMs, execute: repository.readMany })
 
@@ -95,7 +97,7 @@ export const createPostgresLeaseService = ({
     hasEnded: (condition, { lease, now }) => endsWait(condition, lease, now),
     remainingMs: ({ lease, now }) => toRemainingMs(lease, now),
     recheckMs,
-    maxWaiters: MAX_WAITERS,
+    maxWaiters,
   })
 
   const answer = async <Outcome>(execute: () => Promise<Outcome>): Promise<Outcome | SlotUnavailable> => {
@@ -114,9 +116,9 @@ export const createPostgresLeaseService = ({
         return toReading(lease, now, known)
       }),
 
-    wait: ({ slot }, { condition, known, maxMs, signal }) =>
+    wait: ({ slot }, { caller, condition, known, maxMs, signal }) =>
       answer<ReadOutcome>(async () => {
-        const end = await waits.wait(slot, { condition, maxMs, signal })
+        const end = await waits.wait(slot, { caller, condition, maxMs, signal })
         switch (end.kind) {
           case 'condition-holds':
             return toReading(end.observation.lease, end.observation.now)

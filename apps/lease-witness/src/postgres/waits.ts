@@ -1,4 +1,5 @@
 import type { LeaseState, WaitCondition } from '../lease/lease.ts'
+import { findDisplaced } from '../lease/wait-limit.ts'
 
 /** A slot's lease at a moment. */
 export interface Observation {
@@ -8,6 +9,8 @@ export interface Observation {
 }
 
 export interface WaitOptions {
+  /** Identifies the token of the request. */
+  readonly caller: string
   readonly condition: WaitCondition
   readonly maxMs: number
   /** Aborted when the client disconnects. */
@@ -60,7 +63,29 @@ export const createWaits = ({ observe, hasEnded, remainingMs, recheckMs, maxWait
   let isReading = false
   let isStopping = false
   let size = 0
+  /** The waiters of all slots by caller, the oldest first. */
+  const byCaller = new Map<string, Set<Waiter>>()
   let readNumber = 0
+
+  const leave = (caller: string, waiter: Waiter): void => {
+    const own = byCaller.get(caller)
+    if (!own?.delete(waiter)) return
+    size -= 1
+    if (own.size === 0) byCaller.delete(caller)
+  }
+
+  /** Ends a wait, so that one of `caller` can begin. False: there is none to end. */
+  const displaceFor = (caller: string): boolean => {
+    const counts = new Map(Array.from(byCaller, ([name, own]) => [name, own.size]))
+    const displaced = findDisplaced(counts, caller)
+    if (displaced === undefined) return false
+    const [oldest] = byCaller.get(displaced) ?? []
+    if (!oldest) return false
+    // Now: the next wait can begin before this one has ended.
+    leave(displaced, oldest)
+    oldest.end({ kind: 'too-many' })
+    return true
+  }
 
   const apply = (slot: string, observation: Observation, number: number): void => {
     const waited = slots.get(slot)
@@ -110,15 +135,17 @@ export const createWaits = ({ observe, hasEnded, remainingMs, recheckMs, maxWait
     countWaiters: (slot: string): number => slots.get(slot)?.waiters.size ?? 0,
 
     /** Resolves when the condition holds, after `maxMs`, or when the signal is aborted. */
-    async wait(slot: string, { condition, maxMs, signal }: WaitOptions): Promise<WaitEnd> {
+    async wait(slot: string, { caller, condition, maxMs, signal }: WaitOptions): Promise<WaitEnd> {
       if (isStopping) return { kind: 'stopping' }
       if (signal.aborted) return { kind: 'aborted' }
-      if (size >= maxWaiters) return { kind: 'too-many' }
+      if (size >= maxWaiters && !displaceFor(caller)) return { kind: 'too-many' }
       const { promise, resolve } = Promise.withResolvers<WaitEnd>()
       const waiter: Waiter = { condition, lastReadBefore: readNumber, end: resolve }
       const waited = slots.get(slot) ?? { waiters: new Set(), expiryTimer: undefined }
       slots.set(slot, waited)
       waited.waiters.add(waiter)
+      const own = byCaller.get(caller) ?? new Set()
+      byCaller.set(caller, own.add(waiter))
       size += 1
       const timer = setTimeout(() => resolve({ kind: 'time-is-up' }), maxMs)
       const onAbort = () => resolve({ kind: 'aborted' })
@@ -129,7 +156,7 @@ export const createWaits = ({ observe, hasEnded, remainingMs, recheckMs, maxWait
       clearTimeout(timer)
       signal.removeEventListener('abort', onAbort)
       waited.waiters.delete(waiter)
-      size -= 1
+      leave(caller, waiter)
       if (waited.waiters.size === 0) {
         clearTimeout(waited.expiryTimer)
         slots.delete(slot)

@@ -114,7 +114,7 @@ test('a database that does not answer: unavailable in time, also at the end of a
   proxy.freeze()
   const wait = witness.leases.wait(
     { slot, encoded: slot },
-    { condition: { kind: 'vacant' }, known: [], maxMs: 100, signal: new AbortController().signal },
+    { caller: '', condition: { kind: 'vacant' }, known: [], maxMs: 100, signal: new AbortController().signal },
   )
   const outcomes = await Promise.all([read(), acquire(1), wait])
   expect(outcomes.map(({ kind }) => kind)).toEqual(outcomes.map(() => 'lease-unavailable'))
@@ -130,7 +130,7 @@ test('a database that goes away: unavailable, and waits continue when it is back
   expect((await acquire(0)).kind).toBe('granted')
   const wait = witness.leases.wait(
     { slot, encoded: slot },
-    { condition: { kind: 'vacant' }, known: [], maxMs: 60_000, signal: new AbortController().signal },
+    { caller: '', condition: { kind: 'vacant' }, known: [], maxMs: 60_000, signal: new AbortController().signal },
   )
   proxy.refuse(true)
   await until('it is away', async () => (await read()).kind === 'lease-unavailable')

@@ -29,6 +29,7 @@ test.skipIf(isSkipped)(
       const [writer, waiter] = replicas
       const address = { slot: 'slot-0', encoded: 'slot-0' }
       const wait = waiter?.leases.wait(address, {
+        caller: '',
         condition: { kind: 'vacant' },
         known: [],
         maxMs: 60_000,

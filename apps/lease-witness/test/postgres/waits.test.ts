@@ -45,9 +45,15 @@ const release = async (generation: number, replica = here) => {
 }
 const wait = (
   replica: TestReplica,
-  { condition = { kind: 'vacant' } as WaitCondition, maxMs = LONG_MS, signal = new AbortController().signal } = {},
+  {
+    caller = '',
+    condition = { kind: 'vacant' } as WaitCondition,
+    maxMs = LONG_MS,
+    signal = new AbortController().signal,
+  } = {},
 ): Promise<ReadOutcome> =>
   replica.leases.wait(address(), {
+    caller,
     condition,
     known: condition.kind === 'changed' ? condition.known : [],
     maxMs,
@@ -137,6 +143,20 @@ test('a stop ends all waits as unavailable, and each later one', async () => {
   for (const outcome of [...(await Promise.all(outcomes)), await wait(replica)]) {
     expect(outcome).toMatchObject({ kind: 'lease-unavailable' })
   }
+})
+
+test('a token takes no room of another: the token with the most waits loses its oldest', async () => {
+  const replica = await startTestReplica(database.url, { maxWaiters: 3 })
+  others.push(replica)
+  await acquire(0)
+  const [oldest, ...rest] = [1, 2, 3].map(() => wait(replica, { caller: 'reader' }))
+  await untilWaiting(replica, 3)
+  const standby = wait(replica, { caller: 'standby' })
+  expect(await oldest).toMatchObject({ kind: 'overloaded' })
+  const another = wait(replica, { caller: 'reader' })
+  expect(await rest[0]).toMatchObject({ kind: 'overloaded' })
+  await release(1)
+  for (const outcome of await Promise.all([standby, another, rest[1]])) expect(outcome).toMatchObject({ kind: 'lease' })
 })
 
 test('one read ends the waits of 3,000 clients, and the number of waiters is known', async () => {

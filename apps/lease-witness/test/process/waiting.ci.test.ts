@@ -1,3 +1,4 @@
+import { TOKEN } from '@pool/test-kit/lease-connection.ts'
 import { type Service, startLocalWitness } from '@pool/test-kit/services.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Client, createClient, parseLease, writeLease } from './support/client.ts'
@@ -7,6 +8,7 @@ import { temporaryDirectory } from './support/witness.ts'
 /** The witness's limit per slot. */
 const MAX_WAITERS = 2_000
 const WAIT_SECONDS = 60
+const READER_TOKEN = 'token-of-a-reader-0123456789abcdef'
 /** Not a performance requirement: it only detects a forgotten waiter, which gets its response at the end of its wait. */
 const MAX_DELAY_MS = 50_000
 
@@ -15,7 +17,10 @@ let witness: Service
 let client: Client
 
 beforeAll(async () => {
-  witness = await startLocalWitness(directory.path, { MAX_WAIT_SECONDS: '60' })
+  witness = await startLocalWitness(directory.path, {
+    MAX_WAIT_SECONDS: '60',
+    BEARER_TOKENS_CSV: `${TOKEN},${READER_TOKEN}`,
+  })
   client = createClient(witness.port)
 })
 
@@ -55,16 +60,12 @@ const releaseFor = async (slot: string, waiters: readonly Waiter[]) => {
   }
 }
 
-/** Whether the slot accepts one more waiter, tried with a wait of one second. */
+/** Whether one more wait is accepted, of one second: a full slot ends its oldest wait instead. */
 const acceptsOneMore = async (slot: string, generation: number): Promise<boolean> => {
   const waiter = await openWaiter(witness.port, slot)
   try {
     const { response } = await waiter.wait(generation, 1)
-    if (response.status === 304) return true
-    expect(response.status).toBe(503)
-    expect(response.headers.get('retry-after')).toMatch(/^[1-5]$/)
-    expect(JSON.parse(response.text).error).toBe('overloaded')
-    return false
+    return response.status === 304
   } finally {
     closeWaiters([waiter])
   }
@@ -74,7 +75,25 @@ const startWaiting = (waiters: readonly Waiter[], generation: number, seconds = 
   // A waiter whose connection is closed gets no response.
   waiters.map(waiter => waiter.wait(generation, seconds).catch(() => undefined))
 
-test('a full slot accepts as many waiters as have reset their connections', async () => {
+test('a slot full of the waits of one token accepts that of another, and one of the first token ends with 503', async () => {
+  const slot = 'shared'
+  const { generation } = await acquire(slot)
+  const waiters = await openWaiters(witness.port, slot, MAX_WAITERS, READER_TOKEN)
+  try {
+    const received = startWaiting(waiters, generation)
+    await untilWaiting(client, slot, MAX_WAITERS)
+    expect(await acceptsOneMore(slot, generation)).toBe(true)
+    const displaced = await Promise.race(received)
+    expect(displaced?.response.status).toBe(503)
+    expect(JSON.parse(displaced?.response.text ?? '')).toMatchObject({ error: 'overloaded' })
+    await untilWaiting(client, slot, MAX_WAITERS - 1)
+  } finally {
+    closeWaiters(waiters)
+  }
+  await untilWaiting(client, slot, 0)
+})
+
+test('a full slot accepts waiters, also after its clients have closed or reset their connections', async () => {
   const slot = 'full'
   const { generation } = await acquire(slot)
   const waiters: Waiter[] = []
@@ -86,13 +105,18 @@ test('a full slot accepts as many waiters as have reset their connections', asyn
   }
   try {
     await fill(MAX_WAITERS)
-    expect(await acceptsOneMore(slot, generation)).toBe(false)
+    expect(await acceptsOneMore(slot, generation)).toBe(true)
+    // Those that only close stay in the count until their time is up.
+    for (const { connection } of waiters) connection.socket.destroy()
+    expect(await acceptsOneMore(slot, generation)).toBe(true)
+    await untilWaiting(client, slot, 0)
 
+    waiters.length = 0
+    await fill(MAX_WAITERS)
     closeWaiters(waiters.splice(0, 1_050))
     await untilWaiting(client, slot, waiters.length)
     await fill(MAX_WAITERS)
     expect(waiters.every(({ connection }) => connection.unread === '' && connection.isOpen)).toBe(true)
-    expect(await acceptsOneMore(slot, generation)).toBe(false)
   } finally {
     closeWaiters(waiters)
   }
@@ -106,14 +130,21 @@ test.each([1, 500])('a release notifies every waiter of %i', async count => {
   await releaseFor(slot, waiters).finally(() => closeWaiters(waiters))
 })
 
-// The witness does not notice a connection that only the client has closed.
-test.concurrent('the waits of closed connections end when their time is up', async () => {
+// The witness does not notice a connection that only the client has closed, as a client does that aborts its request or is killed.
+test.concurrent('the waits of closed connections and aborted requests end when their time is up', async () => {
   const slot = 'closed'
   const { generation } = await acquire(slot)
   const waiters = await openWaiters(witness.port, slot, 50)
   startWaiting(waiters, generation, 10)
-  await untilWaiting(client, slot, waiters.length)
+  const aborted = new AbortController()
+  const headers = { Authorization: `Bearer ${TOKEN}`, 'If-None-Match': `"${generation}"`, Prefer: 'wait=10' }
+  const fetches = waiters.map(() =>
+    fetch(`${witness.url}/lease/${slot}`, { headers, signal: aborted.signal }).catch(() => undefined),
+  )
+  await untilWaiting(client, slot, 2 * waiters.length)
   for (const { connection } of waiters) connection.socket.destroy()
+  aborted.abort()
+  expect((await Promise.all(fetches)).filter(Boolean)).toEqual([])
   await untilWaiting(client, slot, 0)
 })
 

@@ -18,8 +18,8 @@ const { signal } = new AbortController()
 /** Longer than a test takes. */
 const LONG_MS = 300_000
 
-const wait = (slot: string, condition: WaitCondition = CHANGED, maxMs = LONG_MS) =>
-  leases.wait({ slot, encoded: slot }, { condition, known: [4], maxMs, signal })
+const wait = (slot: string, condition: WaitCondition = CHANGED, maxMs = LONG_MS, caller = '') =>
+  leases.wait({ slot, encoded: slot }, { caller, condition, known: [4], maxMs, signal })
 
 const heldSlot = async (expiresInMs = LONG_MS): Promise<string> => {
   const slot = freshSlot()
@@ -77,13 +77,22 @@ describe('an object whose slot has waiters', () => {
 
   test('has no timer and no alarm for them', async () => {
     const slot = await heldSlot()
-    const timers = [vi.spyOn(globalThis, 'setTimeout'), vi.spyOn(globalThis, 'setInterval')]
-    const target = JSON.stringify({ address: { slot, encoded: slot }, condition: CHANGED })
+    const stacks: string[] = []
+    for (const name of ['setTimeout', 'setInterval'] as const) {
+      const original = globalThis[name]
+      // The runner of the tests has timers in this isolate as well.
+      vi.spyOn(globalThis, name).mockImplementation((...args: unknown[]) => {
+        stacks.push(new Error().stack ?? '')
+        return Reflect.apply(original, globalThis, args)
+      })
+    }
+    const address = { slot, encoded: slot, sentAt: Date.now() }
+    const target = JSON.stringify({ address, caller: '', condition: CHANGED })
     const url = `http://object/?${encodeURIComponent(target)}`
     // Without the worker's part, whose timers would count here.
     const { status, webSocket } = await slotObject(slot).fetch(url, { headers: { Upgrade: 'websocket' } })
     expect([status, await slotObject(slot).waiterCount(), await readAlarm(slot)]).toEqual([101, 1, null])
-    for (const timer of timers) expect(timer).not.toHaveBeenCalled()
+    expect(stacks.filter(stack => stack.includes('/lease-witness/src/'))).toEqual([])
     webSocket?.accept()
     webSocket?.close()
   })
@@ -139,7 +148,7 @@ test('an object that does not respond at the end of a wait: unavailable', async 
   const { 0: client, 1: server } = new WebSocketPair()
   server.accept()
   const silent = { fetch: async () => new Response(null, { status: 101, webSocket: client }) }
-  const request = { condition: CHANGED, known: [4], maxMs: 1_000, signal }
+  const request = { caller: '', condition: CHANGED, known: [4], maxMs: 1_000, signal }
   const outcome = waitForObject(silent as never, { slot: 'silent', encoded: 'silent', sentAt: Date.now() }, request)
   await vi.advanceTimersByTimeAsync(6_000)
   expect(await outcome).toMatchObject({ kind: 'lease-unavailable', reason: expect.stringContaining('5000 ms') })
@@ -150,7 +159,7 @@ test('a wait that begins while the process stops: unavailable', async () => {
   // A copy of the module, because its waits end for good.
   const copy = '../../src/object/waits.ts?stopping'
   const stopping: typeof import('../../src/object/waits.ts') = await import(/* @vite-ignore */ copy)
-  const request = { condition: CHANGED, known: [4], maxMs: LONG_MS, signal }
+  const request = { caller: '', condition: CHANGED, known: [4], maxMs: LONG_MS, signal }
   const address = { slot: 'stopping', encoded: 'stopping', sentAt: Date.now() }
   const { 0: client, 1: server } = new WebSocketPair()
   server.accept()

@@ -161,9 +161,9 @@ export const electCommand: CommandSpec = {
   summary: 'Run a command while you hold a lease, and stop it before the lease ends',
   description: `Waits for the lease, runs the command, and renews the lease until the command ends; then the lease is released.
 
-If the lease cannot be renewed, the command and the processes that it started get SIGTERM, and SIGKILL after --grace, ${formatDuration(MARGIN_MS)} before the lease ends at the latest. The same happens if poolctl is stopped, frozen or killed. Ctrl-C stops the command in the same order, then the lease is released.
+If the lease cannot be renewed, the command and the processes of its process group get SIGTERM, and SIGKILL after --grace, ${formatDuration(MARGIN_MS)} before the lease ends at the latest. The same happens if poolctl is stopped, frozen or killed. Ctrl-C stops the command in the same order, then the lease is released.
 
-The command has POOL_LEASE_SLOT, POOL_LEASE_HOLDER and POOL_FENCING_TOKEN in its environment. Send the fencing token with every write, and let the resource reject a lower one: no timeout protects a write that is delayed on its way. The command runs in a session of its own, without the terminal's Ctrl-C.`,
+The command has POOL_LEASE_SLOT, POOL_LEASE_HOLDER and POOL_FENCING_TOKEN in its environment. Send the fencing token with every write, and let the resource reject a lower one: no timeout protects a write that is delayed on its way. The command runs in a session of its own, without the terminal's Ctrl-C. A process that leaves its process group, such as a daemon, is not stopped: it can run on after the lease.`,
   arguments: [
     { name: 'SLOT', description: 'the name of the lease' },
     { name: 'COMMAND...', description: 'after --: the command and its arguments' },

@@ -28,7 +28,7 @@ export type KeeperReport =
 /** The wall clock can jump, after a suspension for example, so timers alone do not suffice. */
 const CHECK_MS = 200
 
-/** Sends a signal to the command and to the processes that it started. */
+/** Sends a signal to the processes of the command's group. */
 export const signalGroup = (pid: number, signal: NodeJS.Signals): void => {
   try {
     process.kill(-pid, signal)
@@ -81,7 +81,7 @@ const keep = (start: KeeperStart, report: (message: KeeperReport) => void) => {
   child.once('exit', (code, signal) => {
     hasEnded = true
     clearTimeout(timer)
-    // What the command left running must not outlive the lease either.
+    // What the command left running in its group must not outlive the lease either.
     if (child.pid !== undefined) signalGroup(child.pid, 'SIGKILL')
     report({ type: 'exited', code, signal, isLeaseOver })
   })

@@ -266,7 +266,7 @@ export class LeaseElector {
     const interrupt = kind === 'acquire' ? undefined : this.#interrupt.signal
     const result = await this.#withTimeout(kind === 'read' || kind === 'wait', timeoutMs, interrupt, options => {
       if (kind === 'read') return leases.read(slot, options)
-      if (kind === 'wait') return leases.waitUntilVacant(slot, toWaitSeconds(this.#rules), options)
+      if (kind === 'wait') return leases.waitUntilVacant(slot, toWaitSeconds(this.#rules, this.#state), options)
       return kind === 'acquire' ? leases.acquire(slot, write, options) : leases.renew(slot, write, options)
     })
     const before = this.#state
@@ -287,7 +287,8 @@ export class LeaseElector {
   ): Promise<CallResult> {
     const request = new AbortController()
     const aborted = new Promise<CallResult>(resolve => {
-      const end = () => resolve({ kind: isRead ? 'failed' : 'unknown', retryAfterMs: 0 })
+      const end = () =>
+        resolve(isRead ? { kind: 'failed', retryAfterMs: 0, timedOut: true } : { kind: 'unknown', retryAfterMs: 0 })
       request.signal.addEventListener('abort', end)
     })
     const abort = () => request.abort()

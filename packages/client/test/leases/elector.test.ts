@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import type { ElectionDurations } from '../../src/leases/domain/durations.ts'
 import { LeaseElector, type LeaseElectorOptions } from '../../src/leases/elector.ts'
 import { guard, StaleFencingTokenError } from '../../src/leases/guard.ts'
 import { createIdentity } from '../../src/leases/identity.ts'
@@ -8,6 +9,7 @@ import { withLease } from '../../src/leases/with-lease.ts'
 import { ModelWitnesses } from './support/model-calls.ts'
 
 const DURATIONS = { leaseDuration: 10_000, renewDeadline: 7_000, retryPeriod: 1_500 } as const
+const SHORTEST = { leaseDuration: 1_000, renewDeadline: 700, retryPeriod: 200 } as const
 const SHORT = { leaseDuration: 6_000, renewDeadline: 4_000, retryPeriod: 1_000 } as const
 
 let witness: ModelWitnesses
@@ -228,6 +230,40 @@ describe('late responses', () => {
     const part = await measureLeadership(2_500, ['a', createIdentity('b')])
     expect(part).toBeGreaterThan(0.1)
     expect(part).toBeLessThan(0.5)
+  })
+})
+
+describe('a path that ends waits', () => {
+  const DEFAULTS = { leaseDuration: 30_000, renewDeadline: 20_000, retryPeriod: 5_000 } as const
+
+  test.each<[string, ElectionDurations, (seconds: number) => number]>([
+    ['after half of each wait', DEFAULTS, seconds => seconds * 500],
+    ['after half of each wait, short durations', SHORT, seconds => seconds * 500],
+    ['after half of each wait, the shortest lease', SHORTEST, seconds => seconds * 500],
+    ['after 15 s', DEFAULTS, () => 15_000],
+    ['after 2 s', DEFAULTS, () => 2_000],
+    ['at the end of each wait', DEFAULTS, seconds => seconds * 1_000 - 1],
+  ])('%s: a standby leads within two retry periods of a release', async (_, durations, toWaitLimitMs) => {
+    witness.toWaitLimitMs = toWaitLimitMs
+    const electors = ['a', 'b'].map(identity => start(identity, durations).elector)
+    for (let round = 0; round < 20; round += 1) {
+      await pass(60_000 + round * 1_700)
+      const [leader, standby] = electors.toSorted((a, b) => Number(b.isLeader()) - Number(a.isLeader()))
+      leader?.handOver()
+      await pass(2 * durations.retryPeriod)
+      expect([leader?.isLeader(), standby?.isLeader()]).toEqual([false, true])
+    }
+  })
+
+  test('learns its limit: most waits are complete', async () => {
+    witness.toWaitLimitMs = () => 15_000
+    start('a', DEFAULTS)
+    await pass(100)
+    const { elector } = start('b', DEFAULTS)
+    await pass(600_000)
+    const waits = witness.requests.filter(request => request === 'wait slot').length
+    expect(waits).toBeGreaterThan(40)
+    expect(elector.metrics().failures).toBeLessThan(waits / 4)
   })
 })
 

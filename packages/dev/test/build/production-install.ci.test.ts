@@ -91,7 +91,7 @@ describe('a production install', () => {
   })
 
   test('node runs the file of the documentation; SIGTERM stops it with exit code 0', async () => {
-    const args = ['--max-semi-space-size=16', 'apps/allocation-api/src/main.ts']
+    const args = ['apps/allocation-api/src/main.ts']
     const { port, group, exited } = await start('node', args, { DNSPROVIDER_KIND: 'local' })
     expect((await fetch(`http://127.0.0.1:${port}/readyz`)).status).toBe(200)
     process.kill(group, 'SIGTERM')

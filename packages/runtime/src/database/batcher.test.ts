@@ -17,7 +17,10 @@ interface Statement {
 }
 
 /** A batcher over a fake database whose statements the test settles. */
-const setUp = (overrides: Partial<BatcherOptions<string, string>> = {}) => {
+const setUp = (
+  overrides: Partial<BatcherOptions<string, string>> = {},
+  rowsOf?: (request: string) => readonly string[],
+) => {
   const statements: Statement[] = []
   const settled: string[] = []
   const call = createBatcher<string, string>({
@@ -46,7 +49,7 @@ const setUp = (overrides: Partial<BatcherOptions<string, string>> = {}) => {
   /** Sends the requests in one turn of the event loop; `settled` lists the results and errors in the order of their arrival. */
   const sendInOneTurn = async (...requests: string[]) => {
     for (const request of requests) {
-      call(request).then(
+      call(request, rowsOf?.(request)).then(
         result => settled.push(result),
         (error: Error) => settled.push(`${request}: ${error.message}`),
       )
@@ -196,7 +199,7 @@ describe('batching', () => {
         timeoutMs: TIMEOUT_MS,
       })
       const requests = Array.from({ length: 500 }, (_, i) => i + 1)
-      const results = Promise.all(requests.map(call))
+      const results = Promise.all(requests.map(request => call(request)))
       await vi.advanceTimersByTimeAsync(0)
       expect(await results).toEqual(requests.map(request => -request))
       expect([busiest, largest]).toEqual([maxInFlight, maxBatchSize])
@@ -375,7 +378,7 @@ describe('requests for one row', () => {
   })
 
   test('are executed one after the other, also behind a slow statement; others do not wait', async () => {
-    const { sendInOneTurn, statement, executed, settled } = setUp({ rowsOf: request => [request.charAt(0)] })
+    const { sendInOneTurn, statement, executed, settled } = setUp({}, request => [request.charAt(0)])
     await sendInOneTurn('a1', 'a2', 'b1')
     expect(executed()).toEqual(['a1b1'])
     await vi.advanceTimersByTimeAsync(SLOW_MS)

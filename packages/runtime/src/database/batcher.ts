@@ -1,5 +1,5 @@
 import { isStatementRejected } from './errors.ts'
-import { createTimeoutError, withTimeout } from './time.ts'
+import { createTimeoutError } from './time.ts'
 
 export interface BatcherOptions<Request, Result> {
   /**
@@ -12,11 +12,6 @@ export interface BatcherOptions<Request, Result> {
   /** The limit behind a statement that several requests share, for larger batches; by default `maxInFlight`. */
   readonly maxSharedInFlight?: number
   readonly maxBatchSize: number
-  /**
-   * What a request changes. A request that has one of them in common with an earlier one is executed after it, in another
-   * statement. By default, requests have nothing in common.
-   */
-  readonly rowsOf?: (request: Request) => readonly string[]
   /**
    * Milliseconds after which a statement no longer counts as in flight. It probably waits for a row lock, which must not
    * block requests for other rows.
@@ -39,7 +34,7 @@ interface PendingRequest<Request, Result> {
   timer: NodeJS.Timeout | undefined
 }
 
-const noRows = (): readonly string[] => []
+const NO_ROWS: readonly string[] = []
 
 /**
  * The requests of the next batch: the first ones whose rows are neither busy nor those of an earlier request. The order of
@@ -72,7 +67,6 @@ export const createBatcher = <Request, Result>({
   maxInFlight,
   maxSharedInFlight = maxInFlight,
   maxBatchSize,
-  rowsOf = noRows,
   slowMs,
   timeoutMs,
 }: BatcherOptions<Request, Result>) => {
@@ -93,9 +87,8 @@ export const createBatcher = <Request, Result>({
     return true
   }
 
-  const executeBatch = async (batch: readonly PendingRequest<Request, Result>[]): Promise<void> => {
+  const executeBatch = async (batch: readonly PendingRequest<Request, Result>[], deadline: number): Promise<void> => {
     try {
-      const deadline = Math.min(...batch.map(item => item.deadline))
       const results = await execute(
         batch.map(({ request }) => request),
         deadline,
@@ -105,35 +98,40 @@ export const createBatcher = <Request, Result>({
     } catch (error) {
       // One invalid request must not fail the others: each is executed alone, unless its caller has timed out.
       if (batch.length > 1 && isStatementRejected(error)) {
-        for (const item of batch) if (item.timer) await executeBatch([item])
+        for (const item of batch) if (item.timer) await executeBatch([item], item.deadline)
       } else for (const item of batch) if (endWait(item)) item.reject(error)
     }
+  }
+
+  /** A slow batch releases its slot once, after `slowMs`; its callers still get their results, and its rows stay busy. */
+  const executeInSlot = async (batch: readonly PendingRequest<Request, Result>[], deadline: number): Promise<void> => {
+    for (const item of batch) {
+      queue.delete(item)
+      for (const row of item.rows) busyRows.add(row)
+    }
+    areShared = batch.length > 1
+    inFlight += 1
+    let isSlow = false
+    const timer = setTimeout(() => {
+      isSlow = true
+      inFlight -= 1
+      flush()
+    }, slowMs)
+    await executeBatch(batch, deadline)
+    clearTimeout(timer)
+    for (const { rows } of batch) for (const row of rows) busyRows.delete(row)
+    if (!isSlow) inFlight -= 1
+    flush()
   }
 
   const flush = (): void => {
     while (!isFull() && queue.size > 0) {
       const batch = selectBatch(queue, busyRows, maxBatchSize)
+      // The earliest, because the requests are in the order of their calls.
+      const deadline = batch[0]?.deadline
       // Every request waits for a row.
-      if (batch.length === 0) return
-      const rows = batch.flatMap(item => item.rows)
-      for (const item of batch) queue.delete(item)
-      for (const row of rows) busyRows.add(row)
-      areShared = batch.length > 1
-      inFlight += 1
-      let isSlow = false
-      const executed = executeBatch(batch).then(() => {
-        for (const row of rows) busyRows.delete(row)
-        if (isSlow) flush()
-      })
-      const release = () => {
-        inFlight -= 1
-        flush()
-      }
-      // A slow batch releases its slot once, after `slowMs`; its callers still get their results, and its rows stay busy.
-      withTimeout(executed, slowMs).then(release, () => {
-        isSlow = true
-        release()
-      })
+      if (deadline === undefined) return
+      void executeInSlot(batch, deadline)
     }
   }
 
@@ -150,22 +148,22 @@ export const createBatcher = <Request, Result>({
     })
   }
 
-  return (request: Request): Promise<Result> =>
-    new Promise((resolve, reject) => {
-      const expire = () => {
-        item.timer = undefined
-        queue.delete(item)
-        reject(createTimeoutError(timeoutMs))
-      }
-      const item: PendingRequest<Request, Result> = {
-        request,
-        rows: rowsOf(request),
-        deadline: performance.now() + timeoutMs,
-        resolve,
-        reject,
-        timer: setTimeout(expire, timeoutMs),
-      }
-      queue.add(item)
-      schedule()
-    })
+  /**
+   * `rows` is what the request changes. A request that has one of them in common with an earlier one is executed after it, in
+   * another statement.
+   */
+  return (request: Request, rows: readonly string[] = NO_ROWS): Promise<Result> => {
+    const { promise, resolve, reject } = Promise.withResolvers<Result>()
+    const expire = () => {
+      item.timer = undefined
+      queue.delete(item)
+      reject(createTimeoutError(timeoutMs))
+    }
+    const deadline = performance.now() + timeoutMs
+    const timer = setTimeout(expire, timeoutMs)
+    const item: PendingRequest<Request, Result> = { request, rows, deadline, resolve, reject, timer }
+    queue.add(item)
+    schedule()
+    return promise
+  }
 }

@@ -73,7 +73,7 @@ describe('a locked row', () => {
     })
     await vi.advanceTimersByTimeAsync(100)
     const share = writer.share<string, string>({
-      rowOf: request => request,
+      rowsOf: request => [request],
       execute: async (requests, sql) => requests.map(() => toLane(sql)),
     })
     const later = share('a')
@@ -99,7 +99,7 @@ describe('a locked row', () => {
     const { writer } = setUp()
     const executed: string[] = []
     const share = writer.share<string, string>({
-      rowOf: request => request,
+      rowsOf: request => [request],
       async execute(requests, sql) {
         executed.push(`${requests.join()} ${toLane(sql)}`)
         if (requests.includes('locked') && toLane(sql) === 'fast') throw locked()

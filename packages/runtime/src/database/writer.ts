@@ -35,10 +35,10 @@ export type Execute<Result> = (sql: Sql, guard: Guard) => PromiseLike<Result>
 
 /** A kind of write, whose requests share statements. */
 export interface SharedWrite<Request, Result> {
-  /** Names the row that the request waits for if it is locked. */
-  readonly rowOf: (request: Request) => string
-  /** See `BatcherOptions`; by default, the statement decides requests for one row in their order. */
-  readonly rowsOf?: (request: Request) => readonly string[]
+  /** Names what the request changes. The first is the row that it waits for if it is locked. */
+  readonly rowsOf: (request: Request) => readonly [string, ...string[]]
+  /** Whether one statement decides requests for the same row, in their order; otherwise each has its own. */
+  readonly repeatsRows?: boolean
   /** One statement, all or nothing. Returns one result per request, in their order. */
   readonly execute: (requests: readonly Request[], sql: Sql, limits: Limits) => Promise<readonly Result[]>
 }
@@ -236,17 +236,13 @@ export const createWriter = ({ fast, slow, clock, timeoutMs, fastLockWaitMs = FA
   const alone = <Result>(rowName: string, deadline: number, execute: Attempt<Result>): Promise<Result> =>
     withTimeout(enqueue(rowName, deadline, execute), Math.max(0, deadline - performance.now()))
 
-  /** Rejects as `write` does. */
-  const settle = async <Result>(write: Promise<Result>, deadline: number): Promise<Result> => {
-    try {
-      return await write
-    } catch (error) {
-      if (isNotExecuted(error) && !isDatabaseReadOnly(error)) {
-        throw new NotWrittenError('the database did not execute the write', { cause: error })
-      }
-      if (mayStillExecute(error)) await waitUntil(deadline)
-      throw error
+  /** What a write that failed with `error` rejects with, as soon as it cannot execute any more. */
+  const toFinalError = async (error: unknown, deadline: number): Promise<unknown> => {
+    if (isNotExecuted(error) && !isDatabaseReadOnly(error)) {
+      return new NotWrittenError('the database did not execute the write', { cause: error })
     }
+    if (mayStillExecute(error)) await waitUntil(deadline)
+    return error
   }
 
   return {
@@ -254,27 +250,29 @@ export const createWriter = ({ fast, slow, clock, timeoutMs, fastLockWaitMs = FA
     sql: fast,
 
     /** The function that executes a write of this kind. It rejects as `write` does. */
-    share<Request, Result>({ rowOf, rowsOf, execute }: SharedWrite<Request, Result>) {
+    share<Request, Result>({ rowsOf, repeatsRows = false, execute }: SharedWrite<Request, Result>) {
       const inBatch = createBatcher<Request, Result>({
         ...BATCHING,
-        ...(rowsOf ? { rowsOf } : {}),
         timeoutMs,
         execute: (requests, deadline) => once(deadline, (sql, limits) => execute(requests, sql, limits)),
       })
-      const inTurn = async (request: Request, deadline: number): Promise<Result> => {
-        if (!queues.get(rowOf(request))?.isLocked) {
-          try {
-            return await inBatch(request)
-          } catch (error) {
-            if (!isLockTimeout(error)) throw error
-          }
-        }
-        const [result] = await alone(rowOf(request), deadline, (sql, limits) => execute([request], sql, limits))
-        return result as Result
-      }
-      return (request: Request): Promise<Result> => {
+      return async (request: Request): Promise<Result> => {
         const deadline = performance.now() + timeoutMs
-        return settle(inTurn(request, deadline), deadline)
+        const rows = rowsOf(request)
+        const [row] = rows
+        try {
+          if (!queues.get(row)?.isLocked) {
+            try {
+              return await (repeatsRows ? inBatch(request) : inBatch(request, rows))
+            } catch (error) {
+              if (!isLockTimeout(error)) throw error
+            }
+          }
+          const [result] = await alone(row, deadline, (sql, limits) => execute([request], sql, limits))
+          return result as Result
+        } catch (error) {
+          throw await toFinalError(error, deadline)
+        }
       }
     },
 
@@ -283,12 +281,13 @@ export const createWriter = ({ fast, slow, clock, timeoutMs, fastLockWaitMs = FA
      * with a `NotWrittenError` if the write certainly had no effect. If the connection was lost, it rejects at the
      * deadline, because the server may execute the statement until then.
      */
-    write<Result>(rowName: string, execute: Execute<Result>): Promise<Result> {
+    async write<Result>(rowName: string, execute: Execute<Result>): Promise<Result> {
       const deadline = performance.now() + timeoutMs
-      return settle(
-        alone(rowName, deadline, (sql, limits) => execute(sql, toGuard(sql, limits))),
-        deadline,
-      )
+      try {
+        return await alone(rowName, deadline, (sql, limits) => execute(sql, toGuard(sql, limits)))
+      } catch (error) {
+        throw await toFinalError(error, deadline)
+      }
     },
 
     /** Executes a statement once, in the fast lane. If it waits too long for a row, `isLockTimeout` is true of the error. */

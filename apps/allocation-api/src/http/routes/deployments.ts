@@ -28,6 +28,7 @@ import {
   validated,
 } from '../request.ts'
 import {
+  EVENT_STREAM_HEADERS,
   IDLE_COMMENT,
   type ListStreams,
   RETRY_FIELD,
@@ -62,12 +63,6 @@ const toSseText = (event: TailEvent, listener: Listener): string => {
 async function* toSseStream(events: AsyncIterable<TailEvent>, listener: Listener): AsyncGenerator<string, void, void> {
   yield RETRY_FIELD
   for await (const event of events) yield toSseText(event, listener)
-}
-
-/** `X-Accel-Buffering` keeps nginx and similar proxies from buffering lines. */
-const STREAM_HEADERS = {
-  'Content-Type': 'text/event-stream',
-  'X-Accel-Buffering': 'no',
 }
 
 const getCallerWithToken = (c: Context<HttpEnv>): CallerWithToken => ({
@@ -219,6 +214,6 @@ export const deploymentHandlers = (
       return sendNotFound(c)
     }
     c.env.outcome = outcome.kind
-    return sendStream(c, toSseStream(outcome.events, c.env.listener), permit, lists.onStreamError, STREAM_HEADERS)
+    return sendStream(c, toSseStream(outcome.events, c.env.listener), permit, lists.onStreamError, EVENT_STREAM_HEADERS)
   }),
 })

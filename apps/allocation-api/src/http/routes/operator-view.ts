@@ -15,7 +15,7 @@ import {
   sendError,
   validated,
 } from '../request.ts'
-import { IDLE_COMMENT, RETRY_FIELD, type StreamLimiter, sendStream } from '../streams.ts'
+import { EVENT_STREAM_HEADERS, IDLE_COMMENT, RETRY_FIELD, type StreamLimiter, sendStream } from '../streams.ts'
 
 export interface OperatorView {
   readonly settings: () => ServiceSettings
@@ -77,11 +77,6 @@ const toZone = ({ managed, draining }: Pools, row: ZoneState): ZonesResponse['zo
     ...(driftCheckedAt ? { driftCheckedAt: driftCheckedAt.toISOString() } : {}),
     ...(nextDriftCheckAt ? { nextDriftCheckAt: nextDriftCheckAt.toISOString() } : {}),
   }
-}
-
-const EVENT_STREAM_HEADERS = {
-  'Content-Type': 'text/event-stream',
-  'X-Accel-Buffering': 'no',
 }
 
 /** What operators see of the whole installation. */

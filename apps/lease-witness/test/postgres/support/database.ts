@@ -72,7 +72,7 @@ export interface TestReplica extends ReturnType<typeof createPostgresLeaseServic
 /** The leases as one replica serves them, without HTTP. */
 export const startTestReplica = async (
   url: string,
-  { recheckMs = 60_000, listens = true, timeoutMs = TIMEOUT_MS, listenUrl = url } = {},
+  { recheckMs = 60_000, listens = true, timeoutMs = TIMEOUT_MS, listenUrl = url, maxWaiters = 20_000 } = {},
 ): Promise<TestReplica> => {
   const open = (to = url) =>
     createDatabaseClient(to, { maxConnections: 2, applicationName: 'tests', maxStatementMs: timeoutMs })
@@ -86,6 +86,7 @@ export const startTestReplica = async (
     onWritten: slot => notifications.notify(slot),
     checkHealth: async () => true,
     recheckMs,
+    maxWaiters,
   })
   const notifications = createNotifications({
     sql: read,

@@ -16,13 +16,13 @@ export interface Waiter {
 
 const RESPONSE_MARGIN_MS = 60_000
 
-export const openWaiter = async (port: number, slot: string): Promise<Waiter> => {
+export const openWaiter = async (port: number, slot: string, token = TOKEN): Promise<Waiter> => {
   const connection = await HttpConnection.open(port)
   const path = `/lease/${encodeURIComponent(slot)}`
   return {
     connection,
     wait: async (generation, seconds) => {
-      const headers = [`Authorization: Bearer ${TOKEN}`, `If-None-Match: "${generation}"`, `Prefer: wait=${seconds}`]
+      const headers = [`Authorization: Bearer ${token}`, `If-None-Match: "${generation}"`, `Prefer: wait=${seconds}`]
       const timeoutMs = seconds * 1_000 + RESPONSE_MARGIN_MS
       const response = await connection.send(encodeRequest({ path, headers }), { timeoutMs })
       return { response, receivedAt: performance.now() }
@@ -33,11 +33,11 @@ export const openWaiter = async (port: number, slot: string): Promise<Waiter> =>
 /** The backlog of a listening socket is limited. */
 const MAX_CONCURRENT_OPENS = 100
 
-export const openWaiters = async (port: number, slot: string, count: number): Promise<Waiter[]> => {
+export const openWaiters = async (port: number, slot: string, count: number, token = TOKEN): Promise<Waiter[]> => {
   const waiters: Waiter[] = []
   while (waiters.length < count) {
     const batch = Math.min(MAX_CONCURRENT_OPENS, count - waiters.length)
-    waiters.push(...(await Promise.all(Array.from({ length: batch }, () => openWaiter(port, slot)))))
+    waiters.push(...(await Promise.all(Array.from({ length: batch }, () => openWaiter(port, slot, token)))))
   }
   return waiters
 }

@@ -89,6 +89,46 @@ describe('a standby', () => {
     ])
   })
 
+  describe('a wait that its path ended', () => {
+    const waiting = apply(start, at(0), observed(lease('b', 7)), at(0))
+    const timedOut: Result = { ...failed, timedOut: true }
+    const stopping: Result = { kind: 'failed', retryAfterMs: 3_000 }
+
+    test.each<[string, number, Result, string]>([
+      ['after half of its time: the next one is shorter', 15_000, failed, 'wait 0 within 21000'],
+      ['after all of it: too', 30_000, failed, 'wait 0 within 32000'],
+      ['after 2 s: the next one is not shorter than 3 s, a retry period after this one', 2_000, failed, 'sleep 3000'],
+      ['after 3 s with Retry-After: it has its length', 7_000, stopping, 'sleep 3000'],
+      ['before it began: a pause with jitter', 999, failed, 'sleep 10001'],
+      ['in silence: a pause with jitter', 5_000, timedOut, 'sleep 6000'],
+    ])('%s', (_, ranMs, result, expected) => {
+      expect(next(apply(waiting, at(0), result, at(ranMs), 1), at(ranMs))).toBe(expected)
+    })
+
+    const run = (state: ElectionState, ranMs: number, result: Result, times: number) => {
+      let current = state
+      for (let time = 0; time < times; time += 1)
+        current = apply({ ...current, at: { since: at(0), ms: 0 } } as ElectionState, at(0), result, at(ranMs))
+      return current
+    }
+
+    test('does not count as a failure, and a wait with Retry-After is as long as before', () => {
+      expect(run(waiting, 15_000, failed, 9)).toMatchObject({ failures: 0, pathSeconds: 11 })
+      expect(run(waiting, 15_000, stopping, 9)).toMatchObject({ failures: 0, pathSeconds: 60 })
+      expect(run(waiting, 999, failed, 2)).toMatchObject({ failures: 2, pathSeconds: 60 })
+    })
+
+    test('each complete wait makes the next one a second longer, up to the lease', () => {
+      const cut = run(waiting, 15_000, failed, 1)
+      const after = (times: number) => next(run(cut, 11_000, observed(lease('b', 7), true), times), at(11_000))
+      expect([after(1), after(4), after(30)]).toEqual([
+        'wait 7 within 22000',
+        'wait 7 within 25000',
+        'wait 7 within 40000',
+      ])
+    })
+  })
+
   const acquiring = apply(start, at(0), observed(lease('', 4)), at(10))
 
   test('the tenure counts from before the request, and its token is the generation', () => {

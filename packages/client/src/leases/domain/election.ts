@@ -84,6 +84,8 @@ export type ElectionState = (Standby | Leading | Stopping) & {
   readonly lostRaces: number
   /** The number of requests of this standby in a row that had no effect or no response. */
   readonly failures: number
+  /** The longest wait that the path to the witness allows, as far as it is known. */
+  readonly pathSeconds: number
 }
 
 export type Action =
@@ -98,13 +100,20 @@ export type Result =
   | { readonly kind: 'observed'; readonly lease: ObservedLease; readonly waited: boolean }
   /** A write without a response, or with an error of the server: it may take effect, now or later. */
   | { readonly kind: 'unknown'; readonly retryAfterMs: number }
-  /** A request without effect: a read without a response, or a rejection that does not show the lease. */
-  | { readonly kind: 'failed'; readonly retryAfterMs: number }
+  /**
+   * A request without effect: a read without a response, or a rejection that does not show the lease. `timedOut`: not even an
+   * error arrived in time.
+   */
+  | { readonly kind: 'failed'; readonly retryAfterMs: number; readonly timedOut?: true }
 
 /** The first candidates for a vacant lease send their requests within this part of a retry period, */
 const MIN_RACE_WINDOW = 1 / 50
 /** and after some lost races, which show that there are many of them, within this part. */
 const MAX_RACE_WINDOW = 1 / 4
+/** A wait that ran for this long had reached the witness: what ended it is a limit of the path, not a failure. */
+const MIN_WAITED_MS = 1_000
+/** The shortest wait that is tried on a path with such a limit. */
+const MIN_PATH_SECONDS = 3
 /** A renewal is sent up to this part of a retry period early, so that candidates do not stay in step. */
 const RENEWAL_JITTER = 0.1
 
@@ -128,6 +137,7 @@ export const createElection = (now: Instant, pauseMs = 0, ownTenure = ''): Elect
   ownTenure,
   lostRaces: 0,
   failures: 0,
+  pathSeconds: WAIT.max,
 })
 
 /**
@@ -138,8 +148,10 @@ export const toTimeoutMs = ({ renewDeadline, retryPeriod }: ElectionDurations, f
   Math.min(renewDeadline, Math.max(retryPeriod, renewDeadline / 2) * 2 ** failures)
 
 /** How long a standby asks to wait: a connection that is silently dead is noticed one timeout later. */
-export const toWaitSeconds = ({ leaseDuration }: ElectionDurations): number =>
-  Math.min(WAIT.max, Math.ceil(leaseDuration / 1_000))
+export const toWaitSeconds = (
+  { leaseDuration }: ElectionDurations,
+  { pathSeconds }: Pick<ElectionState, 'pathSeconds'>,
+): number => Math.min(WAIT.max, pathSeconds, Math.ceil(leaseDuration / 1_000))
 
 export const hasEnded = ({ deadline }: Tenure, now: Instant): boolean => msUntil(deadline, now) <= 0
 
@@ -149,7 +161,7 @@ export const decide = (rules: ElectionRules, state: ElectionState, now: Instant)
   const waitMs = msUntil(state.at, now)
   if (state.kind === 'standby') {
     if (waitMs > 0) return { kind: 'sleep', ms: waitMs }
-    const waitsMs = state.next === 'wait' ? toWaitSeconds(rules) * 1_000 : 0
+    const waitsMs = state.next === 'wait' ? toWaitSeconds(rules, state) * 1_000 : 0
     // A later grant does not start a tenure. An earlier timeout leaves a lease that no candidate acts on.
     const timeoutMs = state.next === 'acquire' ? rules.renewDeadline : waitsMs + toTimeoutMs(rules, state.failures)
     return { kind: state.next, generation: state.generation, timeoutMs }
@@ -216,8 +228,14 @@ export const applyResult = (
   const toStandby = (
     next: Standby['next'],
     when: Timeout,
-    { generation = 0, ownTenure = state.ownTenure, lostRaces = state.lostRaces, failures = 0 } = {},
-  ) => ({ kind: 'standby', next, at: when, generation, ownTenure, lostRaces, failures }) as const
+    {
+      generation = 0,
+      ownTenure = state.ownTenure,
+      lostRaces = state.lostRaces,
+      failures = 0,
+      pathSeconds = state.pathSeconds,
+    } = {},
+  ) => ({ kind: 'standby', next, at: when, generation, ownTenure, lostRaces, failures, pathSeconds }) as const
 
   if (state.kind === 'stopping') return state
 
@@ -252,6 +270,13 @@ export const applyResult = (
     return toStandby('read', at(now, result.retryAfterMs), { lostRaces: state.lostRaces + 1, failures })
   if (result.kind === 'failed') {
     const { retryAfterMs } = result
+    const ranMs = elapsedMs(sentAt, now)
+    if (sent.kind === 'wait' && !result.timedOut && ranMs >= Math.min(MIN_WAITED_MS, rules.retryPeriod)) {
+      // Only the witness asks for a pause: it stops, and the path is as it was.
+      const pathSeconds =
+        retryAfterMs > 0 ? state.pathSeconds : Math.max(MIN_PATH_SECONDS, Math.floor((ranMs * 3) / 4_000))
+      return toStandby('wait', toRetry(rules, sentAt, now, { retryAfterMs }), { pathSeconds })
+    }
     const retry = toRetry(rules, sentAt, now, { retryAfterMs, failures: state.failures, random })
     return toStandby(sent.kind === 'wait' ? 'wait' : 'read', retry, { failures })
   }
@@ -270,14 +295,18 @@ export const applyResult = (
       ownTenure: acquiredAt,
       lostRaces: 0,
       failures: 0,
+      pathSeconds: state.pathSeconds,
     }
   }
   // Of an acquisition without a response, or of a tenure that ended early. A new write gives the tenure its own token.
   if (isOwn(rules, state, lease)) return toStandby('acquire', at(now), { generation: lease.generation })
   const lostRaces = state.lostRaces + (sent.kind === 'acquire' ? 1 : 0)
   if (lease.remainingMs > 0) {
-    const pause = sent.kind === 'wait' && !result.waited ? toRetry(rules, sentAt, now, { random }) : at(now)
-    return toStandby('wait', pause, { generation: lease.generation, lostRaces })
+    const hasWaited = sent.kind === 'wait' && result.waited
+    const pause = sent.kind === 'wait' && !hasWaited ? toRetry(rules, sentAt, now, { random }) : at(now)
+    // What ended a wait early may have happened once.
+    const pathSeconds = state.pathSeconds + Number(hasWaited)
+    return toStandby('wait', pause, { generation: lease.generation, lostRaces, pathSeconds })
   }
   const window = Math.min(MAX_RACE_WINDOW, MIN_RACE_WINDOW * 2 ** lostRaces)
   const start = at(now, rules.retryPeriod * window * random)

@@ -11,6 +11,8 @@ export class ModelWitnesses {
   isDown = false
   /** Requests arrive, and of their responses only those to reads. */
   isMute = false
+  /** When the path ends a wait of these seconds, without a response of the witness. */
+  toWaitLimitMs = (_seconds: number): number => Number.POSITIVE_INFINITY
   #retryAfterMs: number | undefined
   readonly #slots = new Map<string, ModelWitness>()
 
@@ -31,6 +33,8 @@ export class ModelWitnesses {
       read: slot => this.#send(`read ${slot}`, respond => respond(this.slot(slot).read(performance.now()))),
       waitUntilVacant: (slot, seconds) =>
         this.#send(`wait ${slot}`, respond => {
+          const limitMs = this.toWaitLimitMs(seconds)
+          if (limitMs < seconds * 1_000) setTimeout(() => respond({ kind: 'failed', retryAfterMs: 0 }), limitMs)
           setTimeout(this.slot(slot).wait(performance.now(), respond), seconds * 1_000)
         }),
       acquire: (slot, { holder, generation, ttlMs }) => write('acquire', slot, holder, generation, ttlMs),
