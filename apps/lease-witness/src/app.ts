@@ -1,4 +1,5 @@
 import { leaseListQuery, leaseStatusQuery, readLeaseQuery } from '@pool/contract/lease'
+import { BodyError } from '@pool/runtime/service/body-error'
 import { Hono } from 'hono'
 import { bearerAuth } from './http/bearer-auth.ts'
 import { drainLeasesRoutes } from './http/drain-leases.ts'
@@ -8,7 +9,6 @@ import { historyRoutes, leaseRoutes } from './http/lease.ts'
 import { listLeasesRoutes } from './http/list-leases.ts'
 import {
   accessLog,
-  BodyError,
   bodyErrorResponse,
   drainBody,
   rawPath,

@@ -72,7 +72,7 @@ export const errors = defineErrors({
     503,
     'Too many connections or unfinished bodies; nothing was done. Retry after the seconds in Retry-After.',
   ],
-  'too-many-readers': [503, 'Too many lists are being read; retry later.'],
+  'too-many-readers': [503, 'Too many lists or files are being read; retry later.'],
   'invalid-import': [422, 'The body is not a complete export that this build can read. Nothing was changed.'],
   'not-empty': [409, 'The database has rows. Nothing was changed.'],
   'lease-changed': [409, 'The lease has another holder or generation now; read it again.'],

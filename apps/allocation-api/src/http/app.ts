@@ -17,14 +17,13 @@ import { type App, handleRequests, type LimitWrites } from './handle-requests.ts
 import { requireOperator, requireTokenAtStart } from './operator-auth.ts'
 import {
   addRoutes,
-  BodyError,
   type Handlers,
   type HttpEnv,
-  isBodyTruncated,
   type Listener,
   type OnStreamError,
   RETRY_AFTER_S,
   sendError,
+  toBodyOutcome,
 } from './request.ts'
 import { allocationListHandlers } from './routes/allocation-lists.ts'
 import { allocationHandlers } from './routes/allocations.ts'
@@ -47,6 +46,7 @@ export interface StreamLimiters {
   readonly logs: StreamLimiter
   readonly lists: StreamLimiter
   readonly changes: StreamLimiter
+  readonly files: StreamLimiter
 }
 
 export interface AppDependencies {
@@ -112,16 +112,16 @@ export const createRoutes = (deps: AppDependencies, { listener, tokens, exposeLi
   const { observer } = deps
   const app = new Hono<HttpEnv>()
   const isOperator = listener === 'operator'
-  if (isOperator) app.use(serveConsole(deps.consoleFolder))
+  if (isOperator) app.use(serveConsole(deps.consoleFolder, deps.streams.operator.files))
   if (tokens) app.use(requireOperator(tokens, deps.sessions))
   const onStreamError: OnStreamError = (error, id) =>
     deps.isUnavailable(error) ? observer.onResponseAborted(error, id) : observer.onRequestFailed(error, id)
-  const { logs, lists: limiter, changes } = deps.streams[listener]
+  const { logs, lists: limiter, changes, files } = deps.streams[listener]
   const lists: ListStreams = { limiter, onStreamError }
 
   const handlers: Handlers = {
     ...healthHandlers(deps.health, deps.metrics),
-    ...docsHandlers(lists),
+    ...docsHandlers(files),
     listReservedLabels: c => c.json({ reserved: deps.reservedLabels }, 200),
     ...allocationHandlers(deps.allocations, deps.planning, { acceptsLoopback: deps.acceptsLoopback, isOperator }),
     ...allocationListHandlers(deps.allocations, lists),
@@ -160,13 +160,8 @@ export const createRoutes = (deps: AppDependencies, { listener, tokens, exposeLi
   app.onError((error, c) => {
     // Thrown by the bearer authentication.
     if (error instanceof HTTPException) return error.getResponse()
-    if (error instanceof BodyError && error.kind !== 'body-aborted')
-      return sendError(c, {
-        kind: error.kind,
-        ...(error.kind === 'overloaded' ? { retryAfterSeconds: RETRY_AFTER_S } : {}),
-      })
-    if (error instanceof BodyError || isBodyTruncated(c))
-      return sendError(c, { kind: 'invalid-json', detail: 'The request body was truncated.' })
+    const ofBody = toBodyOutcome(c.env, error)
+    if (ofBody) return sendError(c, ofBody)
     if (deps.isUnavailable(error)) c.env.cause = toCause(error)
     if (deps.isReadOnly(error)) {
       return sendError(c, { kind: 'database-read-only', retryAfterSeconds: RETRY_AFTER_S })
@@ -189,7 +184,7 @@ export const createApp = (deps: AppDependencies, options: AppOptions): App => {
 }
 
 export interface StartingDependencies
-  extends Pick<AppDependencies, 'clientAddress' | 'metrics' | 'observer' | 'consoleFolder'> {
+  extends Pick<AppDependencies, 'clientAddress' | 'metrics' | 'observer' | 'consoleFolder' | 'streams'> {
   readonly managedDomains: readonly string[]
 }
 
@@ -203,11 +198,12 @@ const sendStarting = (c: Context<HttpEnv>) =>
 
 /** Until the database is reached: the probes, the metrics, the files of the console, and 503 for everything else. */
 export const createStartingApp = (
-  { managedDomains, clientAddress, metrics, observer, consoleFolder }: StartingDependencies,
+  { managedDomains, clientAddress, metrics, observer, consoleFolder, streams }: StartingDependencies,
   { listener, tokens }: Pick<AppOptions, 'listener' | 'tokens'>,
 ): App => {
   const app = new Hono<HttpEnv>()
-  if (tokens) app.use(serveConsole(consoleFolder)).use(requireTokenAtStart(tokens, sendStarting))
+  if (tokens)
+    app.use(serveConsole(consoleFolder, streams.operator.files)).use(requireTokenAtStart(tokens, sendStarting))
   app.get('/livez', c => c.json({ status: 'ok' } satisfies Probe, 200))
   app.get('/readyz', c => c.json({ status: 'starting' } satisfies Probe, 503))
   app.get('/healthz', c => c.json({ status: 'unhealthy', managedDomains: [...managedDomains] } satisfies Health, 503))

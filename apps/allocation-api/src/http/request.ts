@@ -12,7 +12,8 @@ import {
   operationList,
   poolDomain,
 } from '@pool/contract'
-import type { BodyFailure, ReceivedRequest } from '@pool/runtime/service/received-request'
+import { BodyError } from '@pool/runtime/service/body-error'
+import type { ReceivedRequest } from '@pool/runtime/service/received-request'
 import { explainUnknownParameter } from '@pool/runtime/spelling'
 import type { Context, Hono } from 'hono'
 import type { H } from 'hono/types'
@@ -165,41 +166,28 @@ export const parse = <Schema extends z.ZodType>(schema: Schema, value: unknown):
  * Whether the client disconnected before it sent the whole body. It gets no response, but the log needs the reason. Not
  * `destroyed`: a request without a body is destroyed from the start.
  */
-export const isBodyTruncated = (c: Context<HttpEnv>): boolean =>
-  c.env.incoming?.readableAborted === true && !c.env.incoming.complete
+const isTruncated = ({ incoming }: RequestContext): boolean => incoming?.readableAborted === true && !incoming.complete
+
+/** The outcome of a request whose body was not read; null: the error has another cause. */
+export const toBodyOutcome = (context: RequestContext, error: Error): ErrorOutcome | null => {
+  const failure = isTruncated(context) ? 'body-aborted' : error instanceof BodyError ? error.kind : null
+  if (failure === 'body-aborted') return { kind: 'invalid-json', detail: 'The request body was truncated.' }
+  return failure && { kind: failure, ...(failure === 'overloaded' && { retryAfterSeconds: RETRY_AFTER_S }) }
+}
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 const MAX_BODY_BYTES = 64 * 1_024
 
-/** A body that was not read. Every operation responds to it in the same way. */
-export class BodyError extends Error {
-  override readonly name = 'BodyError'
-  readonly kind: BodyFailure
-
-  constructor(kind: BodyFailure) {
-    super(kind)
-    this.kind = kind
-  }
-}
-
-const readBody = async (c: Context<HttpEnv>): Promise<Uint8Array> => {
-  if (!c.env.incoming) return new Uint8Array(await c.req.arrayBuffer())
-  const body = await c.env.incoming.readBody(MAX_BODY_BYTES)
-  if (typeof body === 'string') throw new BodyError(body)
-  return body
-}
-
 /** The body of an operation without a limit. Throws a `BodyError`. */
 export const streamBody = (c: Context<HttpEnv>): ReadableStream<Uint8Array> => {
-  const failure = c.env.incoming?.streamBody() ?? null
-  if (failure) throw new BodyError(failure)
+  c.env.incoming?.streamBody()
   return c.req.raw.body ?? new Blob([]).stream()
 }
 
 /** Reads the body as JSON, whatever its Content-Type. An empty body has the value undefined. Rejects with a `BodyError`. */
 export const readJson = async (c: Context<HttpEnv>): Promise<Parsed<unknown>> => {
-  const bytes = await readBody(c)
+  const bytes = (await c.env.incoming?.readBody(MAX_BODY_BYTES)) ?? new Uint8Array(await c.req.arrayBuffer())
   if (bytes.byteLength === 0) return { ok: true, value: undefined }
   try {
     return { ok: true, value: JSON.parse(utf8.decode(bytes)) }

@@ -1,6 +1,7 @@
 import { encodeCursor } from '@pool/contract'
 import { SharedLimit } from '@pool/runtime/service/shared-limit'
 import type { Context } from 'hono'
+import { toRateLimitKey } from '../credentials/service.ts'
 import type { Page } from '../lib/paginate.ts'
 import { type HttpEnv, type OnStreamError, RETRY_AFTER_S, sendError } from './request.ts'
 
@@ -16,8 +17,8 @@ export interface StreamPermit {
 }
 
 export interface StreamLimiter {
-  /** Null: the maximum number of responses is open, in total or for the client, or the service is stopping. */
-  acquire(client: string | null): StreamPermit | null
+  /** Null: the maximum number of responses is open, in total or for the client address, or the service is stopping. */
+  acquire(address: string | null): StreamPermit | null
 }
 
 export interface StreamLimiterOptions {
@@ -43,7 +44,8 @@ export const createStreamLimiter = ({
     for (const stream of open) stream.abort()
   })
   return {
-    acquire(client) {
+    acquire(address) {
+      const client = toRateLimitKey(address)
       if (stopping?.aborted || open.size >= maxStreams || !ofClients.take(client)) return null
       const stream = new AbortController()
       open.add(stream)
@@ -94,14 +96,14 @@ export const createPatience = (maxMs: number) => {
 }
 
 /**
- * Sends the parts of `text` with status 200. It requests a part only when the client reads, so nothing accumulates for a
+ * Sends the parts of `content` with status 200. It requests a part only when the client reads, so nothing accumulates for a
  * slow client. It closes the connection if the client has stopped reading or a part failed: no client takes a truncated
  * response for a whole one. The permit is released when the client has everything, or the connection is closed. The end of the
  * client's session closes it too.
  */
 export const sendStream = (
   c: Context<HttpEnv>,
-  text: AsyncIterable<string>,
+  content: AsyncIterable<string | Uint8Array>,
   permit: StreamPermit,
   onStreamError: OnStreamError,
   headers: Readonly<Record<string, string>>,
@@ -113,7 +115,7 @@ export const sendStream = (
   // Absent for a request that came without a connection.
   const outgoing = c.env.outgoing
   const encoder = new TextEncoder()
-  const parts = text[Symbol.asyncIterator]()
+  const parts = content[Symbol.asyncIterator]()
   let hasEnded = false
   let isClosed = false
   let isPulling = false
@@ -173,7 +175,7 @@ export const sendStream = (
         }
         if (next.done) return complete(controller)
         isPulling = false
-        const part = encoder.encode(next.value)
+        const part = typeof next.value === 'string' ? encoder.encode(next.value) : next.value
         controller.enqueue(part)
         patience.onSent(part.byteLength)
         waitsSince = performance.now()
@@ -193,23 +195,41 @@ export interface ListStreams {
   readonly onStreamError: OnStreamError
 }
 
-/** Sends the text that `load` returns, JSON by default, in parts; 503 if too many clients are reading lists. */
+/** Sends the JSON text that `load` returns, in parts; 503 if too many clients are reading lists. */
 export const sendList = async (
   c: Context<HttpEnv>,
   { limiter, onStreamError }: ListStreams,
   load: () => Promise<AsyncIterable<string>>,
-  contentType = 'application/json',
 ): Promise<Response> => {
   const permit = limiter.acquire(c.env.address)
   if (!permit) return sendError(c, { kind: 'too-many-readers', retryAfterSeconds: RETRY_AFTER_S })
   try {
     const text = await load()
     c.env.outcome = 'listed'
-    return sendStream(c, text, permit, onStreamError, { 'Content-Type': contentType })
+    return sendStream(c, text, permit, onStreamError, { 'Content-Type': 'application/json' })
   } catch (error) {
     permit.release()
     throw error
   }
+}
+
+const FILE_PART_BYTES = 64 * 1_024
+
+async function* toFileParts(content: Uint8Array): AsyncGenerator<Uint8Array, void, void> {
+  for (let at = 0; at < content.length; at += FILE_PART_BYTES) yield content.subarray(at, at + FILE_PART_BYTES)
+}
+
+/** Sends a large file, of which all its readers share one copy, in parts; 503 if too many clients are reading files. */
+export const sendFile = (
+  c: Context<HttpEnv>,
+  limiter: StreamLimiter,
+  content: Uint8Array,
+  contentType: string,
+): Response => {
+  const permit = limiter.acquire(c.env.address)
+  if (!permit) return sendError(c, { kind: 'too-many-readers', retryAfterSeconds: RETRY_AFTER_S })
+  const headers = { 'Content-Type': contentType, 'Content-Length': String(content.byteLength) }
+  return sendStream(c, toFileParts(content), permit, () => {}, headers)
 }
 
 async function* toSinglePart(body: object): AsyncGenerator<string, void, void> {

@@ -49,6 +49,7 @@ export const createBase = async (config: ServiceConfig, log: Log, nodeVersion: s
       logs: createStreamLimiter(withoutEnd),
       lists: createStreamLimiter({ ofClients }),
       changes: createStreamLimiter(withoutEnd),
+      files: createStreamLimiter({ ofClients }),
     }
   }
   return {

@@ -7,6 +7,7 @@ import {
   toListenError,
   toServerLimits,
 } from '@pool/runtime/service/http-server'
+import { toRateLimitKey } from '../credentials/service.ts'
 import { type AppDependencies, type AppOptions, createApp, createStartingApp } from '../http/app.ts'
 import { getHeader } from '../http/request.ts'
 import { createProxyCheck } from '../http/sender.ts'
@@ -28,22 +29,24 @@ interface Listener {
 /** Opens the listeners. Until `serve`, they respond to probes, and with 503 to everything else. */
 export const openListeners = async (config: ServiceConfig, { log, metrics, observer, routes }: Base) => {
   const { managedDomains, operator, operatorOnlyList } = config
-  const { clientAddress, consoleFolder } = routes
+  const { clientAddress, consoleFolder, streams } = routes
+  const isProxy = createProxyCheck(config.trustedProxies)
   const listenOn = async (port: number, variable: string, app: App, part: number): Promise<HttpServer> => {
     const listening: ListenOptions = {
       malformedRequestCode: 'invalid-format',
       address: config.listenAddress,
       limits: toServerLimits(readMemoryLimit(), CLIENT_SHARE, part),
       probePaths: [...PROBE_ROUTES],
-      isProxy: createProxyCheck(config.trustedProxies),
-      toClient: request => clientAddress(request.socket.remoteAddress ?? null, name => getHeader(request, name)),
+      toConnectionClient: peer => (isProxy(peer) ? null : toRateLimitKey(clientAddress(peer, () => undefined))),
+      toClient: request =>
+        toRateLimitKey(clientAddress(request.socket.remoteAddress ?? null, name => getHeader(request, name))),
     }
     return listen(app, port, listening).catch((error: NodeJS.ErrnoException) => {
       throw toListenError(error, { variable, port, addressVariable: 'PDM_LISTEN_ADDRESS' })
     })
   }
   const open = async (port: number, variable: string, options: AppOptions): Promise<Listener> => {
-    const app = createStartingApp({ managedDomains, clientAddress, metrics, observer, consoleFolder }, options)
+    const app = createStartingApp({ managedDomains, clientAddress, metrics, observer, consoleFolder, streams }, options)
     const part = options.listener === 'operator' ? OPERATOR_PART : 1 - OPERATOR_PART
     return { options, server: await listenOn(port, variable, app, part) }
   }

@@ -29,7 +29,11 @@ const attack = (port: number, bytes: Buffer, addresses: number): Disposable => {
     socket.write(bytes)
     sockets.push(socket)
   }
-  return { [Symbol.dispose]: () => sockets.forEach(socket => socket.destroy()) }
+  return {
+    [Symbol.dispose]: () => {
+      for (const s of sockets) s.destroy()
+    },
+  }
 }
 
 /** On a connection of its own, as a probe of Kubernetes. */

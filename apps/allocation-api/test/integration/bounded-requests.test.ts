@@ -1,12 +1,12 @@
 import { once } from 'node:events'
-import { chmod, chown, mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { chmod, chown, mkdir, mkdtemp, rm, symlink } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { SharedLimit } from '@pool/runtime/service/shared-limit'
 import { encodeRequest, HttpConnection } from '@pool/test-kit/http1.ts'
 import { runUntilExit, startApi, toApiEntry } from '@pool/test-kit/services.ts'
 import { describe, expect, test } from 'vitest'
-import { SharedLimit } from '@pool/runtime/service/shared-limit'
 import { findForeignAccess } from '../../src/deployments/terraform/folder-access.ts'
 import { createPatience, createStreamLimiter } from '../../src/http/streams.ts'
 import { poolPath, startTestService } from '../support/service.ts'
@@ -68,6 +68,17 @@ test('a body that arrives with its head keeps the connection, also when it is no
   }
 })
 
+test('a CONNECT whose client resets the connection does not end the process', async () => {
+  for (let i = 0; i < 50; i += 1) {
+    const socket = connect(api.port, '127.0.0.1')
+    socket.on('error', () => {})
+    socket.write(encodeRequest({ method: 'CONNECT', path: 'a:1' }), () => socket.resetAndDestroy())
+    await once(socket, 'close')
+  }
+  using connection = await HttpConnection.open(api.port)
+  expect((await connection.send(encodeRequest({ path: '/livez' }))).status).toBe(200)
+})
+
 test('more requests than four without a response end the connection', async () => {
   const socket = connect(api.port, '127.0.0.1')
   socket.on('error', () => {})
@@ -126,11 +137,15 @@ test('a client that reads nothing is out of patience in time, whatever the kerne
 })
 
 describe('a deployments folder that another user can change', () => {
-  const isRoot = process.getuid?.() === 0
-  test.each(['', 'states'])('is refused at the start and by the doctor: %j', async below => {
+  const createFolder = async (mode = 0o700): Promise<string> => {
     const folder = await mkdtemp(join(tmpdir(), 'deployments-'))
-    await mkdir(join(folder, below), { recursive: true })
-    await chmod(join(folder, below), 0o777)
+    await mkdir(join(folder, 'mine', 'work', 'run'), { recursive: true })
+    await chmod(folder, mode)
+    return folder
+  }
+
+  test('is refused at the start and by the doctor', async () => {
+    const folder = await createFolder(0o777)
     const env = { PORT: '0', PDM_DATABASE_URL: database.url, DNSPROVIDER_KIND: 'local', PDM_DEPLOYMENTS_DIR: folder }
     const { code, lines } = await runUntilExit({ entry: toApiEntry(), env })
     expect([code, lines.join()]).toEqual([
@@ -142,10 +157,24 @@ describe('a deployments folder that another user can change', () => {
     await rm(folder, { recursive: true })
   })
 
-  test.skipIf(!isRoot)('also if it belongs to another user', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'deployments-'))
-    await chown(folder, 65_534, 65_534)
-    expect(await findForeignAccess(folder)).toContain('belongs to another user (uid 65534)')
-    await rm(folder, { recursive: true })
+  const isRoot = process.getuid?.() === 0
+  const open = (path: string) => chmod(path, 0o777)
+  const changes: [what: string, path: string, change: (path: string) => Promise<void>, found: string | null][] = [
+    ['nothing', 'mine', async () => {}, null],
+    ['itself', 'mine', open, 'mine can be written by every user'],
+    ['a folder of runs', 'mine/work', open, 'work can be written by every user'],
+    ['a folder of a run', 'mine/work/run', open, 'run can be written by every user'],
+    ['the folder around it', '.', open, 'can be written by every user'],
+    ['the folder around it, but only its own entries', '.', path => chmod(path, 0o1777), null],
+    ['its owner', 'mine', path => chown(path, 65_534, 65_534), 'belongs to another user (uid 65534)'],
+  ]
+  test.for(changes.slice(0, isRoot ? undefined : -1))('%s', async ([, path, change, found]) => {
+    const folder = await createFolder()
+    await change(join(folder, path))
+    const link = `${folder}-link`
+    await symlink(join(folder, 'mine'), link)
+    const expected = found === null ? null : expect.stringContaining(found)
+    expect([await findForeignAccess(join(folder, 'mine')), await findForeignAccess(link)]).toEqual([expected, expected])
+    await Promise.all([rm(folder, { recursive: true }), rm(link)])
   })
 })

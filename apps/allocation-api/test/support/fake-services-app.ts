@@ -16,7 +16,8 @@ const unused = (): never => {
 }
 
 export const onBothListeners = (limiters: Partial<StreamLimiters>): AppDependencies['streams'] => {
-  const all = { logs: createStreamLimiter(), lists: createStreamLimiter(), changes: createStreamLimiter(), ...limiters }
+  const limiter = createStreamLimiter()
+  const all = { logs: limiter, lists: limiter, changes: limiter, files: limiter, ...limiters }
   return { 'in-cluster': all, operator: all }
 }
 

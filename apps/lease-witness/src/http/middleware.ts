@@ -1,10 +1,12 @@
+import { BodyError, type BodyFailure, isEncoded } from '@pool/runtime/service/body-error'
 import { explainUnknownParameter } from '@pool/runtime/spelling'
 import type { Context } from 'hono'
 import { createMiddleware } from 'hono/factory'
+import type { RequestError } from '../lease/request.ts'
 import { isLogged, type WitnessLogLevel } from '../log.ts'
 import type { WitnessSettings } from '../settings.ts'
 import { errorResponse, logRequest } from './errors.ts'
-import type { BodyFailure, Services, WitnessHttpEnv } from './types.ts'
+import type { Services, WitnessHttpEnv } from './types.ts'
 
 /** Not the path of any valid request: every path starts with a slash. */
 const INVALID_PATH = ''
@@ -136,9 +138,6 @@ const readWholeOrStream = async (request: Request): Promise<Uint8Array | BodyFai
   return request.body ? readStream(request.body) : new Uint8Array()
 }
 
-const isEncoded = (request: Request): boolean =>
-  (request.headers.get('Content-Encoding') ?? 'identity').trim().toLowerCase() !== 'identity'
-
 /**
  * Reads the whole body of every request first on a platform where a response that leaves it unread breaks the next request. On
  * Node, a request that is rejected by its head costs no memory for its body.
@@ -147,35 +146,32 @@ export const drainBody = createMiddleware<WitnessHttpEnv>(async (c, next) => {
   if (c.env?.incoming) return next()
   const body = await readWholeOrStream(c.req.raw)
   if (body === 'body-aborted') c.header('Connection', 'close')
-  c.set('body', typeof body !== 'string' && body.byteLength > 0 && isEncoded(c.req.raw) ? 'unsupported-encoding' : body)
+  const isUnread = typeof body !== 'string' && body.byteLength > 0 && isEncoded(c.req.header('Content-Encoding'))
+  c.set('body', isUnread ? 'unsupported-encoding' : body)
   return next()
 })
 
-/** A body that was not read. */
-export class BodyError extends Error {
-  override readonly name = 'BodyError'
-  readonly kind: BodyFailure
-
-  constructor(kind: BodyFailure) {
-    super(kind)
-    this.kind = kind
-  }
-}
-
 /** The body of a request that its head permits. Throws a `BodyError`. */
 export const takeBody = async (c: Context<WitnessHttpEnv>): Promise<Uint8Array> => {
-  const incoming = c.env?.incoming
-  const body = incoming ? await incoming.readBody(MAX_BODY_BYTES) : c.get('body')
+  if (c.env?.incoming) return c.env.incoming.readBody(MAX_BODY_BYTES)
+  const body = c.get('body')
   if (typeof body === 'string') throw new BodyError(body)
   return body
 }
 
-export const bodyErrorResponse = (c: Context<WitnessHttpEnv>, { kind }: BodyError) => {
-  if (kind === 'body-aborted')
-    return errorResponse(c, { code: 'invalid-request', detail: 'The request body was incomplete. Send it again.' })
-  const detail = 'The witness has too many unfinished requests. Nothing was done; retry later.'
-  return errorResponse(c, kind === 'overloaded' ? { code: kind, detail } : { code: kind })
+const BODY_ERRORS: Readonly<Record<BodyFailure, RequestError>> = {
+  'body-too-large': { code: 'body-too-large' },
+  'request-timeout': { code: 'request-timeout' },
+  'unsupported-encoding': { code: 'unsupported-encoding' },
+  'body-aborted': { code: 'invalid-request', detail: 'The request body was incomplete. Send it again.' },
+  overloaded: {
+    code: 'overloaded',
+    detail: 'The witness has too many unfinished requests. Nothing was done; retry later.',
+  },
 }
+
+export const bodyErrorResponse = (c: Context<WitnessHttpEnv>, { kind }: BodyError) =>
+  errorResponse(c, BODY_ERRORS[kind])
 
 /** A host with one of these would become a part of the path, the query or the user information of the URL. */
 const URL_DELIMITER = /[/?#@\\]/

@@ -1,13 +1,11 @@
+import type { BodyFailure } from '@pool/runtime/service/body-error'
 import type { LeaseDirectory, LeaseDrain, LeaseService } from '../lease-service.ts'
 import type { WitnessSettings } from '../settings.ts'
 import type { Caller } from './tokens.ts'
 
-/** Why a body could not be read. `body-aborted`: the client left, or sent invalid framing. */
-export type BodyFailure = 'body-too-large' | 'request-timeout' | 'overloaded' | 'unsupported-encoding' | 'body-aborted'
-
 export interface WitnessHttpEnv {
   /** `incoming`: on Node, where the body can still be read when the head has been decided. */
-  Bindings: { readonly incoming?: { readBody(maxBytes: number): Promise<Uint8Array | BodyFailure> } }
+  Bindings: { readonly incoming?: { readBody(maxBytes: number): Promise<Uint8Array> } }
   /** What middleware and handlers store for each other and for the access log. */
   Variables: {
     settings: WitnessSettings

@@ -8,7 +8,6 @@ import {
   ServerResponse,
   STATUS_CODES,
 } from 'node:http'
-import type { Socket } from 'node:net'
 import { totalmem } from 'node:os'
 import type { Duplex } from 'node:stream'
 import { setImmediate as endOfTurn } from 'node:timers/promises'
@@ -39,14 +38,12 @@ const addDefaults = (headers: OutgoingHttpHeaders = {}): OutgoingHttpHeaders => 
 /** How long a client can still send after an early response. Its system would drop the response with a connection that ends. */
 const LINGER_MS = 2_000
 
-/** Discards what the client still sends, instead of closing the connection at the end of the response. */
-const lingerAtEnd = (socket: Socket): void => {
-  socket.destroySoon = () => {
-    if (socket.writableEnded) return
-    socket.end()
-    const timer = setTimeout(() => socket.destroy(), LINGER_MS)
-    socket.once('close', () => clearTimeout(timer))
-  }
+/** Ends a connection, and discards what its client still sends. */
+const linger = (socket: Duplex): void => {
+  if (socket.writableEnded) return
+  socket.end()
+  const timer = setTimeout(() => socket.destroy(), LINGER_MS)
+  socket.once('close', () => clearTimeout(timer))
 }
 
 /**
@@ -60,7 +57,9 @@ class IdentifiedResponse<Received extends IncomingMessage = IncomingMessage> ext
     if (this.req.complete || !hasBody(this.req)) return
     this.shouldKeepAlive = false
     ;(this.req as unknown as ReceivedRequest).discardBody()
-    if (this.socket) lingerAtEnd(this.socket)
+    const { socket } = this
+    // What Node calls at the end of the response.
+    if (socket) socket.destroySoon = () => linger(socket)
   }
 
   override writeHead(
@@ -126,9 +125,9 @@ export interface ListenOptions {
   readonly limits?: ServerLimits
   /** The paths that respond although there are too many connections. */
   readonly probePaths?: readonly string[]
-  /** Whose connections are those of many clients. Absent: nobody's. */
-  readonly isProxy?: (address: string) => boolean
-  /** The address of the client; null: unknown. Absent: that of the connection. */
+  /** Whose share a connection counts in; null: nobody's, because it is a proxy's. Absent: that of its address. */
+  readonly toConnectionClient?: (address: string) => string | null
+  /** The same of a body. */
   readonly toClient?: (request: IncomingMessage) => string | null
 }
 
@@ -155,7 +154,9 @@ const sendRaw = (socket: Duplex, status: number, problem: Problem, extraHeaders:
   const headers = Object.entries({ ...toHeaders(body), ...extraHeaders, Connection: 'close' }).map(
     ([name, value]) => `${name}: ${value}\r\n`,
   )
-  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${headers.join('')}\r\n${body}`)
+  socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${headers.join('')}\r\n${body}`)
+  socket.resume()
+  linger(socket)
 }
 
 /** Errors of Node's parser, by code. */
@@ -216,6 +217,8 @@ const handleProtocolErrors = (
     response.writeHead(417, toHeaders(body)).end(body)
   })
   server.on('connect', (_, socket) => {
+    // Node has removed its own, and an error without a listener would end the process.
+    socket.on('error', () => socket.destroy())
     // A 405 must list the allowed methods (RFC 9110 section 15.5.6). A proxy target has none.
     sendRaw(socket, 405, { error: 'method-not-allowed', detail: 'This server is not a proxy.' }, { Allow: '' })
   })
@@ -228,12 +231,11 @@ const MAX_EXCESS = 64
  * Counts the connections. One beyond the limits is accepted, because only its request says whether it is a probe; the oldest of
  * them gives way, so that idle ones keep no probe out.
  */
-const limitConnections = (server: Server, max: SharedLimitOptions, isProxy: (address: string) => boolean) => {
+const limitConnections = (server: Server, max: SharedLimitOptions, toClient: (address: string) => string | null) => {
   const admitted = new SharedLimit(max)
   const excess = new Set<Duplex>()
   server.on('connection', socket => {
-    const { remoteAddress = '' } = socket
-    const client = isProxy(remoteAddress) ? null : remoteAddress
+    const client = toClient(socket.remoteAddress ?? '')
     if (admitted.take(client)) {
       socket.once('close', () => admitted.release(client))
       return
@@ -271,23 +273,20 @@ export const listen = async (
     address: bindAddress,
     limits = toServerLimits(readMemoryLimit(), 1),
     probePaths = [],
-    isProxy = () => false,
+    toConnectionClient = address => address,
     toClient = request => request.socket.remoteAddress ?? null,
   }: ListenOptions,
 ): Promise<HttpServer> => {
   const toMalformed = (detail: string): Problem => ({ error: malformedRequestCode, detail })
   let current = app
-  // A body that came with its head has arrived then, so that the connection can be kept.
-  const waitForBody = async (response: Response | Promise<Response>, incoming: IncomingMessage): Promise<Response> => {
-    const awaited = await response
-    if (!incoming.complete) await endOfTurn()
-    return awaited
+  const respond = async (request: Request, env: { readonly incoming: object }): Promise<Response> => {
+    const response = await current.fetch(request, env)
+    const incoming = env.incoming as IncomingMessage
+    // What came with the head is parsed then, so that the connection can be kept.
+    if (!incoming.complete && hasBody(incoming)) await endOfTurn()
+    return response
   }
-  const fetchApp = (request: Request, env: { readonly incoming: IncomingMessage }): Response | Promise<Response> => {
-    const response = current.fetch(request, env)
-    return hasBody(env.incoming) ? waitForBody(response, env.incoming) : response
-  }
-  const listener = getRequestListener((request, env) => fetchApp(request, env as { incoming: IncomingMessage }), {
+  const listener = getRequestListener(respond, {
     // The response does it.
     autoCleanupIncoming: false,
     // Only for malformed requests, such as one without Host. The routes handle their own errors.
@@ -327,7 +326,7 @@ export const listen = async (
     }
     return listener(request, response)
   })
-  const connections = limitConnections(server, limits.connections, isProxy)
+  const connections = limitConnections(server, limits.connections, toConnectionClient)
   const exchanges = trackExchanges(server)
   handleProtocolErrors(server, exchanges, toMalformed)
   const { promise, resolve, reject } = Promise.withResolvers<void>()

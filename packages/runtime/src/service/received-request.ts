@@ -1,14 +1,12 @@
 import { IncomingMessage } from 'node:http'
+import { BodyError, type BodyFailure, isEncoded } from './body-error.ts'
 import type { SharedLimit } from './shared-limit.ts'
 
-/** Why a body was not read. `body-aborted`: the client left. */
-export type BodyFailure = 'body-too-large' | 'request-timeout' | 'overloaded' | 'unsupported-encoding' | 'body-aborted'
-
 export interface ReceivedRequest extends IncomingMessage {
-  /** The whole body, once. A request that is answered without it costs no memory for it. */
-  readBody(maxBytes: number): Promise<Uint8Array | BodyFailure>
-  /** Lets the handler read a body of any size and duration as a stream. A failure: it must not. */
-  streamBody(): BodyFailure | null
+  /** The whole body, once. A request that is answered without it costs no memory for it. Rejects with a `BodyError`. */
+  readBody(maxBytes: number): Promise<Uint8Array>
+  /** Lets the handler read a body of any size and duration as a stream. Throws a `BodyError`. */
+  streamBody(): void
   /** Drops what has arrived of the body and what will. */
   discardBody(): void
 }
@@ -80,16 +78,14 @@ export const createReceivedRequest = ({ timeoutMs, unfinishedBytes, toClient }: 
       this.#reading?.settle()
     }
 
-    #findFailure(maxBytes: number): BodyFailure | null {
-      const encoding = this.headers['content-encoding']
-      if (encoding !== undefined && encoding.trim().toLowerCase() !== 'identity') return 'unsupported-encoding'
-      if (this.#length > maxBytes || this.#arrivedBytes > maxBytes) return 'body-too-large'
-      return this.#failure
+    #throwFailure(maxBytes = Number.POSITIVE_INFINITY): void {
+      if (isEncoded(this.headers['content-encoding'])) throw new BodyError('unsupported-encoding')
+      if (this.#length > maxBytes || this.#arrivedBytes > maxBytes) throw new BodyError('body-too-large')
+      if (this.#failure) throw new BodyError(this.#failure)
     }
 
-    async readBody(maxBytes: number): Promise<Uint8Array | BodyFailure> {
-      const failure = this.#findFailure(maxBytes)
-      if (failure) return failure
+    async readBody(maxBytes: number): Promise<Uint8Array> {
+      this.#throwFailure(maxBytes)
       if (this.complete) return this.read() ?? new Uint8Array()
       const { promise, resolve } = Promise.withResolvers<void>()
       const parts: Buffer[] = []
@@ -103,14 +99,14 @@ export const createReceivedRequest = ({ timeoutMs, unfinishedBytes, toClient }: 
       this.#reading = null
       // Otherwise the request would not end.
       this.resume()
-      if (this.#failure) return this.#failure
-      return this.complete ? Buffer.concat(parts) : 'body-aborted'
+      if (this.#failure || !this.complete) throw new BodyError(this.#failure ?? 'body-aborted')
+      return Buffer.concat(parts)
     }
 
-    streamBody(): BodyFailure | null {
+    streamBody(): void {
+      this.#throwFailure()
       this.#release()
       this.#isStream = true
-      return this.#findFailure(Number.POSITIVE_INFINITY)
     }
 
     discardBody(): void {

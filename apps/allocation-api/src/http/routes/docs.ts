@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { operations } from '@pool/contract'
 import { type Handlers, sendError, validated } from '../request.ts'
-import { type ListStreams, sendList } from '../streams.ts'
+import { type StreamLimiter, sendFile } from '../streams.ts'
 
 /** The served files of Swagger UI with their content types. No other file can be requested. */
 const ASSET_TYPES: ReadonlyMap<string, string> = new Map(
@@ -13,21 +13,20 @@ const ASSET_TYPES: ReadonlyMap<string, string> = new Map(
 )
 
 const require = createRequire(import.meta.url)
-const assets = new Map<string, Promise<string>>()
-/** One copy for all readers, however many and slow they are. */
-const readAsset = (name: string): Promise<string> => {
-  const asset = assets.get(name) ?? readFile(require.resolve(`swagger-ui-dist/${name}`), 'utf8')
+const assets = new Map<string, Promise<Buffer>>()
+const readAsset = (name: string): Promise<Buffer> => {
+  const asset = assets.get(name) ?? readFile(require.resolve(`swagger-ui-dist/${name}`))
   assets.set(name, asset)
   return asset
 }
 
 const OPENAPI_FILE = new URL('../../../../../docs/reference/allocation-api.openapi.json', import.meta.url)
 
-let openApiText: Promise<string> | undefined
+let openApi: Promise<Buffer> | undefined
 /** The generated document, without the white space that its file has for readers. */
-const readOpenApiText = (): Promise<string> => {
-  openApiText ??= readFile(OPENAPI_FILE, 'utf8').then(text => JSON.stringify(JSON.parse(text)))
-  return openApiText
+const readOpenApi = (): Promise<Buffer> => {
+  openApi ??= readFile(OPENAPI_FILE, 'utf8').then(text => Buffer.from(JSON.stringify(JSON.parse(text))))
+  return openApi
 }
 
 const START_SCRIPT = `SwaggerUIBundle({ url: '/openapi.json', dom_id: '#reference', deepLinking: true, validatorUrl: null })`
@@ -47,22 +46,15 @@ const PAGE = `<!doctype html>
 const CONTENT_SECURITY_POLICY =
   "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
-const PART_LENGTH = 64 * 1_024
-
-async function* toParts(text: string): AsyncGenerator<string, void, void> {
-  for (let start = 0; start < text.length; start += PART_LENGTH) yield text.slice(start, start + PART_LENGTH)
-}
-
-/** The large files are sent like lists, so that slow readers of them cannot use up the memory. */
 export const docsHandlers = (
-  lists: ListStreams,
+  files: StreamLimiter,
 ): Pick<Handlers, 'getOpenApiDocument' | 'getApiReference' | 'getApiReferenceAsset'> => ({
-  getOpenApiDocument: c => sendList(c, lists, async () => toParts(await readOpenApiText())),
+  getOpenApiDocument: async c => sendFile(c, files, await readOpenApi(), 'application/json'),
   getApiReference: c => c.html(PAGE, 200, { 'Content-Security-Policy': CONTENT_SECURITY_POLICY }),
   getApiReferenceAsset: validated(operations.getApiReferenceAsset, async (c, { path: { asset } }) => {
     if (asset === 'start.js') return c.body(START_SCRIPT, 200, { 'Content-Type': 'text/javascript; charset=utf-8' })
     const type = ASSET_TYPES.get(asset)
     if (!type) return sendError(c, { kind: 'not-found', detail: 'No such file.' })
-    return sendList(c, lists, async () => toParts(await readAsset(asset)), type)
+    return sendFile(c, files, await readAsset(asset), type)
   }),
 })
