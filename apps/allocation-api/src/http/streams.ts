@@ -1,8 +1,8 @@
 import { encodeCursor } from '@pool/contract'
 import { SharedLimit } from '@pool/runtime/service/shared-limit'
 import type { Context } from 'hono'
-import { toRateLimitKey } from '../credentials/service.ts'
 import type { Page } from '../lib/paginate.ts'
+import { toRateLimitKey } from '../lib/rate-limiter.ts'
 import { type HttpEnv, type OnStreamError, RETRY_AFTER_S, sendError } from './request.ts'
 
 /** The right to one of the responses that a limiter counts. */

@@ -7,10 +7,10 @@ import {
   toListenError,
   toServerLimits,
 } from '@pool/runtime/service/http-server'
-import { toRateLimitKey } from '../credentials/service.ts'
 import { type AppDependencies, type AppOptions, createApp, createStartingApp } from '../http/app.ts'
 import { getHeader } from '../http/request.ts'
 import { createProxyCheck } from '../http/sender.ts'
+import { toRateLimitKey } from '../lib/rate-limiter.ts'
 import { PROBE_ROUTES } from '../observability/domain/observer.ts'
 import type { ServiceConfig } from '../service-config.ts'
 import type { Base } from './base.ts'

@@ -1,87 +1,165 @@
-import { connect, type Socket } from 'node:net'
+import { AllocationClient } from '@pool/client'
+import { LeaseClient } from '@pool/client/leases'
+import { createShapedNetwork, startAttack } from '@pool/test-kit/hostile-clients.ts'
 import { encodeRequest, HttpConnection } from '@pool/test-kit/http1.ts'
-import { createMemoryCgroup, missingMemoryCgroup } from '@pool/test-kit/memory-cgroup.ts'
-import { until } from '@pool/test-kit/poll.ts'
-import { type Api, startApi } from '@pool/test-kit/services.ts'
+import { TOKEN } from '@pool/test-kit/lease-connection.ts'
+import { createMemoryCgroup, type MemoryCgroup, missingMemoryCgroup } from '@pool/test-kit/memory-cgroup.ts'
+import { timed, until } from '@pool/test-kit/poll.ts'
+import { isProof, proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
+import { type Service, startApi, startWitness } from '@pool/test-kit/services.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { poolPath } from '../support/service.ts'
 
-const TOKEN = 'operator-token-of-this-test'
-/** The limit of the API in infra/chart/values.yaml. */
-const LIMIT_MIB = 384
-const CONNECTIONS = 4_000
+const CONNECTIONS = proofSize(10_000, 4_000)
+const MANY = 100
+const MEGABITS_PER_SECOND = 800
+const AUTHORIZATION = [`Authorization: Bearer ${TOKEN}`]
 
-let database: TestDatabase
-beforeAll(async () => {
-  database = await createTestDatabase({ connections: 2 })
-})
-afterAll(() => database.drop())
+const network = isProof && !missingMemoryCgroup ? createShapedNetwork(MEGABITS_PER_SECOND) : undefined
+afterAll(() => network?.[Symbol.dispose]())
 
-/** Opens connections from many addresses of this machine, or from one, which send `bytes` and read nothing. */
-const attack = (port: number, bytes: Buffer, addresses: number): Disposable => {
-  const sockets: Socket[] = []
-  for (let i = 0; i < CONNECTIONS; i += 1) {
-    const socket = connect({ port, host: '127.0.0.1', localAddress: `127.0.1.${1 + (i % addresses)}` })
-    // The server may end it at any time.
-    socket.on('error', () => {})
-    socket.pause()
-    socket.write(bytes)
-    sockets.push(socket)
-  }
-  return {
-    [Symbol.dispose]: () => {
-      for (const s of sockets) s.destroy()
-    },
-  }
+/** What a connection sends, and how many addresses the connections have. */
+type Bytes = readonly [what: string, bytes: Buffer, addresses: number]
+
+const halfBody = (method: string, path: string, headers: readonly string[] = []): Buffer =>
+  Buffer.concat([
+    encodeRequest({ method, path, headers: ['Content-Length: 65500', ...headers] }),
+    Buffer.alloc(65_000, ' '),
+  ])
+const HALF_HEAD = Buffer.from(`GET / HTTP/1.1\r\nHost: localhost\r\nX-Long: ${'x'.repeat(15_000)}`)
+const read = (path: string, headers: readonly string[] = []): Buffer => encodeRequest({ path, headers })
+const OF_BOTH: readonly Bytes[] = [
+  ['half-sent heads', HALF_HEAD, MANY],
+  ['connections without a request', Buffer.alloc(0), MANY],
+  ['half-sent bodies of unknown routes', halfBody('POST', '/nowhere'), MANY],
+]
+
+interface Target {
+  readonly cgroup: MemoryCgroup
+  readonly service: Service
+  /** Throw or resolve with false until they get the response that they need. */
+  readonly duringAttacks: Readonly<Record<string, () => Promise<boolean>>>
+  readonly afterwards: () => Promise<unknown>
 }
 
 /** On a connection of its own, as a probe of Kubernetes. */
-const isFast = async (port: number, path: string, headers: readonly string[] = []): Promise<boolean> => {
+const isServed = async (port: number, path: string, headers: readonly string[] = []): Promise<boolean> => {
   using connection = await HttpConnection.open(port)
-  const response = await connection.send(encodeRequest({ path, headers }), { timeoutMs: 1_000 }).catch(() => null)
-  return response?.status === 200
+  return (await connection.send(encodeRequest({ path, headers }))).status === 200
 }
 
-const reserve = (length: number, sent: number): Buffer =>
-  Buffer.concat([
-    encodeRequest({ method: 'POST', path: `${poolPath}/reserve`, headers: [`Content-Length: ${length}`] }),
-    Buffer.alloc(sent, ' '),
-  ])
-const HALF_BODY = reserve(65_500, 65_000)
-const HALF_HEAD = Buffer.from(`GET /livez HTTP/1.1\r\nHost: localhost\r\nX-Long: ${'x'.repeat(15_000)}`)
-const UNREAD_BODY = encodeRequest({ path: '/docs/swagger-ui-bundle.js' })
-const NO_BODY_NEEDED = encodeRequest({ method: 'POST', path: '/nowhere', headers: ['Content-Length: 65500'] })
+const succeeds = (work: () => Promise<unknown>) => () =>
+  work().then(
+    result => result !== false,
+    () => false,
+  )
 
-describe.skipIf(missingMemoryCgroup)(`in a container with ${LIMIT_MIB} MiB ${missingMemoryCgroup ?? ''}`, () => {
-  test.for([
-    ['half-sent bodies from one address', HALF_BODY, 1],
-    ['half-sent bodies from many addresses', HALF_BODY, 100],
-    ['half-sent bodies of unknown routes', Buffer.concat([NO_BODY_NEEDED, Buffer.alloc(65_000)]), 100],
-    ['half-sent heads', HALF_HEAD, 100],
-    ['slow readers of a large file', UNREAD_BODY, 100],
-  ] as const)('4,000 %s kill nothing, keep nobody out, and pass', async ([, bytes, addresses], { annotate }) => {
-    using cgroup = createMemoryCgroup('pool-api', LIMIT_MIB)
-    await using api: Api = await cgroup.run(() => startApi(database.url, { PDM_OPERATOR_TOKENS: TOKEN }))
-    const operatorPort = Number(new URL(api.operatorUrl ?? '').port)
-    const authorization = [`Authorization: Bearer ${TOKEN}`]
-    {
-      using _ = attack(api.port, bytes, addresses)
-      for (let round = 0; round < 5; round += 1) {
-        await until('the probe responds within 1 s', () => isFast(api.port, '/livez'))
-        await until(
-          'the operators list responds within 1 s',
-          () => isFast(operatorPort, `${poolPath}/list`, authorization),
-          15_000,
-        )
-      }
-      await annotate(`peak ${cgroup.peakMib} MiB`)
-    }
-    await until('clients are served again', async () => {
-      const response = await api.call('GET', `${poolPath}/check?sub=acme`).catch(() => null)
-      return response?.status === 200
+const describeTarget = (name: string, mebibytes: number, start: () => Promise<Target>, attacks: readonly Bytes[]) =>
+  describe.skipIf(missingMemoryCgroup)(`${name} with ${mebibytes} MiB ${missingMemoryCgroup ?? ''}`, () => {
+    let target: Target
+    beforeAll(async () => {
+      target = await start()
     })
-    expect(cgroup.kills).toBe(0)
-    expect(await api.process.stop()).toEqual({ code: 0, signal: null })
+    afterAll(async () => {
+      await target.service.process.stop()
+      target.cgroup[Symbol.dispose]()
+    })
+
+    test.for(attacks)(
+      '%s kill nothing, keep no probe and no operator out, and pass',
+      async ([what, bytes, addresses]) => {
+        const { service, cgroup, duringAttacks, afterwards } = target
+        const figures: string[] = []
+        const measure = async (fact: string, work: () => Promise<unknown>) => {
+          const { ms } = await timed(() => until(fact, succeeds(work)))
+          return Math.round(ms)
+        }
+        {
+          await using _ = await startAttack({ port: service.port, bytes, connections: CONNECTIONS, addresses, network })
+          for (const [fact, work] of Object.entries(duringAttacks)) {
+            const times: number[] = []
+            for (let round = 0; round < 5; round += 1) times.push(await measure(fact, work))
+            figures.push(`${fact} after at most ${Math.max(...times)} ms`)
+          }
+        }
+        figures.push(`clients afterwards after ${await measure('clients are served again', afterwards)} ms`)
+        reportProof(`${name}: ${CONNECTIONS} ${what}: ${figures.join(', ')}; peak ${cgroup.peakMib} MiB`)
+        expect(cgroup.kills).toBe(0)
+      },
+    )
+
+    test('and stops as always', async () => {
+      expect(await target.service.process.stop()).toEqual({ code: 0, signal: null })
+    })
   })
-})
+
+const databases: TestDatabase[] = []
+const createDatabase = async (schema: boolean): Promise<TestDatabase> => {
+  const database = await createTestDatabase({ schema, connections: 2 })
+  databases.push(database)
+  return database
+}
+afterAll(() => Promise.all(databases.map(database => database.drop())))
+
+const LIST = `${poolPath}/list`
+const HALF_RESERVATION = halfBody('POST', `${poolPath}/reserve`)
+
+describeTarget(
+  'the API',
+  // As in infra/chart/values.yaml.
+  384,
+  async () => {
+    const database = await createDatabase(true)
+    await database.sql`
+      insert into pool_allocations (pool_domain, subdomain, state, reserved_at, expires_at, token_hash, created_by)
+      select 'pool.test', 'n' || n, 'reserved', now(), now() + interval '1 hour', sha256(gen_random_uuid()::text::bytea),
+        repeat(chr(128640), 253)
+      from generate_series(1, 20000) n`
+    const cgroup = createMemoryCgroup('pool-api', 384)
+    const service = await cgroup.run(() => startApi(database.url, { PDM_OPERATOR_TOKENS: TOKEN }))
+    const operatorPort = Number(new URL(service.operatorUrl ?? '').port)
+    const client = new AllocationClient({ baseUrl: service.url })
+    return {
+      cgroup,
+      service,
+      duringAttacks: {
+        '/livez': () => isServed(service.port, '/livez'),
+        'the operators list': () => isServed(operatorPort, `${LIST}?limit=10`, AUTHORIZATION),
+      },
+      afterwards: () => client.checkName({ domain: 'pool.test', sub: 'acme' }),
+    }
+  },
+  [
+    ...OF_BOTH,
+    ['half-sent bodies from one address', HALF_RESERVATION, 1],
+    ['half-sent bodies from many addresses', HALF_RESERVATION, MANY],
+    ['slow readers of a list', read(LIST), MANY],
+    ['slow readers of a file', read('/docs/swagger-ui-bundle.js'), MANY],
+  ],
+)
+
+const SLOT = '/lease/attacked'
+
+describeTarget(
+  'the witness on Postgres',
+  256,
+  async () => {
+    const database = await createDatabase(false)
+    const cgroup = createMemoryCgroup('pool-witness', 256)
+    const service = await cgroup.run(() => startWitness(database.url))
+    const client = new LeaseClient({ baseUrl: service.url, token: TOKEN })
+    return {
+      cgroup,
+      service,
+      duringAttacks: { '/healthz': () => isServed(service.port, '/healthz') },
+      afterwards: () => client.read('attacked'),
+    }
+  },
+  [
+    ...OF_BOTH,
+    ['half-sent bodies without a token', halfBody('PUT', SLOT), MANY],
+    ['half-sent bodies with a token', halfBody('PUT', SLOT, ['If-Match: 0', 'X-Holder: a', ...AUTHORIZATION]), MANY],
+    ['waits with a token', read(`${SLOT}?waitSeconds=30`, AUTHORIZATION), MANY],
+  ],
+)
