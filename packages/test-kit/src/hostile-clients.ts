@@ -37,14 +37,19 @@ export const createShapedNetwork = (megabitsPerSecond: number): ShapedNetwork =>
   return { name, [Symbol.dispose]: () => void run(`ip link del ${here}; ip netns del ${name}`) }
 }
 
-/** Resolves when every connection is open or was refused. Disposal ends the clients. */
-export const startAttack = async ({ network, ...attack }: Attack): Promise<AsyncDisposable> => {
+/** Disposal ends the clients. */
+export const startAttack = ({ network, ...attack }: Attack): AsyncDisposable & { isComplete(): boolean } => {
   const node = [process.execPath, fileURLToPath(import.meta.url)]
   const [command = '', ...args] = network ? ['ip', 'netns', 'exec', network.name, ...node] : node
   const child = spawn(command, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'], serialization: 'advanced' })
   child.send({ ...attack, host: network ? `${LINK}.1` : '127.0.0.1', range: network ? LINK : '127.0.1' })
-  await once(child, 'message')
+  let isComplete = false
+  child.once('message', () => {
+    isComplete = true
+  })
   return {
+    /** Whether every connection is open or was refused. */
+    isComplete: () => isComplete,
     async [Symbol.asyncDispose]() {
       const exited = once(child, 'exit')
       child.kill('SIGKILL')

@@ -76,12 +76,13 @@ const describeTarget = (name: string, mebibytes: number, start: () => Promise<Ta
           return Math.round(ms)
         }
         {
-          await using _ = await startAttack({ port: service.port, bytes, connections: CONNECTIONS, addresses, network })
-          for (const [fact, work] of Object.entries(duringAttacks)) {
-            const times: number[] = []
-            for (let round = 0; round < 5; round += 1) times.push(await measure(fact, work))
-            figures.push(`${fact} after at most ${Math.max(...times)} ms`)
+          await using attack = startAttack({ port: service.port, bytes, connections: CONNECTIONS, addresses, network })
+          const slowest: Record<string, number> = {}
+          for (let rounds = 0; rounds < 5 || !attack.isComplete(); rounds += 1) {
+            for (const [fact, work] of Object.entries(duringAttacks))
+              slowest[fact] = Math.max(slowest[fact] ?? 0, await measure(fact, work))
           }
+          for (const [fact, ms] of Object.entries(slowest)) figures.push(`${fact} after at most ${ms} ms`)
         }
         figures.push(`clients afterwards after ${await measure('clients are served again', afterwards)} ms`)
         reportProof(`${name}: ${CONNECTIONS} ${what}: ${figures.join(', ')}; peak ${cgroup.peakMib} MiB`)

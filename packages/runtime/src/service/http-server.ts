@@ -264,6 +264,9 @@ const RECEIVE_TIMEOUT_MS = 10_000
 /** Requests of one connection that have no complete response yet. */
 const MAX_PIPELINED = 4
 
+/** Connections that the kernel keeps for the server. Beyond them, a probe would have to try again after a second. */
+const BACKLOG = 4_096
+
 /** Listens on a port. Rejects with the system's error if it cannot. */
 export const listen = async (
   app: App,
@@ -331,7 +334,7 @@ export const listen = async (
   handleProtocolErrors(server, exchanges, toMalformed)
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   server.once('error', reject)
-  server.listen({ port, host: bindAddress ?? undefined }, resolve)
+  server.listen({ port, host: bindAddress ?? undefined, backlog: BACKLOG }, resolve)
   await promise
   const address = server.address()
   return {
