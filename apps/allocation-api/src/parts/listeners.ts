@@ -20,6 +20,8 @@ const REQUEST_GRACE_MS = 8_000
 const CLIENT_SHARE = 0.25
 /** What the operator listener has of the connections and unfinished bodies. No client of the other one can use it up. */
 const OPERATOR_PART = 0.25
+/** The heap, which has the heads of all unfinished requests, is as small on a large machine. */
+const MAX_MEMORY_BYTES = 1_024 ** 3
 
 interface Listener {
   readonly options: AppOptions
@@ -35,7 +37,7 @@ export const openListeners = async (config: ServiceConfig, { log, metrics, obser
     const listening: ListenOptions = {
       malformedRequestCode: 'invalid-format',
       address: config.listenAddress,
-      limits: toServerLimits(readMemoryLimit(), CLIENT_SHARE, part),
+      limits: toServerLimits(Math.min(readMemoryLimit(), MAX_MEMORY_BYTES), CLIENT_SHARE, part),
       probePaths: [...PROBE_ROUTES],
       toConnectionClient: peer => (isProxy(peer) ? null : toRateLimitKey(clientAddress(peer, () => undefined))),
       toClient: request =>
