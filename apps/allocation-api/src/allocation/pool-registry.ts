@@ -25,6 +25,65 @@ const CONFIRMATION_MS = 60_000
 const LABEL = /^[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 const canBeReserved = ({ subdomain }: CoveringName): boolean => LABEL.test(subdomain) && !/^..--/.test(subdomain)
 
+/** The names that cover a pool. */
+const createCoveringNames = (sql: Sql, { managedDomains, timeoutMs }: PoolRegistryOptions) => {
+  const { now, milliseconds } = timeSql(sql)
+  /** Rows of which no client and no lineage has the name. */
+  const isUnheld = sql.unsafe(`(a.state <> 'pool' and a.lineage_id is null and ${IS_LAPSED})`)
+
+  const toRows = (names: readonly CoveringName[]) => sql`
+    jsonb_to_recordset(${sql.json(
+      names.map(({ poolDomain, subdomain, coveredPool }) => ({
+        pool_domain: poolDomain,
+        subdomain,
+        covered_pool: coveredPool,
+      })),
+    )}) as covering (pool_domain text, subdomain text, covered_pool text)`
+
+  /** Blocks the labels of known pools that cover a known pool. A granted name stays as it is. */
+  const blockLabels = async ({ known }: Pools): Promise<void> => {
+    const names = known.flatMap(toCoveringNames).filter(name => known.includes(name.poolDomain) && canBeReserved(name))
+    if (names.length === 0) return
+    // In the order of the key, as every statement that locks several rows.
+    await withTimeout(
+      sql`
+        with blocked as (
+          insert into pool_allocations as a (pool_domain, subdomain, state, reserved_at, token_hash, created_by)
+          select distinct on (pool_domain collate "C", subdomain collate "C")
+            pool_domain, subdomain, 'pool', ${now}, sha256(gen_random_uuid()::text::bytea), ''
+          from ${toRows(names)} order by pool_domain collate "C", subdomain collate "C"
+          on conflict (pool_domain, subdomain) do update set
+            state = excluded.state, reserved_at = excluded.reserved_at, token_hash = excluded.token_hash,
+            created_by = excluded.created_by, replaced_state = nullif(a.state, excluded.state),
+            expires_at = null, cool_off_until = null, former_token_hash = null, sovereign_fqdn = null,
+            load_balancer_ip = null, committed_at = null
+          where (a.state = 'pool' and a.reserved_at < ${now} - ${milliseconds(CONFIRMATION_MS)}) or ${isUnheld}
+          returning a.*
+        ),
+        ended as (select * from blocked where replaced_state = 'reserved')
+        ${sql.unsafe(insertHistory('ended', `'expired', 'reserved', 'none'`, { origin: SWEEPER }))}`,
+      timeoutMs,
+    )
+  }
+
+  /** The granted names that cover a pool of the configuration, in whatever pool they are. */
+  const findCovered = async (): Promise<readonly CoveredPool[]> => {
+    const rows = await withTimeout(
+      sql<(CoveringName & { coveredPool: string })[]>`
+        select a.pool_domain as "poolDomain", a.subdomain, covered_pool as "coveredPool"
+        from ${toRows(managedDomains.flatMap(toCoveringNames))} join pool_allocations a using (pool_domain, subdomain)
+        where a.state <> 'pool' and (${sql.unsafe(IS_LIVE)} or a.lineage_id is not null) order by covered_pool, a.subdomain`,
+      timeoutMs,
+    )
+    return rows.map(({ poolDomain, subdomain, coveredPool }) => ({
+      pool: coveredPool,
+      name: toFqdn(poolDomain, subdomain),
+    }))
+  }
+
+  return { blockLabels, findCovered }
+}
+
 export type PoolRegistry = ReturnType<typeof createPoolRegistry>
 
 /**
@@ -38,10 +97,7 @@ export type PoolRegistry = ReturnType<typeof createPoolRegistry>
  */
 export const createPoolRegistry = (sql: Sql, { managedDomains, timeoutMs }: PoolRegistryOptions) => {
   const { now, milliseconds } = timeSql(sql)
-  const isLive = sql.unsafe(IS_LIVE)
-  /** Rows of which no client and no lineage has the name. */
-  const isUnheld = sql.unsafe(`(a.state <> 'pool' and a.lineage_id is null and ${IS_LAPSED})`)
-  const confirmedBefore = sql`${now} - ${milliseconds(CONFIRMATION_MS)}`
+  const { blockLabels, findCovered } = createCoveringNames(sql, { managedDomains, timeoutMs })
   const expiredBefore = sql`${now} - ${milliseconds(REGISTRATION_TTL_MS)}`
   const managed = managedDomains.toSorted()
   let current = createPools(managedDomains)
@@ -55,7 +111,7 @@ export const createPoolRegistry = (sql: Sql, { managedDomains, timeoutMs }: Pool
     const rows = await withTimeout(
       sql<{ domain: string; isNew: boolean }[]>`
         insert into pools as p (domain, listed_at) select domain, ${now} from ${toDomains(managed)}
-        on conflict (domain) do update set listed_at = excluded.listed_at where p.listed_at < ${confirmedBefore}
+        on conflict (domain) do update set listed_at = excluded.listed_at where p.listed_at < ${now} - ${milliseconds(CONFIRMATION_MS)}
         returning p.domain, p.xmax = 0 as "isNew"`,
       timeoutMs,
     )
@@ -91,56 +147,6 @@ export const createPoolRegistry = (sql: Sql, { managedDomains, timeoutMs }: Pool
       draining: rows.filter(({ isUsed }) => isUsed).map(({ domain }) => domain),
       registered: rows.filter(({ isRegistered }) => isRegistered).map(({ domain }) => domain),
     })
-  }
-
-  const toRows = (names: readonly CoveringName[]) => sql`
-    jsonb_to_recordset(${sql.json(
-      names.map(({ poolDomain, subdomain, coveredPool }) => ({
-        pool_domain: poolDomain,
-        subdomain,
-        covered_pool: coveredPool,
-      })),
-    )}) as covering (pool_domain text, subdomain text, covered_pool text)`
-
-  /** Blocks the labels of known pools that cover a known pool. A granted name stays as it is. */
-  const blockLabels = async ({ known }: Pools): Promise<void> => {
-    const names = known.flatMap(toCoveringNames).filter(name => known.includes(name.poolDomain) && canBeReserved(name))
-    if (names.length === 0) return
-    // In the order of the key, as every statement that locks several rows.
-    await withTimeout(
-      sql`
-        with blocked as (
-          insert into pool_allocations as a (pool_domain, subdomain, state, reserved_at, token_hash, created_by)
-          select distinct on (pool_domain collate "C", subdomain collate "C")
-            pool_domain, subdomain, 'pool', ${now}, sha256(gen_random_uuid()::text::bytea), ''
-          from ${toRows(names)} order by pool_domain collate "C", subdomain collate "C"
-          on conflict (pool_domain, subdomain) do update set
-            state = excluded.state, reserved_at = excluded.reserved_at, token_hash = excluded.token_hash,
-            created_by = excluded.created_by, replaced_state = nullif(a.state, excluded.state),
-            expires_at = null, cool_off_until = null, former_token_hash = null, sovereign_fqdn = null,
-            load_balancer_ip = null, committed_at = null
-          where (a.state = 'pool' and a.reserved_at < ${confirmedBefore}) or ${isUnheld}
-          returning a.*
-        ),
-        ended as (select * from blocked where replaced_state = 'reserved')
-        ${sql.unsafe(insertHistory('ended', `'expired', 'reserved', 'none'`, { origin: SWEEPER }))}`,
-      timeoutMs,
-    )
-  }
-
-  /** The granted names that cover a pool of the configuration, in whatever pool they are. */
-  const findCovered = async (): Promise<readonly CoveredPool[]> => {
-    const rows = await withTimeout(
-      sql<(CoveringName & { coveredPool: string })[]>`
-        select a.pool_domain as "poolDomain", a.subdomain, covered_pool as "coveredPool"
-        from ${toRows(managed.flatMap(toCoveringNames))} join pool_allocations a using (pool_domain, subdomain)
-        where a.state <> 'pool' and (${isLive} or a.lineage_id is not null) order by covered_pool, a.subdomain`,
-      timeoutMs,
-    )
-    return rows.map(({ poolDomain, subdomain, coveredPool }) => ({
-      pool: coveredPool,
-      name: toFqdn(poolDomain, subdomain),
-    }))
   }
 
   /**

@@ -56,32 +56,19 @@ const toHistoryEntry = ({
   },
 })
 
-export type AllocationReader = ReturnType<typeof createAllocationReader>
+const whereName = (sql: Sql, { poolDomain, subdomain }: PoolName) =>
+  sql`a.pool_domain = ${poolDomain} and a.subdomain = ${subdomain}`
 
-/** The queries over pool_allocations and allocation_history. Each rejects with a `TimeoutError` after `timeoutMs`. */
-export const createAllocationReader = (sql: Sql, { timeoutMs }: { readonly timeoutMs: number }) => {
-  const columnsWithDns = sql.unsafe(COLUMNS_WITH_DNS)
+/** What decisions need to know of a name. */
+const createNameReader = (sql: Sql, timeoutMs: number) => {
   const isLive = sql.unsafe(IS_LIVE)
-  const isCoolingOff = sql.unsafe(IS_COOLING_OFF)
   const nameState = sql.unsafe(`${NAME_STATE} as state, ${AVAILABLE_AT} as "availableAt"`)
-  const whereName = ({ poolDomain, subdomain }: PoolName) =>
-    sql`a.pool_domain = ${poolDomain} and a.subdomain = ${subdomain}`
-
-  /**
-   * One lookup per row, whatever the planner estimates. With a plain join, each page of a list could read the zone from its
-   * start, and the list would take quadratic time. A reservation has no records, so its lookup returns nothing.
-   */
-  const leftJoinDns = sql`
-    left join lateral (
-      select version, applied_version, last_error from dns_names
-      where a.state = 'active' and zone = a.pool_domain and subdomain = a.subdomain limit 1
-    ) d on true`
 
   /** A statement of its own, because it costs the server less without a list. */
   const findState = async (name: PoolName): Promise<NameState> => {
     const [row] = await withTimeout(
       sql<NameStateRow[]>`
-        select ${nameState} from pool_allocations a where ${whereName(name)}`,
+        select ${nameState} from pool_allocations a where ${whereName(sql, name)}`,
       timeoutMs,
     )
     return row ? toNameState(row) : null
@@ -111,7 +98,7 @@ export const createAllocationReader = (sql: Sql, { timeoutMs }: { readonly timeo
       const [row] = await withTimeout(
         sql<{ holder: 'own' | Allocation['state'] }[]>`
           select case when token_hash = ${tokenHash} then 'own' else state end as holder
-          from pool_allocations a where ${whereName(name)} and ${isLive}`,
+          from pool_allocations a where ${whereName(sql, name)} and ${isLive}`,
         timeoutMs,
       )
       return row?.holder ?? null
@@ -131,7 +118,7 @@ export const createAllocationReader = (sql: Sql, { timeoutMs }: { readonly timeo
     /** Whether the client with this token, or any client of the lineage, has the name. */
     async isLiveFor(name: PoolName, tokenHash: Buffer | undefined, lineageId: string): Promise<boolean> {
       const rows = await withTimeout(
-        sql`select from pool_allocations a where ${whereName(name)} and ${isLive}
+        sql`select from pool_allocations a where ${whereName(sql, name)} and ${isLive}
           and (lineage_id = ${lineageId} or lineage_id is null and token_hash = ${tokenHash ?? null}::bytea)`,
         timeoutMs,
       )
@@ -143,16 +130,34 @@ export const createAllocationReader = (sql: Sql, { timeoutMs }: { readonly timeo
       const rows = await withTimeout(
         sql`
           select from pool_allocations a
-          where ${whereName(name)} and token_hash = ${tokenHash} and state = 'active'`,
+          where ${whereName(sql, name)} and token_hash = ${tokenHash} and state = 'active'`,
         timeoutMs,
       )
       return rows.length > 0
     },
+  }
+}
 
+/** Names with all that clients see of them, their history, and their number. */
+const createListReader = (sql: Sql, timeoutMs: number) => {
+  const columnsWithDns = sql.unsafe(COLUMNS_WITH_DNS)
+  const isLive = sql.unsafe(IS_LIVE)
+  const isCoolingOff = sql.unsafe(IS_COOLING_OFF)
+  /**
+   * One lookup per row, whatever the planner estimates. With a plain join, each page of a list could read the zone from its
+   * start, and the list would take quadratic time. A reservation has no records, so its lookup returns nothing.
+   */
+  const leftJoinDns = sql`
+    left join lateral (
+      select version, applied_version, last_error from dns_names
+      where a.state = 'active' and zone = a.pool_domain and subdomain = a.subdomain limit 1
+    ) d on true`
+
+  return {
     async find(name: PoolName): Promise<Allocation | null> {
       const [row] = await withTimeout(
         sql<AllocationRowWithDns[]>`
-          select ${columnsWithDns} from pool_allocations a ${leftJoinDns} where ${whereName(name)} and ${isLive}`,
+          select ${columnsWithDns} from pool_allocations a ${leftJoinDns} where ${whereName(sql, name)} and ${isLive}`,
         timeoutMs,
       )
       return row ? toAllocation(row) : null
@@ -190,7 +195,7 @@ export const createAllocationReader = (sql: Sql, { timeoutMs }: { readonly timeo
       return drainRows(rows).map(toHistoryEntry)
     },
 
-    /** Counts the names that are not free. It reads every row: 3 s for ten million rows in memory, longer from disk. */
+    /** Counts the names that are not free. It reads every row. */
     async countByState(): Promise<readonly AllocationCount[]> {
       return withTimeout(
         sql<AllocationCount[]>`
@@ -206,3 +211,11 @@ export const createAllocationReader = (sql: Sql, { timeoutMs }: { readonly timeo
     },
   }
 }
+
+export type AllocationReader = ReturnType<typeof createAllocationReader>
+
+/** The queries over pool_allocations and allocation_history. Each rejects with a `TimeoutError` after `timeoutMs`. */
+export const createAllocationReader = (sql: Sql, { timeoutMs }: { readonly timeoutMs: number }) => ({
+  ...createNameReader(sql, timeoutMs),
+  ...createListReader(sql, timeoutMs),
+})

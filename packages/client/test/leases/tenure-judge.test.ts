@@ -93,6 +93,26 @@ const accepted: readonly Row[] = [
     ],
     { tenures: 2, overlapsInGlitches: 1 },
   ],
+  [
+    'a response that such a grant overtook, and writes in the order of the tokens',
+    BOTH_RUN,
+    [
+      '90 b sent - 1',
+      '499 test glitch - begin',
+      '500 a sent - 1',
+      '501 test glitch - end',
+      '510 a held - 1 s=1000@2',
+      '510 a start s 2',
+      '520 b held - 1 s=1000@1',
+      '520 b start s 1',
+      '521 b write s 1',
+      '522 a write s 2',
+      '523 b late s 1',
+      '600 b question -',
+      '600 b leads - s',
+    ],
+    { tenures: 2, overlapsInGlitches: 1, writes: 3, rejectedLateWrites: 1 },
+  ],
 ]
 
 test.each(accepted)('accepts %s', (_, runs, lines, expected) => {

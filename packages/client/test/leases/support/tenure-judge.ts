@@ -68,6 +68,8 @@ class Slot {
   readonly starts = new Map<number, number>()
   readonly resource = guard({ write: () => {} })
   newestToken = 0
+  /** The grant of the newest token was decided during a glitch. */
+  isNewestFromGlitch = false
   /** The position of the start of the newest tenure that has written. */
   newestWriter = 0
 }
@@ -211,6 +213,10 @@ export class TenureJudge {
     const { candidate: name, slot: slotName, at } = observation
     const slot = this.#findSlot(slotName)
     if (slot.open.has(name)) this.#violations.push(`${name} ${slotName}: started twice`)
+    if (token < slot.newestToken && slot.isNewestFromGlitch) {
+      this.#startOvertaken(observation, token, slot)
+      return
+    }
     if (token <= slot.newestToken)
       this.#violations.push(`${name} ${slotName}: token ${token} after ${slot.newestToken}`)
     const candidate = this.#findCandidate(observation)
@@ -236,6 +242,15 @@ export class TenureJudge {
     slot.open.set(name, { start: observation, token, supersededAt: Number.POSITIVE_INFINITY, isExcused: false })
     slot.starts.set(token, this.#position)
     slot.newestToken = token
+    slot.isNewestFromGlitch = isFromGlitch
+    this.#counts.tenures += 1
+  }
+
+  /** A grant that was decided during a glitch overtook the response to this one. The holder may lead until its deadline. */
+  #startOvertaken({ candidate, ...start }: Observation, token: number, slot: Slot): void {
+    if ([...slot.open.values()].some(other => other.token > token)) this.#counts.overlapsInGlitches += 1
+    slot.open.set(candidate, { start, token, supersededAt: this.#position, isExcused: true })
+    slot.starts.set(token, (slot.starts.get(slot.newestToken) ?? 0) - 0.5)
     this.#counts.tenures += 1
   }
 
