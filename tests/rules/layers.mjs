@@ -10,6 +10,8 @@ const operatorConsole = 'apps/console/src/'
 const database = 'packages/runtime/src/database/'
 const environment = 'packages/runtime/src/service/env.ts'
 const spelling = 'packages/runtime/src/spelling.ts'
+const bodyError = 'packages/runtime/src/service/body-error.ts'
+const limits = ['shared-limit', 'received-request'].map(name => `packages/runtime/src/service/${name}.ts`)
 /** Without a connection to a database, of which these layers have none. */
 const time = 'packages/runtime/src/database/time.ts'
 
@@ -106,7 +108,17 @@ export const layers = [
     folders: ['http/'],
     imports: ['api-domain', 'api-lib', 'contract'],
     types: ['api-allocation', 'api-credentials', 'api-deployments', 'api-operator', 'api-reconciler', 'api-transfer'],
-    packages: [spelling, 'hono', '@hono/node-server', '@hono/zod-validator', 'swagger-ui-dist', 'zod', NODE],
+    packages: [
+      spelling,
+      bodyError,
+      ...limits,
+      'hono',
+      '@hono/node-server',
+      '@hono/zod-validator',
+      'swagger-ui-dist',
+      'zod',
+      NODE,
+    ],
   },
   { name: 'api-database', root: api, folders: ['database/'], imports: ['api-lib'], packages: [database, NODE] },
   /** The composition root imports every layer; no file imports it. */
@@ -154,7 +166,7 @@ export const layers = [
     folders: ['http/', 'app.ts'],
     imports: ['lease-domain', 'lease-log', 'contract'],
     types: ['lease-service'],
-    packages: [spelling, 'hono', 'zod'],
+    packages: [spelling, bodyError, 'hono', 'zod'],
   },
   {
     name: 'lease-bindings',

@@ -1,4 +1,5 @@
 import { leaseListQuery, leaseStatusQuery, readLeaseQuery } from '@pool/contract/lease'
+import { BodyError } from '@pool/runtime/service/body-error'
 import { Hono } from 'hono'
 import { bearerAuth } from './http/bearer-auth.ts'
 import { drainLeasesRoutes } from './http/drain-leases.ts'
@@ -6,7 +7,15 @@ import { errorResponse, logUnexpected } from './http/errors.ts'
 import { healthRoutes } from './http/health.ts'
 import { historyRoutes, leaseRoutes } from './http/lease.ts'
 import { listLeasesRoutes } from './http/list-leases.ts'
-import { accessLog, rawPath, readBody, rejectUnknownParameters, requireBody, requireHost } from './http/middleware.ts'
+import {
+  accessLog,
+  bodyErrorResponse,
+  drainBody,
+  rawPath,
+  rejectUnknownParameters,
+  requireBodyOfRead,
+  requireHost,
+} from './http/middleware.ts'
 import { renewLeasesRoutes } from './http/renew-leases.ts'
 import type { Services, WitnessHttpEnv } from './http/types.ts'
 import type { WitnessSettings } from './settings.ts'
@@ -54,7 +63,7 @@ export const createApp = (settings: WitnessSettings, services: Services): Hono<W
 
   const app = new Hono<WitnessHttpEnv>({ getPath: rawPath })
   app.use(accessLog(settings, { onRequest: services.onRequest, toRoute: path => findResource(path)?.route ?? 'none' }))
-  app.use(readBody)
+  app.use(drainBody)
   app.use(requireHost)
   // Before authentication: a CORS preflight carries no token.
   app.options('*', c => {
@@ -67,7 +76,7 @@ export const createApp = (settings: WitnessSettings, services: Services): Hono<W
   // Before authentication: a probe carries no token.
   app.route('/healthz', healthRoutes(services))
   app.use(bearerAuth(settings, services))
-  app.use(requireBody)
+  app.use(requireBodyOfRead)
   app.use(
     rejectUnknownParameters((path, method) => {
       const { methods = '', query = [] } = findResource(path) ?? {}
@@ -94,6 +103,7 @@ export const createApp = (settings: WitnessSettings, services: Services): Hono<W
     return errorResponse(c, { code: 'method-not-allowed' })
   })
   app.onError((error, c) => {
+    if (error instanceof BodyError) return bodyErrorResponse(c, error)
     logUnexpected(c, error)
     return errorResponse(c, { code: 'internal-error' })
   })

@@ -23,7 +23,7 @@ export const leaseWitnessDocument = (): object =>
   createOpenApiDocument({
     title: 'Lease witness',
     description:
-      'One lease per slot, by compare-and-set. HEAD is GET without a body. Other methods of these paths are 405 `method-not-allowed` with `Allow`; other paths are 404 `not-found`. Both need a token.',
+      'One lease per slot, by compare-and-set. HEAD is GET without a body. Other methods of these paths are 405 `method-not-allowed` with `Allow`; other paths are 404 `not-found`. Both need a token. A body that does not arrive within 10 s is 408 `request-timeout`, and one with a Content-Encoding is 415 `unsupported-encoding`.',
     operations: leaseOperations,
     headers: {
       'X-Request-Id': 'The id of this request in the log. A valid id from the request is kept.',

@@ -59,6 +59,7 @@ const LISTENER_TEXTS = {
 
 /** The errors that follow from what an operation takes and where it is. */
 const impliedErrors = ({
+  method,
   body,
   key,
   listener,
@@ -68,6 +69,7 @@ const impliedErrors = ({
   ['too-many-attempts', 'Too many wrong credentials from this address, on the operator listener.'],
   'forbidden',
   'internal-error',
+  ...(method === 'get' || listener === 'operator' ? [] : (['rate-limited'] as const)),
   ...(body && body.mediaType === undefined ? (['invalid-json', 'body-too-large'] as const) : []),
   ...(ignoresUnknownQuery ? [] : (['unknown-parameter'] as const)),
   ...(key ? (['invalid-idempotency-key'] as const) : []),

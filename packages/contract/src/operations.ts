@@ -749,6 +749,7 @@ export const operations = defineOperations({
     ignoresUnknownQuery: true,
     summary: 'The OpenAPI document.',
     results: { 200: { description: 'OpenAPI 3.1.', schema: z.record(z.string(), z.unknown()) } },
+    errors: ['too-many-readers'],
   }),
   getApiReference: get('/docs', {
     tag: 'Description',
@@ -762,7 +763,7 @@ export const operations = defineOperations({
     summary: 'A script or a style sheet of the API reference.',
     pathParams: z.object({ asset: z.string().meta({ example: 'swagger-ui.css' }) }),
     results: { 200: { description: 'The file.', mediaType: 'text/*', schema: z.string() } },
-    errors: [['not-found', 'No such file.']],
+    errors: [['not-found', 'No such file.'], 'too-many-readers'],
   }),
 })
 

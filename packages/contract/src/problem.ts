@@ -1,7 +1,7 @@
 import * as z from 'zod'
 
 /** The statuses of errors. */
-export type ErrorStatus = 400 | 401 | 403 | 404 | 405 | 409 | 410 | 413 | 422 | 429 | 500 | 503
+export type ErrorStatus = 400 | 401 | 403 | 404 | 405 | 408 | 409 | 410 | 413 | 415 | 422 | 429 | 500 | 503
 
 /**
  * The errors of a service by code: the status of the response, and its `detail` unless the sender knows a better one. The

@@ -23,6 +23,7 @@ test('only the database URL has no default', () => {
     operatorOnlyList: false,
     browsers: { allowedOrigins: [], allowedHosts: [], loopbackHostsOnly: false },
     trustedProxies: [],
+    clientWritesPerMinute: null,
     requiresTls: false,
     logLevel: 'info',
     tracing: null,
@@ -74,6 +75,7 @@ describe('valid values', () => {
   test.each<readonly [variable: string, value: string, read: (config: Config) => unknown, expected: unknown]>([
     ['PORT', '9000', c => c.port, 9_000],
     ['PORT', '0', c => c.port, 0],
+    ['PDM_CLIENT_WRITES_PER_MINUTE', '60', c => c.clientWritesPerMinute, 60],
     ['PDM_HISTORY_RETENTION', '8760h', c => c.retention.historyMs, 31_536_000_000],
     ['PDM_HISTORY_RETENTION', ' ', c => c.retention.historyMs, null],
     ['PDM_DEPLOYMENT_LOG_RETENTION', '720h', c => c.retention.deploymentLogMs, 2_592_000_000],

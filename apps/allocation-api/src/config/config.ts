@@ -33,6 +33,8 @@ export interface Config {
   }
   /** Whose Forwarded and X-Forwarded-For headers name the client. */
   readonly trustedProxies: readonly Network[]
+  /** Of one client address of the in-cluster listener; null: no limit. */
+  readonly clientWritesPerMinute: number | null
   /** Whether a credential that would be sent without TLS to another machine is an error. */
   readonly requiresTls: boolean
   readonly logLevel: LogLevel
@@ -232,6 +234,7 @@ export const readConfig = (env: EnvReader): Config => {
       loopbackHostsOnly: env.oneOf('PDM_LOOPBACK_HOSTS_ONLY', ['true', 'false'], 'false') === 'true',
     },
     trustedProxies: readTrustedProxies(env),
+    clientWritesPerMinute: env.integer('PDM_CLIENT_WRITES_PER_MINUTE', 0, { min: 0, max: 1_000_000 }) || null,
     requiresTls: env.oneOf('PDM_REQUIRE_TLS', ['true', 'false'], 'false') === 'true',
     logLevel: env.oneOf('PDM_LOG_LEVEL', logLevels, 'info'),
     tracing: readTracing(env),

@@ -1,6 +1,6 @@
 import type { ObjectStorageKeys } from '@pool/contract'
 import type { Config } from '../config/config.ts'
-import { createRateLimiter, type RateLimitDecision } from '../lib/rate-limiter.ts'
+import { createRateLimiter, type RateLimitDecision, toRateLimitKey } from '../lib/rate-limiter.ts'
 import { createKeyCheck } from './check-s3-keys.ts'
 import { createTokenCheck, type ProviderToken } from './check-token.ts'
 import { type CredentialCheckResult, createHttpsGet } from './https-client.ts'
@@ -24,26 +24,6 @@ export interface CredentialServiceOptions {
 
 /** Clients whose attempts are remembered, at some 100 bytes each. */
 const MAX_CLIENTS = 10_000
-
-/** The first four groups of an IPv6 address as `node:net` writes it (RFC 5952), without leading zeros. */
-const toIpv6Prefix = (address: string): string => {
-  const [plain = ''] = address.split('%')
-  // A dotted quad at the end stands for two groups (RFC 4291 section 2.2).
-  const [head = '', tail] = plain.replace(/\d+(?:\.\d+){3}$/, '0:0').split('::')
-  const groups = (part: string): string[] => part.split(':').filter(group => group !== '')
-  const [before, after] = [groups(head), groups(tail ?? '')]
-  const zeros: string[] = Array(Math.max(0, 8 - before.length - after.length)).fill('0')
-  return [...before, ...zeros, ...after].slice(0, 4).join(':')
-}
-
-/**
- * The client that a rate limit applies to: an IPv4 address, or an IPv6 /64 network, as a single host commonly has all
- * its addresses (RFC 6177). All clients without an address share one limit.
- */
-export const toRateLimitKey = (address: string | null): string => {
-  if (address === null) return 'unknown'
-  return address.includes(':') ? `${toIpv6Prefix(address)}::/64` : address
-}
 
 export type CredentialService = ReturnType<typeof createCredentialService>
 

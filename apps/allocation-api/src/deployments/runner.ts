@@ -52,6 +52,7 @@ interface ActiveRun {
 
 /** Deployments that wait in this process, with their credentials in its memory. */
 const MAX_QUEUED = 100
+const MAX_QUEUED_OF_OPERATORS = 20
 const QUEUE_FULL_RETRY_S = 30
 /** Part of the lease after which an unrenewed run stops, in case this clock is slower than the database's. */
 const LEASE_SAFETY = 0.8
@@ -88,12 +89,14 @@ export class Runner {
   async findObstacle(
     { storage }: DeploymentSpec,
     credentials: AccessKeyPair | null,
-    { address }: Caller,
+    { address, actor }: Caller,
   ): Promise<Obstacle | null> {
     const { provisioner, validateKeys } = this.#options
     const missing = await provisioner.preflight()
     if (missing !== null) return { kind: 'provisioning-unavailable', detail: missing }
-    if (this.#isStopping || this.#limit.pendingCount >= MAX_QUEUED) {
+    // Clients cannot use up what operators have.
+    const max = actor === 'operator' ? MAX_QUEUED + MAX_QUEUED_OF_OPERATORS : MAX_QUEUED
+    if (this.#isStopping || this.#limit.pendingCount >= max) {
       const detail = 'Deployment queue is full, or the server is shutting down.'
       return { kind: 'provisioning-unavailable', detail, retryAfterSeconds: QUEUE_FULL_RETRY_S }
     }

@@ -1,6 +1,7 @@
 import { access, constants, stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import type { TerraformSettings } from '../config/terraform.ts'
+import { CORRECT_FOLDER, findForeignAccess } from '../deployments/terraform/folder-access.ts'
 import type { Prerequisites } from '../deployments/terraform/prerequisites.ts'
 import { readFreeBytes } from '../lib/free-space.ts'
 import { bad, badWithAdvice, type Finding, good, notChecked } from './domain/report.ts'
@@ -36,6 +37,8 @@ const checkDataDir = async (dataDir: string): Promise<Finding> => {
       'correct PDM_DEPLOYMENTS_DIR, or create the folder for the user of the service',
     )
   }
+  const foreign = existing === path ? await findForeignAccess(path) : null
+  if (foreign !== null) return bad(check, foreign, CORRECT_FOLDER)
   return good(
     check,
     existing === path ? `${path} can be written` : `${path} does not exist yet; the service creates it`,

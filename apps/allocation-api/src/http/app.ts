@@ -13,18 +13,17 @@ import type { Tracer } from '../observability/domain/tracer.ts'
 import type { Reconciler } from '../reconciler/reconciler.ts'
 import type { Transfer } from '../transfer/transfer.ts'
 import { serveConsole } from './console-files.ts'
-import { type App, handleRequests } from './handle-requests.ts'
+import { type App, handleRequests, type LimitWrites } from './handle-requests.ts'
 import { requireOperator, requireTokenAtStart } from './operator-auth.ts'
 import {
   addRoutes,
-  BodyTooLargeError,
   type Handlers,
   type HttpEnv,
-  isBodyTruncated,
   type Listener,
   type OnStreamError,
   RETRY_AFTER_S,
   sendError,
+  toBodyOutcome,
 } from './request.ts'
 import { allocationListHandlers } from './routes/allocation-lists.ts'
 import { allocationHandlers } from './routes/allocations.ts'
@@ -43,6 +42,13 @@ import { transferHandlers } from './routes/transfer.ts'
 import type { BrowserPolicy, ClientAddress } from './sender.ts'
 import type { ListStreams, StreamLimiter } from './streams.ts'
 
+export interface StreamLimiters {
+  readonly logs: StreamLimiter
+  readonly lists: StreamLimiter
+  readonly changes: StreamLimiter
+  readonly files: StreamLimiter
+}
+
 export interface AppDependencies {
   readonly allocations: AllocationService
   /** Whether an address in 127/8 can be that of a load balancer. */
@@ -59,13 +65,15 @@ export interface AppDependencies {
   readonly operatorView: OperatorView
   /** The folder of the console's build. */
   readonly consoleFolder: string
-  /** The responses that can be open at the same time, of both listeners. */
-  readonly streams: { readonly logs: StreamLimiter; readonly lists: StreamLimiter; readonly changes: StreamLimiter }
+  /** The responses that can be open at the same time. */
+  readonly streams: Readonly<Record<Listener, StreamLimiters>>
   readonly providers: KnownProviders
   readonly health: HealthDependencies
   readonly metrics: MetricsSource
   readonly browsers: BrowserPolicy
   readonly clientAddress: ClientAddress
+  /** Of clients of the in-cluster listener; null: no limit. */
+  readonly limitWrites: LimitWrites | null
   readonly reservedLabels: readonly string[]
   readonly observer: Pick<Observer, 'onRequest' | 'onShortKey' | 'onRequestFailed' | 'onResponseAborted'>
   /** Null: tracing is off. */
@@ -104,24 +112,25 @@ export const createRoutes = (deps: AppDependencies, { listener, tokens, exposeLi
   const { observer } = deps
   const app = new Hono<HttpEnv>()
   const isOperator = listener === 'operator'
-  if (isOperator) app.use(serveConsole(deps.consoleFolder))
+  if (isOperator) app.use(serveConsole(deps.consoleFolder, deps.streams.operator.files))
   if (tokens) app.use(requireOperator(tokens, deps.sessions))
   const onStreamError: OnStreamError = (error, id) =>
     deps.isUnavailable(error) ? observer.onResponseAborted(error, id) : observer.onRequestFailed(error, id)
-  const lists: ListStreams = { limiter: deps.streams.lists, onStreamError }
+  const { logs, lists: limiter, changes, files } = deps.streams[listener]
+  const lists: ListStreams = { limiter, onStreamError }
 
   const handlers: Handlers = {
     ...healthHandlers(deps.health, deps.metrics),
-    ...docsHandlers,
+    ...docsHandlers(files),
     listReservedLabels: c => c.json({ reserved: deps.reservedLabels }, 200),
     ...allocationHandlers(deps.allocations, deps.planning, { acceptsLoopback: deps.acceptsLoopback, isOperator }),
     ...allocationListHandlers(deps.allocations, lists),
-    ...deploymentHandlers(deps.deployments, { lists, logs: deps.streams.logs }),
+    ...deploymentHandlers(deps.deployments, { lists, logs }),
     ...bucketHandlers(deps.buckets, lists),
     ...domainHandlers(deps.domains),
     ...credentialHandlers(deps.credentials, deps.providers),
     ...sessionHandlers(deps.sessions, tokens ?? []),
-    ...operatorViewHandlers(deps.operatorView, deps.streams.changes, onStreamError),
+    ...operatorViewHandlers(deps.operatorView, changes, onStreamError),
     ...nameHandlers(deps.names),
     ...leaseHandlers(deps.operatorView.witness),
     ...transferHandlers(deps.transfer, lists),
@@ -151,8 +160,8 @@ export const createRoutes = (deps: AppDependencies, { listener, tokens, exposeLi
   app.onError((error, c) => {
     // Thrown by the bearer authentication.
     if (error instanceof HTTPException) return error.getResponse()
-    if (error instanceof BodyTooLargeError) return sendError(c, { kind: 'body-too-large' })
-    if (isBodyTruncated(c)) return sendError(c, { kind: 'invalid-json', detail: 'The request body was truncated.' })
+    const ofBody = toBodyOutcome(c.env, error)
+    if (ofBody) return sendError(c, ofBody)
     if (deps.isUnavailable(error)) c.env.cause = toCause(error)
     if (deps.isReadOnly(error)) {
       return sendError(c, { kind: 'database-read-only', retryAfterSeconds: RETRY_AFTER_S })
@@ -169,11 +178,13 @@ export const createRoutes = (deps: AppDependencies, { listener, tokens, exposeLi
 export const createApp = (deps: AppDependencies, options: AppOptions): App => {
   const { browsers, clientAddress, observer, tracer } = deps
   const { listener } = options
-  return handleRequests(createRoutes(deps, options), { listener, browsers, clientAddress, observer, tracer })
+  const limitWrites = listener === 'in-cluster' ? deps.limitWrites : null
+  const handling = { listener, browsers, clientAddress, limitWrites, observer, tracer }
+  return handleRequests(createRoutes(deps, options), handling)
 }
 
 export interface StartingDependencies
-  extends Pick<AppDependencies, 'clientAddress' | 'metrics' | 'observer' | 'consoleFolder'> {
+  extends Pick<AppDependencies, 'clientAddress' | 'metrics' | 'observer' | 'consoleFolder' | 'streams'> {
   readonly managedDomains: readonly string[]
 }
 
@@ -187,15 +198,16 @@ const sendStarting = (c: Context<HttpEnv>) =>
 
 /** Until the database is reached: the probes, the metrics, the files of the console, and 503 for everything else. */
 export const createStartingApp = (
-  { managedDomains, clientAddress, metrics, observer, consoleFolder }: StartingDependencies,
+  { managedDomains, clientAddress, metrics, observer, consoleFolder, streams }: StartingDependencies,
   { listener, tokens }: Pick<AppOptions, 'listener' | 'tokens'>,
 ): App => {
   const app = new Hono<HttpEnv>()
-  if (tokens) app.use(serveConsole(consoleFolder)).use(requireTokenAtStart(tokens, sendStarting))
+  if (tokens)
+    app.use(serveConsole(consoleFolder, streams.operator.files)).use(requireTokenAtStart(tokens, sendStarting))
   app.get('/livez', c => c.json({ status: 'ok' } satisfies Probe, 200))
   app.get('/readyz', c => c.json({ status: 'starting' } satisfies Probe, 503))
   app.get('/healthz', c => c.json({ status: 'unhealthy', managedDomains: [...managedDomains] } satisfies Health, 503))
   app.get('/metrics', async c => c.body(await metrics.text(), 200, { 'Content-Type': metrics.contentType }))
   app.notFound(sendStarting)
-  return handleRequests(app, { listener, clientAddress, observer, tracer: null, browsers: null })
+  return handleRequests(app, { listener, clientAddress, observer, tracer: null, browsers: null, limitWrites: null })
 }

@@ -5,6 +5,7 @@ import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import { createMiddleware } from 'hono/factory'
 import { type HttpEnv, sendError } from './request.ts'
+import { type StreamLimiter, sendFile } from './streams.ts'
 
 const CONSOLE_PATH = '/console'
 
@@ -43,21 +44,21 @@ const ASSETS = 'assets/'
 
 interface ConsoleFile {
   readonly type: string
-  readonly content: Uint8Array<ArrayBuffer>
+  readonly content: Uint8Array
   /** Null: it is not worth it. */
-  readonly gzipped: Uint8Array<ArrayBuffer> | null
+  readonly gzipped: Uint8Array | null
   readonly etag: string
   /** Its name has a hash of its content. */
   readonly isImmutable: boolean
 }
 
 const loadFile = async (path: string, name: string): Promise<ConsoleFile> => {
-  const content = new Uint8Array(await readFile(path))
+  const content = await readFile(path)
   const extension = extname(name)
   return {
     type: TYPES[extension] ?? '',
     content,
-    gzipped: COMPRESSED.has(extension) ? null : new Uint8Array(await compress(content)),
+    gzipped: COMPRESSED.has(extension) ? null : await compress(content),
     etag: `"${createHash('sha256').update(content).digest('base64url').slice(0, 22)}"`,
     isImmutable: name.startsWith(ASSETS),
   }
@@ -86,7 +87,7 @@ const NOT_INSTALLED = 'This installation has no console; docs/console.md says ho
  * Serves the build of the console, from memory. Only files of the build have a path, so a path cannot leave the folder. Every
  * other path that is not that of a file is a page of the console.
  */
-export const serveConsole = (folder: string) => {
+export const serveConsole = (folder: string, files: StreamLimiter) => {
   let loading: Promise<ReadonlyMap<string, ConsoleFile>> | undefined
   return createMiddleware<HttpEnv>(async (c, next) => {
     const { path, method } = c.req
@@ -97,24 +98,23 @@ export const serveConsole = (folder: string) => {
       return sendError(c, { kind: 'method-not-allowed' })
     }
     loading ??= loadFiles(folder)
-    const files = await loading
+    const loaded = await loading
     // The console may be built while the service runs.
-    if (files.size === 0) loading = undefined
-    const index = files.get('index.html')
+    if (loaded.size === 0) loading = undefined
+    const index = loaded.get('index.html')
     if (!index) return sendError(c, { kind: 'not-found', detail: NOT_INSTALLED })
     const name = path.slice(CONSOLE_PATH.length + 1)
     // A name can have a dot: /console/zones/pool.test.
     const isPage = !name.startsWith(ASSETS) && !(extname(name) in TYPES)
-    const file = files.get(name) ?? (isPage ? index : undefined)
+    const file = loaded.get(name) ?? (isPage ? index : undefined)
     if (!file) return sendError(c, { kind: 'not-found', detail: 'No such file.' })
     c.header('Cache-Control', file.isImmutable ? 'public, max-age=31536000, immutable' : 'no-cache')
     c.header('ETag', file.etag)
     c.header('Vary', 'Accept-Encoding')
     if (c.req.header('If-None-Match') === file.etag) return c.body(null, 304)
-    c.header('Content-Type', file.type)
     const acceptsGzip = /\bgzip\b/.test(c.req.header('Accept-Encoding') ?? '')
-    if (!file.gzipped || !acceptsGzip) return c.body(file.content, 200)
+    if (!file.gzipped || !acceptsGzip) return sendFile(c, files, file.content, file.type)
     c.header('Content-Encoding', 'gzip')
-    return c.body(file.gzipped, 200)
+    return sendFile(c, files, file.gzipped, file.type)
   })
 }

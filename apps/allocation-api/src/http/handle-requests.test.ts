@@ -32,6 +32,7 @@ const createTestApp = () => {
     clientAddress: (_, header) => header('x-forwarded-for') ?? null,
     observer: { onRequest: entry => entries.push(entry), onShortKey: () => {} },
     tracer: null,
+    limitWrites: null,
     browsers: { allowedOrigins: [], allowedHosts: [], loopbackHostsOnly: false },
   })
   const send = (path: string, init?: RequestInit) => app.fetch(new Request(`http://localhost${path}`, init), {})

@@ -4,6 +4,7 @@ import type { Hono } from 'hono'
 import type { Result } from 'hono/router'
 import type { H, RouterRoute } from 'hono/types'
 import { getPath } from 'hono/utils/url'
+import type { RateLimitDecision } from '../lib/rate-limiter.ts'
 import { type Observer, PROBE_ROUTES, toRoute } from '../observability/domain/observer.ts'
 import type { Tracer } from '../observability/domain/tracer.ts'
 import { isConsolePath } from './console-files.ts'
@@ -34,6 +35,9 @@ export interface App {
   fetch(request: Request, exchange: NodeExchange): Promise<Response>
 }
 
+/** Counts a write of the client with this address. */
+export type LimitWrites = (address: string | null) => RateLimitDecision
+
 export interface RequestHandling {
   readonly listener: Listener
   readonly clientAddress: ClientAddress
@@ -42,6 +46,21 @@ export interface RequestHandling {
   readonly tracer: Tracer | null
   /** Null: web pages may send every request. */
   readonly browsers: BrowserPolicy | null
+  /** Null: clients can write as often as they want. */
+  readonly limitWrites: LimitWrites | null
+}
+
+type Rules = Pick<RequestHandling, 'browsers' | 'limitWrites'>
+
+const isRead = (method: string): boolean => method === 'GET' || method === 'HEAD' || method === 'OPTIONS'
+
+const rejectFrequentWrite = ({ request, address }: RequestContext, limitWrites: LimitWrites): ErrorOutcome | null => {
+  if (isRead(request.method)) return null
+  const decision = limitWrites(address)
+  if (decision.kind === 'allowed') return null
+  const { retryAfterSeconds } = decision
+  const detail = `Too many writes from your address (PDM_CLIENT_WRITES_PER_MINUTE); retry in ${retryAfterSeconds} s.`
+  return { kind: 'rate-limited', retryAfterSeconds, detail }
 }
 
 const DEPLOYMENT_ROUTE = toRoute(operations.getDeployment.path)
@@ -52,14 +71,15 @@ const toDeploymentId = (route: string, url: string): string | undefined =>
   route.startsWith(DEPLOYMENT_ROUTE) ? DEPLOYMENT_URL.exec(url)?.[1]?.toLowerCase() : undefined
 
 /** Why a request does not reach the routes; null: it does. */
-const findRejection = (context: RequestContext, browsers: BrowserPolicy | null): ErrorOutcome | null => {
+const findRejection = (context: RequestContext, { browsers, limitWrites }: Rules): ErrorOutcome | null => {
   if (browsers === null) return null
   const path = getPath(context.request)
   // Probes and Prometheus use addresses.
   const foreign = PROBE_ROUTES.has(path) ? null : rejectForeignHost(context, browsers.allowedHosts)
   // Pages of other origins can link to the console. Its files have no data.
   const isConsole = context.listener === 'operator' && isConsolePath(path)
-  return foreign ?? (isConsole ? null : rejectForeignPage(context, browsers))
+  const rejection = foreign ?? (isConsole ? null : rejectForeignPage(context, browsers))
+  return rejection ?? (limitWrites && rejectFrequentWrite(context, limitWrites))
 }
 
 /** Sets the route of the request, and returns its response, which may not be ready yet. */
@@ -69,7 +89,7 @@ type Dispatch = (context: RequestContext) => Response | Promise<Response>
  * Passes requests to the routes. It is not middleware, because with middleware Hono composes a chain of functions for each
  * request.
  */
-const createDispatch = (routes: Hono<HttpEnv>, browsers: BrowserPolicy | null): Dispatch => {
+const createDispatch = (routes: Hono<HttpEnv>, rules: Rules): Dispatch => {
   const { router } = routes
   let lastMatch: Result<[H, RouterRoute]> = [[]]
   const match: typeof router.match = (method, path) => {
@@ -84,7 +104,7 @@ const createDispatch = (routes: Hono<HttpEnv>, browsers: BrowserPolicy | null): 
   }
   return context => {
     const { request } = context
-    const rejection = findRejection(context, browsers)
+    const rejection = findRejection(context, rules)
     if (rejection) match(request.method === 'HEAD' ? 'GET' : request.method, getPath(request))
     // Hono looks up the route before it returns.
     const response = rejection ? createErrorResponse(context, rejection) : routes.fetch(request, context)
@@ -118,9 +138,9 @@ const traceRequest = (context: RequestContext, tracer: Tracer, dispatch: Dispatc
  */
 export const handleRequests = (
   routes: Hono<HttpEnv>,
-  { listener, clientAddress, observer, tracer, browsers }: RequestHandling,
+  { listener, clientAddress, observer, tracer, ...rules }: RequestHandling,
 ): App => {
-  const dispatch = createDispatch(routes, browsers)
+  const dispatch = createDispatch(routes, rules)
   return {
     async fetch(request, exchange) {
       const started = performance.now()

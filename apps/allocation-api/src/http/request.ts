@@ -12,9 +12,10 @@ import {
   operationList,
   poolDomain,
 } from '@pool/contract'
+import { BodyError } from '@pool/runtime/service/body-error'
+import type { ReceivedRequest } from '@pool/runtime/service/received-request'
 import { explainUnknownParameter } from '@pool/runtime/spelling'
 import type { Context, Hono } from 'hono'
-import { bodyLimit } from 'hono/body-limit'
 import type { H } from 'hono/types'
 import * as z from 'zod'
 import type { Caller } from '../naming/naming.ts'
@@ -29,14 +30,14 @@ export type Listener = 'in-cluster' | 'operator'
  * `X-Request-Id`.
  */
 export interface NodeExchange {
-  readonly incoming?: IncomingMessage | undefined
+  readonly incoming?: ReceivedRequest | undefined
   readonly outgoing?: (ServerResponse & { requestId: string | null }) | undefined
 }
 
 /** What the handlers can read of a request apart from its content, and what they report of it. */
 export class RequestContext implements NodeExchange {
   readonly request: Request
-  readonly incoming: IncomingMessage | undefined
+  readonly incoming: ReceivedRequest | undefined
   readonly outgoing: NodeExchange['outgoing']
   readonly listener: Listener
   /** The client's if it is safe. */
@@ -66,10 +67,14 @@ export class RequestContext implements NodeExchange {
    * the `Request` would be created for it, which costs as much CPU as the rest of a small request.
    */
   header(name: Lowercase<string>): string | undefined {
-    if (!this.incoming) return this.request.headers.get(name) ?? undefined
-    const value = this.incoming.headers[name]
-    return typeof value === 'string' ? value : value?.join(', ')
+    return this.incoming ? getHeader(this.incoming, name) : (this.request.headers.get(name) ?? undefined)
   }
+}
+
+/** Several fields of one name are joined by commas. */
+export const getHeader = ({ headers }: IncomingMessage, name: Lowercase<string>): string | undefined => {
+  const value = headers[name]
+  return typeof value === 'string' ? value : value?.join(', ')
 }
 
 /** Receives an error that occurred after the response headers were sent. */
@@ -108,8 +113,6 @@ export const OPERATOR_CHALLENGE = 'Bearer realm="operator"'
 const toHeaders = ({ kind, retryAfterSeconds }: ErrorOutcome): Record<string, string> => ({
   // RFC 9110 section 11.6.1.
   ...(kind === 'unauthorized' && { 'WWW-Authenticate': OPERATOR_CHALLENGE }),
-  // The rest of the body is not read, so the connection cannot be reused.
-  ...(kind === 'body-too-large' && { Connection: 'close' }),
   ...(retryAfterSeconds !== undefined && { 'Retry-After': String(retryAfterSeconds) }),
 })
 
@@ -163,33 +166,28 @@ export const parse = <Schema extends z.ZodType>(schema: Schema, value: unknown):
  * Whether the client disconnected before it sent the whole body. It gets no response, but the log needs the reason. Not
  * `destroyed`: a request without a body is destroyed from the start.
  */
-export const isBodyTruncated = (c: Context<HttpEnv>): boolean =>
-  c.env.incoming?.readableAborted === true && !c.env.incoming.complete
+const isTruncated = ({ incoming }: RequestContext): boolean => incoming?.readableAborted === true && !incoming.complete
+
+/** The outcome of a request whose body was not read; null: the error has another cause. */
+export const toBodyOutcome = (context: RequestContext, error: Error): ErrorOutcome | null => {
+  const failure = isTruncated(context) ? 'body-aborted' : error instanceof BodyError ? error.kind : null
+  if (failure === 'body-aborted') return { kind: 'invalid-json', detail: 'The request body was truncated.' }
+  return failure && { kind: failure, ...(failure === 'overloaded' && { retryAfterSeconds: RETRY_AFTER_S }) }
+}
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 const MAX_BODY_BYTES = 64 * 1_024
 
-/** A body of more than 64 KiB. Every operation that reads a body responds to it in the same way. */
-export class BodyTooLargeError extends Error {
-  override readonly name = 'BodyTooLargeError'
+/** The body of an operation without a limit. Throws a `BodyError`. */
+export const streamBody = (c: Context<HttpEnv>): ReadableStream<Uint8Array> => {
+  c.env.incoming?.streamBody()
+  return c.req.raw.body ?? new Blob([]).stream()
 }
 
-const throwTooLarge = (): never => {
-  throw new BodyTooLargeError()
-}
-
-const limitStream = bodyLimit({ maxSize: MAX_BODY_BYTES, onError: throwTooLarge })
-
-/**
- * Reads the body as JSON, whatever its Content-Type. An empty body has the value undefined. Rejects with a
- * `BodyTooLargeError`.
- */
+/** Reads the body as JSON, whatever its Content-Type. An empty body has the value undefined. Rejects with a `BodyError`. */
 export const readJson = async (c: Context<HttpEnv>): Promise<Parsed<unknown>> => {
-  // Counting the bytes of a stream is slow, so a declared length is compared instead.
-  if (c.env.header('transfer-encoding') !== undefined) await limitStream(c, async () => {})
-  else if (Number(c.env.header('content-length') ?? 0) > MAX_BODY_BYTES) throwTooLarge()
-  const bytes = await c.req.arrayBuffer()
+  const bytes = (await c.env.incoming?.readBody(MAX_BODY_BYTES)) ?? new Uint8Array(await c.req.arrayBuffer())
   if (bytes.byteLength === 0) return { ok: true, value: undefined }
   try {
     return { ok: true, value: JSON.parse(utf8.decode(bytes)) }

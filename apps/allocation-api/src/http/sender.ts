@@ -53,6 +53,16 @@ const parseForwarded = (header: string): readonly string[] | null => {
   }
 }
 
+/** Whether an address is that of a trusted proxy. */
+export const createProxyCheck = (trustedProxies: readonly Network[]): ((address: string) => boolean) => {
+  const proxies = new BlockList()
+  for (const { address, prefix, family } of trustedProxies) proxies.addSubnet(address, prefix, family)
+  return text => {
+    const address = normalize(text)
+    return address !== null && proxies.check(address, isIP(address) === 4 ? 'ipv4' : 'ipv6')
+  }
+}
+
 /**
  * Believes the headers only as far as trusted proxies wrote them: each proxy adds the address of its own client at the end,
  * so the client is the last address that is not that of a trusted proxy. An entry that is not an address, and a malformed
@@ -62,9 +72,7 @@ const parseForwarded = (header: string): readonly string[] | null => {
 export const createClientAddress = (trustedProxies: readonly Network[]): ClientAddress => {
   const toPeer = (peer: string | null): string | null => peer?.replace(/^::ffff:/, '') ?? null
   if (trustedProxies.length === 0) return toPeer
-  const proxies = new BlockList()
-  for (const { address, prefix, family } of trustedProxies) proxies.addSubnet(address, prefix, family)
-  const isTrusted = (address: string): boolean => proxies.check(address, isIP(address) === 4 ? 'ipv4' : 'ipv6')
+  const isTrusted = createProxyCheck(trustedProxies)
 
   const follow = (peer: string, nodes: readonly string[]): string => {
     let known = peer

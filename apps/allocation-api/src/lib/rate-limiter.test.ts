@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { createRateLimiter } from './rate-limiter.ts'
+import { createRateLimiter, toRateLimitKey } from './rate-limiter.ts'
 
 const allowed = { kind: 'allowed' }
 const tooMany = (retryAfterSeconds: number) => ({ kind: 'too-many-attempts', retryAfterSeconds })
@@ -89,3 +89,18 @@ const retryLater = (perMinute: number, at: readonly number[], now: number, retry
   for (const time of at) limit('a', time)
   return limit('a', now + retryAfterSeconds * 1_000).kind
 }
+
+test.each([
+  ['203.0.113.10', '203.0.113.10'],
+  ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+  ['2001:db8:1:2::6', '2001:db8:1:2::/64'],
+  ['2001:db8:1::6', '2001:db8:1:0::/64'],
+  ['2001:db8::3:4:5:6', '2001:db8:0:0::/64'],
+  ['2001:db8::2:3:4:5:6', '2001:db8:0:2::/64'],
+  ['::1', '0:0:0:0::/64'],
+  ['::', '0:0:0:0::/64'],
+  ['2001:db8:1:2::', '2001:db8:1:2::/64'],
+  ['fe80::1%eth0', 'fe80:0:0:0::/64'],
+  ['64:ff9b::203.0.113.10', '64:ff9b:0:0::/64'],
+  [null, 'unknown'],
+])('%s shares the limit of %s', (address, key) => expect(toRateLimitKey(address)).toBe(key))

@@ -50,3 +50,23 @@ export const createRateLimiter = ({ perMinute, maxCallers }: RateLimit): RateLim
     return decision
   }
 }
+
+/** The first four groups of an IPv6 address as `node:net` writes it (RFC 5952), without leading zeros. */
+const toIpv6Prefix = (address: string): string => {
+  const [plain = ''] = address.split('%')
+  // A dotted quad at the end stands for two groups (RFC 4291 section 2.2).
+  const [head = '', tail] = plain.replace(/\d+(?:\.\d+){3}$/, '0:0').split('::')
+  const groups = (part: string): string[] => part.split(':').filter(group => group !== '')
+  const [before, after] = [groups(head), groups(tail ?? '')]
+  const zeros: string[] = Array(Math.max(0, 8 - before.length - after.length)).fill('0')
+  return [...before, ...zeros, ...after].slice(0, 4).join(':')
+}
+
+/**
+ * The client that a rate limit applies to: an IPv4 address, or an IPv6 /64 network, as a single host commonly has all
+ * its addresses (RFC 6177). All clients without an address share one limit.
+ */
+export const toRateLimitKey = (address: string | null): string => {
+  if (address === null) return 'unknown'
+  return address.includes(':') ? `${toIpv6Prefix(address)}::/64` : address
+}

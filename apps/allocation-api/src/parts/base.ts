@@ -1,17 +1,21 @@
 import { join } from 'node:path'
 import { isDatabaseReadOnly, isDatabaseUnavailable, NotWrittenError } from '@pool/runtime/database/errors'
 import { createMetricsRegistry } from '@pool/runtime/service/metrics-registry'
+import { SharedLimit } from '@pool/runtime/service/shared-limit'
 import { createClientAddress } from '../http/sender.ts'
 import { createStreamLimiter } from '../http/streams.ts'
+import { createRateLimiter, toRateLimitKey } from '../lib/rate-limiter.ts'
 import { reservedLabels } from '../naming/reserved-labels.ts'
 import { createObserver, type Log } from '../observability/log.ts'
 import { createMetrics } from '../observability/metrics.ts'
 import type { ServiceConfig } from '../service-config.ts'
-import { now } from './part.ts'
+import { MAX_LIMITED_CLIENTS, now } from './part.ts'
 
 export type Phase = 'starting' | 'ready' | 'draining'
 
 const VERSION = '1.0.0'
+/** Open lists and streams of one client address. */
+const PER_CLIENT = 10
 /** The console's build: beside the bundle of the service, or in the app of the console for the sources. */
 const CONSOLE_FOLDER = import.meta.filename.endsWith('.ts')
   ? join(import.meta.dirname, '../../../console/dist')
@@ -33,6 +37,20 @@ export const createBase = async (config: ServiceConfig, log: Log, nodeVersion: s
   const tracer = tracing?.tracer ?? null
   const observer = createObserver(log, metrics, { now, isDatabaseUnavailable })
 
+  const limitWrites =
+    config.clientWritesPerMinute === null
+      ? null
+      : createRateLimiter({ perMinute: config.clientWritesPerMinute, maxCallers: MAX_LIMITED_CLIENTS })
+  const createStreams = (perClient: number) => {
+    const ofClients = new SharedLimit({ total: Number.POSITIVE_INFINITY, perClient })
+    const withoutEnd = { ofClients, stopping: stopping.signal }
+    return {
+      logs: createStreamLimiter(withoutEnd),
+      lists: createStreamLimiter({ ofClients }),
+      changes: createStreamLimiter(withoutEnd),
+      files: createStreamLimiter({ ofClients }),
+    }
+  }
   return {
     version: VERSION,
     nodeVersion,
@@ -50,11 +68,8 @@ export const createBase = async (config: ServiceConfig, log: Log, nodeVersion: s
       consoleFolder: config.consoleFolder ?? CONSOLE_FOLDER,
       clientAddress: createClientAddress(config.trustedProxies),
       browsers: config.browsers,
-      streams: {
-        logs: createStreamLimiter({ stopping: stopping.signal }),
-        lists: createStreamLimiter(),
-        changes: createStreamLimiter({ stopping: stopping.signal }),
-      },
+      limitWrites: limitWrites && ((address: string | null) => limitWrites(toRateLimitKey(address), now())),
+      streams: { 'in-cluster': createStreams(PER_CLIENT), operator: createStreams(Number.POSITIVE_INFINITY) },
       reservedLabels,
       metrics,
       observer,

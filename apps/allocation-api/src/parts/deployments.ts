@@ -1,16 +1,16 @@
-import { createCredentialService, toRateLimitKey } from '../credentials/service.ts'
+import { createCredentialService } from '../credentials/service.ts'
 import { createBucketClaims } from '../deployments/bucket-claims.ts'
 import { createSpecParser } from '../deployments/domain/spec.ts'
 import { createDomainProof, createTxtResolver } from '../deployments/fqdn.ts'
 import { createDeploymentService } from '../deployments/service.ts'
 import { createTerraform } from '../deployments/terraform/terraform.ts'
 import { readFreeBytes } from '../lib/free-space.ts'
-import { createRateLimiter } from '../lib/rate-limiter.ts'
+import { createRateLimiter, toRateLimitKey } from '../lib/rate-limiter.ts'
 import { findSecrets, type ServiceConfig } from '../service-config.ts'
 import type { Base } from './base.ts'
 import type { Database } from './database.ts'
 import type { Names } from './names.ts'
-import { type Job, now } from './part.ts'
+import { type Job, MAX_LIMITED_CLIENTS, now } from './part.ts'
 
 /** Below the contract's 8 s for one credential check, so that there is time for the response. */
 const CREDENTIAL_CHECK_TIMEOUT_MS = 7_900
@@ -22,8 +22,6 @@ const LEASE_RENEWAL_MS = 2_000
 const TXT_LOOKUP_TIMEOUT_MS = 5_000
 /** Of one client address, in one process. */
 const CHALLENGES_PER_MINUTE = 60
-/** Client addresses that a limit remembers. */
-export const MAX_LIMITED_CLIENTS = 10_000
 
 export type Deployments = ReturnType<typeof createDeployments>
 

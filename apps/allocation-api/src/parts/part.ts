@@ -24,3 +24,6 @@ export const now = (): number => performance.now()
 /** Resolves after `ms`, or when the signal aborts. */
 export const sleep = (ms: number, signal: AbortSignal): Promise<void> =>
   setTimeout(ms, undefined, { signal }).catch(() => {})
+
+/** Client addresses that a limit remembers. */
+export const MAX_LIMITED_CLIENTS = 10_000

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { createApp } from '../../src/http/app.ts'
 import { createStreamLimiter } from '../../src/http/streams.ts'
 import { type ChangeState, formatEventId } from '../../src/operator/domain/change.ts'
-import { sendRequest, unusedDependencies } from '../support/fake-services-app.ts'
+import { onBothListeners, sendRequest, unusedDependencies } from '../support/fake-services-app.ts'
 
 const toState = (names: number): ChangeState => ({ names: String(names), zones: '0', deployments: '0', samples: '0' })
 
@@ -15,10 +15,7 @@ const follow = (states: readonly (ChangeState | Error)[], { lastEventId = '', ma
   const app = createApp(
     {
       ...unusedDependencies,
-      streams: {
-        ...unusedDependencies.streams,
-        changes: createStreamLimiter({ stopping: stopping.signal, maxStreams }),
-      },
+      streams: onBothListeners({ changes: createStreamLimiter({ stopping: stopping.signal, maxStreams }) }),
       operatorView: {
         ...unusedDependencies.operatorView,
         readChanges: async () => {
@@ -81,7 +78,7 @@ test('the end of the session ends its streams', async () => {
   const app = createApp(
     {
       ...unusedDependencies,
-      streams: { ...unusedDependencies.streams, changes: createStreamLimiter({ sessionCheckMs: 1 }) },
+      streams: onBothListeners({ changes: createStreamLimiter({ sessionCheckMs: 1 }) }),
       sessions: { ...unusedDependencies.sessions, find: async () => (hasEnded ? null : live) },
       operatorView: {
         ...unusedDependencies.operatorView,

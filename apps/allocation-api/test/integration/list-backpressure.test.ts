@@ -11,7 +11,12 @@ import { createApp } from '../../src/http/app.ts'
 import { createStreamLimiter } from '../../src/http/streams.ts'
 import { createPools } from '../../src/naming/naming.ts'
 import { createReconcilerRepository } from '../../src/reconciler/repository.ts'
-import { createAppWithFakeDeployments, sendRequest, unusedDependencies } from '../support/fake-services-app.ts'
+import {
+  createAppWithFakeDeployments,
+  onBothListeners,
+  sendRequest,
+  unusedDependencies,
+} from '../support/fake-services-app.ts'
 import { expectContract } from '../support/validate.ts'
 
 const reserved = (n: number): Allocation => ({
@@ -52,7 +57,7 @@ const endless = ({
     {
       ...unusedDependencies,
       allocations: { ...unusedDependencies.allocations, list: allocations.list },
-      streams: { ...unusedDependencies.streams, lists: createStreamLimiter(limits) },
+      streams: onBothListeners({ lists: createStreamLimiter(limits) }),
       observer: { ...unusedDependencies.observer, onRequest: () => {} },
     },
     { listener: 'in-cluster', tokens: null, exposeLists: true },

@@ -1,5 +1,5 @@
 import type { DeploymentOperations } from '../../src/deployments/service.ts'
-import { type AppDependencies, createApp } from '../../src/http/app.ts'
+import { type AppDependencies, createApp, type StreamLimiters } from '../../src/http/app.ts'
 import type { App } from '../../src/http/handle-requests.ts'
 import { createStreamLimiter } from '../../src/http/streams.ts'
 
@@ -13,6 +13,12 @@ const unused = (): never => {
     throw new Error('this dependency must not be called')
   }
   return new Proxy(throwError, { get: () => unused() }) as never
+}
+
+export const onBothListeners = (limiters: Partial<StreamLimiters>): AppDependencies['streams'] => {
+  const limiter = createStreamLimiter()
+  const all = { logs: limiter, lists: limiter, changes: limiter, files: limiter, ...limiters }
+  return { 'in-cluster': all, operator: all }
 }
 
 /** Dependencies that throw on every call, for tests that need routes only or replace some of them. */
@@ -30,11 +36,12 @@ export const unusedDependencies: AppDependencies = {
   planning: unused(),
   operatorView: unused(),
   consoleFolder: '/nowhere',
-  streams: { logs: unused(), lists: createStreamLimiter(), changes: createStreamLimiter() },
+  streams: onBothListeners({}),
   providers: { objectStorage: 'hetzner', token: ['hetzner'] },
   health: unused(),
   metrics: unused(),
   clientAddress: peer => peer,
+  limitWrites: null,
   browsers: { allowedOrigins: [], allowedHosts: [], loopbackHostsOnly: false },
   reservedLabels: [],
   observer: unused(),
@@ -59,11 +66,10 @@ export const createAppWithFakeDeployments = (
     {
       ...unusedDependencies,
       deployments: { ...unusedDependencies.deployments, ...deployments },
-      streams: {
+      streams: onBothListeners({
         logs: createStreamLimiter({ stopping: stopping.signal, ...options }),
         lists: createStreamLimiter(options),
-        changes: createStreamLimiter(options),
-      },
+      }),
       observer: {
         onRequest: ({ outcome }) => outcomes.push(outcome),
         onShortKey: () => {},

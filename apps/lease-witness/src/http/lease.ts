@@ -15,6 +15,7 @@ import type { ObservedLease, ReadOutcome, WriteOutcome } from '../lease-service.
 import type { WitnessSettings } from '../settings.ts'
 import { canActAs, canRead, canWrite } from './domain/token-policies.ts'
 import { errorResponse, forbiddenResponse, neverWrittenResponse, unavailableResponse } from './errors.ts'
+import { takeBody } from './middleware.ts'
 import type { Services, WitnessHttpEnv } from './types.ts'
 
 /** The slot of `/<resource>/<slot>`, also noted for the access log. */
@@ -128,7 +129,7 @@ export const leaseRoutes = ({ MAX_WAIT_SECONDS }: WitnessSettings, { leases }: S
       ifNoneMatch: c.req.header('If-None-Match'),
       holder: c.req.header('X-Holder'),
     }
-    const request = parse(headers, c.get('body'))
+    const request = parse(headers, await takeBody(c))
     if (!request.ok) return errorResponse(c, request.error)
     if (!canActAs(grant, request.value.holder)) return forbiddenResponse(c)
     // The holder's text is not for the log.

@@ -1,9 +1,12 @@
+import { BodyError, type BodyFailure, isEncoded } from '@pool/runtime/service/body-error'
 import { explainUnknownParameter } from '@pool/runtime/spelling'
+import type { Context } from 'hono'
 import { createMiddleware } from 'hono/factory'
+import type { RequestError } from '../lease/request.ts'
 import { isLogged, type WitnessLogLevel } from '../log.ts'
 import type { WitnessSettings } from '../settings.ts'
 import { errorResponse, logRequest } from './errors.ts'
-import type { BodyError, Services, WitnessHttpEnv } from './types.ts'
+import type { Services, WitnessHttpEnv } from './types.ts'
 
 /** Not the path of any valid request: every path starts with a slash. */
 const INVALID_PATH = ''
@@ -94,15 +97,15 @@ const concatenate = (chunks: readonly Uint8Array[], size: number): Uint8Array =>
 }
 
 /** For a body whose Content-Length is within the limit. A stream would be slower. */
-const readWhole = async (request: Request): Promise<Uint8Array | BodyError> => {
+const readWhole = async (request: Request): Promise<Uint8Array | BodyFailure> => {
   try {
     return new Uint8Array(await request.arrayBuffer())
   } catch {
-    return 'aborted'
+    return 'body-aborted'
   }
 }
 
-const readStream = async (stream: ReadableStream<Uint8Array>): Promise<Uint8Array | BodyError> => {
+const readStream = async (stream: ReadableStream<Uint8Array>): Promise<Uint8Array | BodyFailure> => {
   const chunks: Uint8Array[] = []
   let size = 0
   const reader = stream.getReader()
@@ -112,14 +115,14 @@ const readStream = async (stream: ReadableStream<Uint8Array>): Promise<Uint8Arra
       if (size <= MAX_BODY_BYTES) chunks.push(read.value)
       if (size > MAX_DRAINED_BYTES) {
         await reader.cancel()
-        return 'over-drain-limit'
+        return 'body-aborted'
       }
     }
   } catch {
     // The client disconnected or sent invalid framing. The platform's error does not distinguish them.
-    return 'aborted'
+    return 'body-aborted'
   }
-  return size > MAX_BODY_BYTES ? 'too-large' : concatenate(chunks, size)
+  return size > MAX_BODY_BYTES ? 'body-too-large' : concatenate(chunks, size)
 }
 
 /**
@@ -128,23 +131,47 @@ const readStream = async (stream: ReadableStream<Uint8Array>): Promise<Uint8Arra
 const mayHaveBody = ({ method, headers }: Request): boolean =>
   (method !== 'GET' && method !== 'HEAD') || headers.has('Content-Length') || headers.has('Transfer-Encoding')
 
-const readWholeOrStream = async (request: Request): Promise<Uint8Array | BodyError> => {
+const readWholeOrStream = async (request: Request): Promise<Uint8Array | BodyFailure> => {
   if (!mayHaveBody(request)) return new Uint8Array()
   const isSmall = Number(request.headers.get('Content-Length') ?? Number.POSITIVE_INFINITY) <= MAX_BODY_BYTES
   if (isSmall) return readWhole(request)
   return request.body ? readStream(request.body) : new Uint8Array()
 }
 
-/** Reads the whole body of every request first: a response that leaves a body unread breaks the next request. */
-export const readBody = createMiddleware<WitnessHttpEnv>(async (c, next) => {
+/**
+ * Reads the whole body of every request first on a platform where a response that leaves it unread breaks the next request. On
+ * Node, a request that is rejected by its head costs no memory for its body.
+ */
+export const drainBody = createMiddleware<WitnessHttpEnv>(async (c, next) => {
+  if (c.env?.incoming) return next()
   const body = await readWholeOrStream(c.req.raw)
-  if (typeof body !== 'string') c.set('body', body)
-  else {
-    c.set('bodyError', body)
-    if (body !== 'too-large') c.header('Connection', 'close')
-  }
+  if (body === 'body-aborted') c.header('Connection', 'close')
+  const isUnread = typeof body !== 'string' && body.byteLength > 0 && isEncoded(c.req.header('Content-Encoding'))
+  c.set('body', isUnread ? 'unsupported-encoding' : body)
   return next()
 })
+
+/** The body of a request that its head permits. Throws a `BodyError`. */
+export const takeBody = async (c: Context<WitnessHttpEnv>): Promise<Uint8Array> => {
+  if (c.env?.incoming) return c.env.incoming.readBody(MAX_BODY_BYTES)
+  const body = c.get('body')
+  if (typeof body === 'string') throw new BodyError(body)
+  return body
+}
+
+const BODY_ERRORS: Readonly<Record<BodyFailure, RequestError>> = {
+  'body-too-large': { code: 'body-too-large' },
+  'request-timeout': { code: 'request-timeout' },
+  'unsupported-encoding': { code: 'unsupported-encoding' },
+  'body-aborted': { code: 'invalid-request', detail: 'The request body was incomplete. Send it again.' },
+  overloaded: {
+    code: 'overloaded',
+    detail: 'The witness has too many unfinished requests. Nothing was done; retry later.',
+  },
+}
+
+export const bodyErrorResponse = (c: Context<WitnessHttpEnv>, { kind }: BodyError) =>
+  errorResponse(c, BODY_ERRORS[kind])
 
 /** A host with one of these would become a part of the path, the query or the user information of the URL. */
 const URL_DELIMITER = /[/?#@\\]/
@@ -156,13 +183,11 @@ export const requireHost = createMiddleware<WitnessHttpEnv>((c, next) =>
     : next(),
 )
 
-/** Rejects a body that could not be read. Runs after authentication, so that an anonymous client learns nothing. */
-export const requireBody = createMiddleware<WitnessHttpEnv>(async (c, next) => {
-  const error = c.get('bodyError')
-  if (error === undefined) return next()
-  return error === 'aborted'
-    ? errorResponse(c, { code: 'invalid-request', detail: 'The request body was incomplete. Send it again.' })
-    : errorResponse(c, { code: 'body-too-large' })
+/** A read ignores its body, but not one that cannot be read. A write takes its body after it is known to be permitted. */
+export const requireBodyOfRead = createMiddleware<WitnessHttpEnv>(async (c, next) => {
+  const isRead = c.req.method === 'GET' || c.req.method === 'HEAD'
+  if (isRead && mayHaveBody(c.req.raw)) await takeBody(c)
+  return next()
 })
 
 /** `listKnown`: the parameters that a request takes; undefined: the path does not have the method, so it gets another error. */

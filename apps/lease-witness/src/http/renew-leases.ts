@@ -4,6 +4,7 @@ import { parseRenewals, type Renewal } from '../lease/request.ts'
 import type { WriteOutcome } from '../lease-service.ts'
 import { canActAs, canWrite, type Grant } from './domain/token-policies.ts'
 import { errorResponse, forbiddenResponse, logSlotUnavailable, logUnexpected } from './errors.ts'
+import { takeBody } from './middleware.ts'
 import type { Services, WitnessHttpEnv } from './types.ts'
 
 /** A slot has up to 506 bytes, and platforms cut off long lines. */
@@ -48,7 +49,7 @@ export const renewLeasesRoutes = ({ leases }: Services): Hono<WitnessHttpEnv> =>
 
   const app = new Hono<WitnessHttpEnv>()
   app.post('/', async c => {
-    const renewals = parseRenewals(c.get('body'))
+    const renewals = parseRenewals(await takeBody(c))
     if (!renewals.ok) return errorResponse(c, renewals.error)
     if (!renewals.value.some(renewal => isPermitted(c.get('caller').grant, renewal))) return forbiddenResponse(c)
     const results = await Promise.all(renewals.value.map(renewal => renew(c, renewal)))

@@ -1,18 +1,17 @@
+import type { BodyFailure } from '@pool/runtime/service/body-error'
 import type { LeaseDirectory, LeaseDrain, LeaseService } from '../lease-service.ts'
 import type { WitnessSettings } from '../settings.ts'
 import type { Caller } from './tokens.ts'
 
-/** Why a body could not be read. After `over-drain-limit` and `aborted` the connection is unusable. */
-export type BodyError = 'too-large' | 'over-drain-limit' | 'aborted'
-
-/** What middleware and handlers store for each other and for the access log. */
 export interface WitnessHttpEnv {
+  /** `incoming`: on Node, where the body can still be read when the head has been decided. */
+  Bindings: { readonly incoming?: { readBody(maxBytes: number): Promise<Uint8Array> } }
+  /** What middleware and handlers store for each other and for the access log. */
   Variables: {
     settings: WitnessSettings
     requestId: string
-    /** Set unless `bodyError` is. */
-    body: Uint8Array
-    bodyError?: BodyError
+    /** Of a request that has no `incoming`. */
+    body: Uint8Array | BodyFailure
     /** The result of the request: an outcome of the lease service or an error code. */
     outcome: string
     /** The parts of `Authorization` that may be a token: log lines must not contain them. */

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { listen, toListenError } from '@pool/runtime/service/http-server'
+import { listen, readMemoryLimit, toListenError, toServerLimits } from '@pool/runtime/service/http-server'
 import { createApp } from '../app.ts'
 import type { LeaseDirectory, LeaseService, SlotUnavailable } from '../lease-service.ts'
 import { log } from '../log.ts'
@@ -14,6 +14,8 @@ export interface Witness {
 }
 
 const REQUEST_GRACE_MS = 8_000
+/** Of connections and unfinished bodies. All clients may be behind one proxy. */
+const CLIENT_SHARE = 0.5
 
 const starting: SlotUnavailable = { kind: 'lease-unavailable', reason: 'the witness has not reached its database' }
 
@@ -42,6 +44,8 @@ export const startWitness = async (config: Config): Promise<Witness> => {
   const server = await listen(startingApp, port, {
     malformedRequestCode: 'invalid-request',
     address: listenAddress,
+    limits: toServerLimits(readMemoryLimit(), CLIENT_SHARE),
+    probePaths: ['/healthz'],
   }).catch((error: NodeJS.ErrnoException) => {
     throw toListenError(error, { variable: 'PORT', port, addressVariable: 'WITNESS_LISTEN_ADDRESS' })
   })

@@ -8,8 +8,12 @@ import {
   ServerResponse,
   STATUS_CODES,
 } from 'node:http'
+import { totalmem } from 'node:os'
 import type { Duplex } from 'node:stream'
+import { setImmediate as endOfTurn } from 'node:timers/promises'
 import { getRequestListener } from '@hono/node-server'
+import { createReceivedRequest, hasBody, type ReceivedRequest } from './received-request.ts'
+import { SharedLimit, type SharedLimitOptions } from './shared-limit.ts'
 
 /**
  * What every response has unless it sets the header itself: no cache keeps data, which a token may protect, and no browser
@@ -31,18 +35,39 @@ const addDefaults = (headers: OutgoingHttpHeaders = {}): OutgoingHttpHeaders => 
   return all
 }
 
+/** How long a client can still send after an early response. Its system would drop the response with a connection that ends. */
+const LINGER_MS = 2_000
+
+/** Ends a connection, and discards what its client still sends. */
+const linger = (socket: Duplex): void => {
+  if (socket.writableEnded) return
+  socket.end()
+  const timer = setTimeout(() => socket.destroy(), LINGER_MS)
+  socket.once('close', () => clearTimeout(timer))
+}
+
 /**
  * A response that has the headers above, and `X-Request-Id` if `requestId` is set. With `setHeader`, Node would copy every other
- * header of the response too.
+ * header of the response too. A response to a request whose body has not arrived is the last of its connection.
  */
 class IdentifiedResponse<Received extends IncomingMessage = IncomingMessage> extends ServerResponse<Received> {
   requestId: string | null = null
+
+  #endEarly(): void {
+    if (this.req.complete || !hasBody(this.req)) return
+    this.shouldKeepAlive = false
+    ;(this.req as unknown as ReceivedRequest).discardBody()
+    const { socket } = this
+    // What Node calls at the end of the response.
+    if (socket) socket.destroySoon = () => linger(socket)
+  }
 
   override writeHead(
     status: number,
     first?: string | OutgoingHttpHeaders | OutgoingHttpHeader[],
     second?: OutgoingHttpHeaders | OutgoingHttpHeader[],
   ): this {
+    this.#endEarly()
     // Hono's adapter passes a plain object, or nothing.
     if (typeof first !== 'string' && !Array.isArray(first)) {
       const headers = addDefaults(first)
@@ -65,11 +90,45 @@ interface Problem {
   readonly detail: string
 }
 
+export interface ServerLimits {
+  readonly connections: SharedLimitOptions
+  /** Of bodies of which a part has not arrived. */
+  readonly unfinishedBytes: SharedLimitOptions
+}
+
+const KIB = 1_024
+const MIB = 1_024 * KIB
+/** What a connection can hold at most, with a request whose head is as large as can be. */
+const CONNECTION_BYTES = 128 * KIB
+const MAX_CONNECTIONS = 20_480
+const MIN_CONNECTIONS = 256
+const MAX_UNFINISHED_BYTES = 64 * MIB
+
+/** `share`: the part of everything that one client address can have. `part`: that of a listener beside others. */
+export const toServerLimits = (memoryBytes: number, share: number, part = 1): ServerLimits => {
+  const connections = Math.min(MAX_CONNECTIONS, Math.max(MIN_CONNECTIONS, Math.floor(memoryBytes / CONNECTION_BYTES)))
+  const bytes = Math.min(MAX_UNFINISHED_BYTES, Math.floor(memoryBytes / 16))
+  const divide = (total: number) => ({ total: total * part, perClient: total * part * share })
+  return { connections: divide(connections), unfinishedBytes: divide(bytes) }
+}
+
+/** What this process may use: the limit of its container, or the memory of the machine. */
+export const readMemoryLimit = (): number =>
+  Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY)
+
 export interface ListenOptions {
   /** The error code of a request that is not valid HTTP. */
   readonly malformedRequestCode: string
   /** The IP address to bind to. Absent or null: every address of the machine. */
   readonly address?: string | null
+  /** Absent: those of a server that has the machine to itself and one client. */
+  readonly limits?: ServerLimits
+  /** The paths that respond although there are too many connections. */
+  readonly probePaths?: readonly string[]
+  /** Whose share a connection counts in; null: nobody's, because it is a proxy's. Absent: that of its address. */
+  readonly toConnectionClient?: (address: string) => string | null
+  /** The same of a body. */
+  readonly toClient?: (request: IncomingMessage) => string | null
 }
 
 export interface HttpServer {
@@ -95,14 +154,25 @@ const sendRaw = (socket: Duplex, status: number, problem: Problem, extraHeaders:
   const headers = Object.entries({ ...toHeaders(body), ...extraHeaders, Connection: 'close' }).map(
     ([name, value]) => `${name}: ${value}\r\n`,
   )
-  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${headers.join('')}\r\n${body}`)
+  socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${headers.join('')}\r\n${body}`)
+  socket.resume()
+  linger(socket)
 }
 
 /** Errors of Node's parser, by code. */
 const PARSER_ERRORS: ReadonlyMap<string, readonly [status: number, detail: string]> = new Map([
   ['HPE_HEADER_OVERFLOW', [431, 'The header fields must not be larger than 16 KiB.']],
-  ['ERR_HTTP_REQUEST_TIMEOUT', [408, 'The request was not received in time.']],
 ])
+
+const REQUEST_TIMEOUT: Problem = {
+  error: 'request-timeout',
+  detail: 'The request was not received in time; send it again.',
+}
+const OVERLOADED: Problem = {
+  error: 'overloaded',
+  detail: 'The service has too many connections, in total or from your address; close some, or retry later.',
+}
+const OVERLOADED_RETRY_AFTER_S = 5
 
 type Exchange = readonly [request: IncomingMessage, response: ServerResponse]
 
@@ -116,10 +186,11 @@ const trackExchanges = (server: Server) => {
   const exchanges = new WeakMap<Duplex, Exchange[]>()
   server.on('connection', socket => exchanges.set(socket, []))
   return {
-    add(request: IncomingMessage, response: ServerResponse): void {
+    /** How many there are now. */
+    add(request: IncomingMessage, response: ServerResponse): number {
       const ofConnection = exchanges.get(request.socket)
       while (ofConnection?.[0] && !isOpen(ofConnection[0])) ofConnection.shift()
-      ofConnection?.push([request, response])
+      return ofConnection?.push([request, response]) ?? 0
     },
     listOpen: (socket: Duplex): readonly Exchange[] => (exchanges.get(socket) ?? []).filter(isOpen),
   }
@@ -137,6 +208,7 @@ const handleProtocolErrors = (
       .listOpen(socket)
       .every(([request, response]) => !request.complete && !response.headersSent)
     if (error.code === 'ECONNRESET' || !socket.writable || !canRespond) return socket.destroy()
+    if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') return sendRaw(socket, 408, REQUEST_TIMEOUT)
     const [status, detail] = PARSER_ERRORS.get(error.code ?? '') ?? [400, MALFORMED_REQUEST]
     return sendRaw(socket, status, toMalformed(detail))
   })
@@ -145,9 +217,37 @@ const handleProtocolErrors = (
     response.writeHead(417, toHeaders(body)).end(body)
   })
   server.on('connect', (_, socket) => {
+    // Node has removed its own, and an error without a listener would end the process.
+    socket.on('error', () => socket.destroy())
     // A 405 must list the allowed methods (RFC 9110 section 15.5.6). A proxy target has none.
     sendRaw(socket, 405, { error: 'method-not-allowed', detail: 'This server is not a proxy.' }, { Allow: '' })
   })
+}
+
+/** Connections beyond the limits, which are open until they have a response. */
+const MAX_EXCESS = 64
+
+/**
+ * Counts the connections. One beyond the limits is accepted, because only its request says whether it is a probe; the oldest of
+ * them gives way, so that idle ones keep no probe out.
+ */
+const limitConnections = (server: Server, max: SharedLimitOptions, toClient: (address: string) => string | null) => {
+  const admitted = new SharedLimit(max)
+  const excess = new Set<Duplex>()
+  server.on('connection', socket => {
+    const client = toClient(socket.remoteAddress ?? '')
+    if (admitted.take(client)) {
+      socket.once('close', () => admitted.release(client))
+      return
+    }
+    excess.add(socket)
+    socket.once('close', () => excess.delete(socket))
+    const [oldest] = excess
+    if (excess.size <= MAX_EXCESS || !oldest) return
+    excess.delete(oldest)
+    oldest.destroy()
+  })
+  return { isExcess: (socket: Duplex): boolean => excess.size > 0 && excess.has(socket) }
 }
 
 /** RFC 9112 section 3.2 requires a 400. Node and the routes would each use one of them. */
@@ -159,25 +259,67 @@ const hasSeveralHosts = ({ rawHeaders }: IncomingMessage): boolean => {
   return count > 1
 }
 
+/** For the head of a request, and for a body of limited size. */
+const RECEIVE_TIMEOUT_MS = 10_000
+/** Requests of one connection that have no complete response yet. */
+const MAX_PIPELINED = 4
+
+/** Connections that the kernel keeps for the server. Beyond them, a probe would have to try again after a second. */
+const BACKLOG = 4_096
+
 /** Listens on a port. Rejects with the system's error if it cannot. */
 export const listen = async (
   app: App,
   port: number,
-  { malformedRequestCode, address: bindAddress }: ListenOptions,
+  {
+    malformedRequestCode,
+    address: bindAddress,
+    limits = toServerLimits(readMemoryLimit(), 1),
+    probePaths = [],
+    toConnectionClient = address => address,
+    toClient = request => request.socket.remoteAddress ?? null,
+  }: ListenOptions,
 ): Promise<HttpServer> => {
   const toMalformed = (detail: string): Problem => ({ error: malformedRequestCode, detail })
   let current = app
-  const listener = getRequestListener((request, env) => current.fetch(request, env), {
+  const respond = async (request: Request, env: { readonly incoming: object }): Promise<Response> => {
+    const response = await current.fetch(request, env)
+    const incoming = env.incoming as IncomingMessage
+    // What came with the head is parsed then, so that the connection can be kept.
+    if (!incoming.complete && hasBody(incoming)) await endOfTurn()
+    return response
+  }
+  const listener = getRequestListener(respond, {
+    // The response does it.
+    autoCleanupIncoming: false,
     // Only for malformed requests, such as one without Host. The routes handle their own errors.
     errorHandler: () => {
       const body = JSON.stringify(toMalformed(MALFORMED_REQUEST))
       return new Response(body, { status: 400, headers: toHeaders(body) })
     },
   })
-  // No stream for a body that no request header announces.
-  const options = { ServerResponse: IdentifiedResponse, requireHostHeader: false, optimizeEmptyRequests: true }
+  const unfinishedBytes = new SharedLimit(limits.unfinishedBytes)
+  const options = {
+    IncomingMessage: createReceivedRequest({ timeoutMs: RECEIVE_TIMEOUT_MS, unfinishedBytes, toClient }),
+    ServerResponse: IdentifiedResponse,
+    requireHostHeader: false,
+    // No stream for a body that no request header announces.
+    optimizeEmptyRequests: true,
+    headersTimeout: RECEIVE_TIMEOUT_MS,
+    connectionsCheckingInterval: 1_000,
+  }
   const server = createServer(options, (request, response) => {
-    exchanges.add(request, response)
+    if (request.socket.writableEnded) return request.discardBody()
+    // Each of them would be executed.
+    if (exchanges.add(request, response) > MAX_PIPELINED) return void request.socket.destroy()
+    if (connections.isExcess(request.socket)) {
+      response.shouldKeepAlive = false
+      if (!probePaths.includes(request.url?.split('?', 1)[0] ?? '')) {
+        const body = JSON.stringify(OVERLOADED)
+        const headers = { ...toHeaders(body), 'Retry-After': String(OVERLOADED_RETRY_AFTER_S) }
+        return void response.writeHead(503, headers).end(body)
+      }
+    }
     // Host is required only since HTTP/1.1 (RFC 9112 section 3.2), and no route depends on it.
     if (request.httpVersion === '1.0') request.headers.host ??= 'localhost'
     if (hasSeveralHosts(request)) {
@@ -187,11 +329,12 @@ export const listen = async (
     }
     return listener(request, response)
   })
+  const connections = limitConnections(server, limits.connections, toConnectionClient)
   const exchanges = trackExchanges(server)
   handleProtocolErrors(server, exchanges, toMalformed)
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   server.once('error', reject)
-  server.listen({ port, host: bindAddress ?? undefined }, resolve)
+  server.listen({ port, host: bindAddress ?? undefined, backlog: BACKLOG }, resolve)
   await promise
   const address = server.address()
   return {

@@ -200,7 +200,7 @@ export const deploymentHandlers = (
   followDeployment: validated(operations.followDeployment, async (c, { path: { id } }) => {
     const after = parse(optionalLastEventId, c.req.header('Last-Event-ID'))
     if (!after.ok) return sendError(c, after.error)
-    const permit = logs.acquire()
+    const permit = logs.acquire(c.env.address)
     if (!permit) {
       const detail = 'Too many open log streams; retry later.'
       return sendError(c, { kind: 'provisioning-unavailable', detail, retryAfterSeconds: RETRY_AFTER_S })

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { operations } from '@pool/contract'
 import { type Handlers, sendError, validated } from '../request.ts'
+import { type StreamLimiter, sendFile } from '../streams.ts'
 
 /** The served files of Swagger UI with their content types. No other file can be requested. */
 const ASSET_TYPES: ReadonlyMap<string, string> = new Map(
@@ -12,15 +13,20 @@ const ASSET_TYPES: ReadonlyMap<string, string> = new Map(
 )
 
 const require = createRequire(import.meta.url)
-const readAsset = (name: string) => readFile(require.resolve(`swagger-ui-dist/${name}`))
+const assets = new Map<string, Promise<Buffer>>()
+const readAsset = (name: string): Promise<Buffer> => {
+  const asset = assets.get(name) ?? readFile(require.resolve(`swagger-ui-dist/${name}`))
+  assets.set(name, asset)
+  return asset
+}
 
 const OPENAPI_FILE = new URL('../../../../../docs/reference/allocation-api.openapi.json', import.meta.url)
 
-let openApiText: Promise<string> | undefined
+let openApi: Promise<Buffer> | undefined
 /** The generated document, without the white space that its file has for readers. */
-const readOpenApiText = (): Promise<string> => {
-  openApiText ??= readFile(OPENAPI_FILE, 'utf8').then(text => JSON.stringify(JSON.parse(text)))
-  return openApiText
+const readOpenApi = (): Promise<Buffer> => {
+  openApi ??= readFile(OPENAPI_FILE, 'utf8').then(text => Buffer.from(JSON.stringify(JSON.parse(text))))
+  return openApi
 }
 
 const START_SCRIPT = `SwaggerUIBundle({ url: '/openapi.json', dom_id: '#reference', deepLinking: true, validatorUrl: null })`
@@ -40,13 +46,15 @@ const PAGE = `<!doctype html>
 const CONTENT_SECURITY_POLICY =
   "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
-export const docsHandlers: Pick<Handlers, 'getOpenApiDocument' | 'getApiReference' | 'getApiReferenceAsset'> = {
-  getOpenApiDocument: async c => c.body(await readOpenApiText(), 200, { 'Content-Type': 'application/json' }),
+export const docsHandlers = (
+  files: StreamLimiter,
+): Pick<Handlers, 'getOpenApiDocument' | 'getApiReference' | 'getApiReferenceAsset'> => ({
+  getOpenApiDocument: async c => sendFile(c, files, await readOpenApi(), 'application/json'),
   getApiReference: c => c.html(PAGE, 200, { 'Content-Security-Policy': CONTENT_SECURITY_POLICY }),
   getApiReferenceAsset: validated(operations.getApiReferenceAsset, async (c, { path: { asset } }) => {
     if (asset === 'start.js') return c.body(START_SCRIPT, 200, { 'Content-Type': 'text/javascript; charset=utf-8' })
     const type = ASSET_TYPES.get(asset)
     if (!type) return sendError(c, { kind: 'not-found', detail: 'No such file.' })
-    return c.body(await readAsset(asset), 200, { 'Content-Type': type })
+    return sendFile(c, files, await readAsset(asset), type)
   }),
-}
+})

@@ -101,7 +101,7 @@ export const operatorViewHandlers = (
   },
   readOverview: validated(operations.readOverview, async (c, { query }) => c.json(await view.readOverview(query), 200)),
   followChanges: async c => {
-    const permit = streams.acquire()
+    const permit = streams.acquire(c.env.address)
     if (!permit) return sendError(c, { kind: 'too-many-readers', retryAfterSeconds: RETRY_AFTER_S })
     try {
       const first = await view.readChanges()

@@ -1,6 +1,6 @@
 import { type ImportResponse, operations } from '@pool/contract'
 import type { Transfer } from '../../transfer/transfer.ts'
-import { getCaller, type Handlers, RETRY_AFTER_S, sendError, validated } from '../request.ts'
+import { getCaller, type Handlers, RETRY_AFTER_S, sendError, streamBody, validated } from '../request.ts'
 import { type ListStreams, sendStream } from '../streams.ts'
 
 /**
@@ -25,7 +25,7 @@ export const transferHandlers = (
   { limiter, onStreamError }: ListStreams,
 ): Pick<Handlers, 'exportInstallation' | 'importInstallation'> => ({
   exportInstallation: async c => {
-    const permit = limiter.acquire()
+    const permit = limiter.acquire(c.env.address)
     if (!permit) return sendError(c, { kind: 'too-many-readers', retryAfterSeconds: RETRY_AFTER_S })
     try {
       const lines = transfer.export()
@@ -41,7 +41,7 @@ export const transferHandlers = (
   },
   importInstallation: validated(operations.importInstallation, async (c, { query: { from, to, dryRun } }) => {
     const isDryRun = dryRun === 'true'
-    const chunks = c.req.raw.body ?? new Blob([]).stream()
+    const chunks = streamBody(c)
     const outcome =
       from === undefined || to === undefined
         ? await transfer.import(chunks, { isDryRun })

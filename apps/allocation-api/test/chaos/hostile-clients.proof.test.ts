@@ -1,0 +1,1 @@
+import './hostile-clients.ci.test.ts'
