@@ -31,7 +31,7 @@ describe('another wrangler.toml', () => {
   })
   afterAll(() => rmSync(directory, { recursive: true }))
 
-  const minimal = 'name = "w"\nmain = "w.mjs"\ncompatibility_date = "2026-07-01"\n'
+  const minimal = 'name = "w"\nmain = "w.mjs"\ncompatibility_date = "2026-05-01"\n'
   const read = (toml: string) => {
     writeFileSync(join(directory, 'wrangler.toml'), toml)
     return readWranglerConfig(join(directory, 'wrangler.toml'))

@@ -239,7 +239,7 @@ test('runs in a Worker', async () => {
     convertV4MiniflareOptions({
       name: 'client',
       modules: [{ type: 'ESModule', path: 'index.mjs', contents: script }],
-      compatibilityDate: '2026-07-01',
+      compatibilityDate: '2026-05-01',
       cf: false,
       log: new NoOpLog(),
     }),
