@@ -426,9 +426,9 @@ export const deploymentCreated = z
     id: z.uuid(),
     status: z.literal('provisioning'),
     streamURL: z.string(),
-    deploymentToken: z.uuidv4().meta({
+    deploymentToken: z.string().min(1).meta({
       description:
-        'Required in-cluster to change the deployment. Only this response and its replay under the same Idempotency-Key contain it.',
+        'Opaque. Required in-cluster to change the deployment. Only this response and its replay under the same Idempotency-Key contain it.',
     }),
   })
   .meta({ id: 'DeploymentCreated' })
