@@ -7,7 +7,7 @@ export const errors = defineErrors({
   'invalid-limit': [422, 'limit must be a whole number in the documented range.'],
   'invalid-cursor': [422, 'The position is not one that an earlier response had.'],
   unauthorized: [401, 'Operator token required: send Authorization: Bearer <token>.'],
-  'not-found': [404, 'No such allocation.'],
+  'not-found': [404, 'No such allocation: it was released, has expired or never existed. Reserve the name first.'],
   'method-not-allowed': [405, 'Method not allowed; see the Allow header.'],
   'body-too-large': [413, 'The body must not be larger than 64 KiB.'],
   'internal-error': [500, 'Internal error. Quote requestId when reporting it.'],
