@@ -333,10 +333,14 @@ export const deploymentRequest = z
       description:
         'Lower-cased, without trailing dot. Empty or absent in mode `pool`: it is derived from subdomain and pool.',
     }),
-    sovereignDomainMode: z.enum(['pool', 'byo']),
+    sovereignDomainMode: z.enum(['pool', 'byo', 'byo-manual', 'byo-api']).meta({
+      description: '`byo-manual` and `byo-api` mean `byo`.',
+    }),
     sovereignPoolDomain: poolMode.shape.sovereignPoolDomain.optional().meta({ description: 'Only in mode `pool`.' }),
     sovereignSubdomain: poolMode.shape.sovereignSubdomain.optional().meta({ description: 'Only in mode `pool`.' }),
-    providers: deploymentCommon.shape.providers,
+    providers: deploymentCommon.shape.providers.optional().meta({
+      description: 'Absent: the only one that the installation has besides `local`.',
+    }),
     region: deploymentCommon.shape.region,
     objectStorageRegion: deploymentStorage.shape.objectStorageRegion.optional(),
     objectStorageAccessKey: deploymentStorage.shape.objectStorageAccessKey.optional(),
