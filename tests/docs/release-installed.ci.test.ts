@@ -73,7 +73,12 @@ const installations = [
     24,
     `node -e "import('@pool/testing').then(({ startWitness }) => console.log(typeof startWitness === 'function'))"`,
   ],
-  ['docs/clients/poolctl.md', 20, 'poolctl names --help | grep -q history && echo true'],
+  [
+    'docs/clients/poolctl.md',
+    20,
+    `test "$(poolctl --version)" = 1.0.0; export POOLCTL_CONFIG=$PWD/contexts.json; poolctl contexts set a --api http://127.0.0.1:1
+(poolctl names list pool.test --timeout 200ms || test $? = 4) && echo true`,
+  ],
 ] as const
 
 describe.each([...nodes])('on Node %i', (major, node) => {
@@ -147,13 +152,18 @@ describe.each([...nodes])('on Node %i', (major, node) => {
   })
 })
 
-test('no package looks up another one of our scope', { timeout: TIMEOUT_MS }, async () => {
+test('no package looks up another one of our scope, and poolctl has the licences of what it contains', {
+  timeout: TIMEOUT_MS,
+}, async () => {
   for (const file of (await readdir(assets)).filter(file => file.startsWith('pool-'))) {
     const manifest = JSON.parse(await shell(`tar -xzOf ${file} package/package.json`, assets, process.execPath))
-    const { dependencies = {}, peerDependencies = {}, optionalDependencies = {} } = manifest
-    const needed = Object.entries({ ...dependencies, ...peerDependencies, ...optionalDependencies })
-    expect(
-      needed.filter(([name, range]) => name.startsWith('@pool/') || /workspace:|catalog:/.test(String(range))),
-    ).toEqual([])
+    const { dependencies = {}, peerDependencies = {} } = manifest
+    const needed = { ...dependencies, ...peerDependencies }
+    expect(Object.keys(needed).filter(name => name.startsWith('@pool/'))).toEqual([])
+    expect(Object.values(needed).filter(range => /^(workspace|catalog):/.test(String(range)))).toEqual([])
+    if (!file.startsWith('pool-cli-')) continue
+    expect(needed).toEqual({})
+    const licences = await shell(`tar -xzOf ${file} package/dist/LICENSES.txt`, assets, process.execPath)
+    for (const name of ['commander', 'string-width', 'zod']) expect(licences).toContain(`${name} `)
   }
 })
