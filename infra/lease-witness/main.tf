@@ -22,7 +22,7 @@ resource "cloudflare_workers_kv_namespace" "leases" {
 
 locals {
   # Not variables: the code is tested with these values. They equal those of wrangler.toml.
-  compatibility_date  = "2026-11-01"
+  compatibility_date  = "2026-05-01"
   compatibility_flags = ["enable_request_signal"]
   lease_class         = "LeaseObject"
   migration_tag       = "v1"

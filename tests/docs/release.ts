@@ -1,5 +1,13 @@
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { parse } from 'yaml'
+import * as z from 'zod'
+
+const releaseWorkflow = z.object({
+  jobs: z.object({
+    release: z.object({ steps: z.array(z.object({ name: z.string().default(''), run: z.string().default('') })) }),
+  }),
+})
 
 const VERSION = /^\d+\.\d+\.\d+$/
 
@@ -38,4 +46,26 @@ export const checkRelease = (
     .map(([file, stated]) => `${file} has ${stated || 'no version'}; set ${version}`)
   if (!notes) issues.push(`CHANGELOG.md has no section [${version}]; rename [Unreleased]`)
   return issues.length > 0 || !notes ? { issues } : { notes }
+}
+
+/** What the steps of the workflow run that makes a release, by the name of the step. */
+export const readReleaseSteps = (root: string): ReadonlyMap<string, string> => {
+  const workflow = parse(readFileSync(join(root, '.github/workflows/release.yml'), 'utf8'))
+  return new Map(releaseWorkflow.parse(workflow).jobs.release.steps.map(({ name, run }) => [name, run]))
+}
+
+/** The names of the files that these commands put into `$ASSETS`, with `$VERSION` in place of the version. */
+export const findReleaseFiles = (commands: string): readonly string[] => {
+  const loops = /^( *)for (\w+) in (.*); do\n([\s\S]*?)^\1done$/gm
+  const unrolled = commands.replace(loops, (_, _indent, name: string, values: string, body: string) =>
+    values
+      .split(' ')
+      .map(value => body.replaceAll(new RegExp(`\\$(?:${name}\\b|\\{${name}\\})`, 'g'), value))
+      .join('\n'),
+  )
+  const named = Array.from(unrolled.matchAll(/\$ASSETS\/([\w.-]+\$VERSION[\w.]+)/g), ([, file = '']) => file)
+  const packed = Array.from(unrolled.matchAll(/@pool\/(\w+)"? pack\b/g), ([, name]) => `pool-${name}-$VERSION.tgz`)
+  const charts = unrolled.includes('helm package infra/chart') ? ['pool-allocation-$VERSION.tgz'] : []
+  const checksums = unrolled.includes('> SHA256SUMS') ? ['SHA256SUMS'] : []
+  return [...new Set([...named, ...packed, ...charts, ...checksums])].toSorted()
 }

@@ -37,7 +37,7 @@ const ok = (result: unknown) => ({ status: 200, body: { success: true, errors: [
 
 const bindings = [{ name: 'LEASES', type: 'durable_object_namespace', class_name: 'LeaseObject' }]
 const migrations = { new_tag: 'v1', new_sqlite_classes: ['LeaseObject'] }
-const metadata = { main_module: 'index.js', compatibility_date: '2026-11-01', bindings }
+const metadata = { main_module: 'index.js', compatibility_date: '2026-05-01', bindings }
 
 test('only the token may access the account', async () => {
   const { send } = await createSite()

@@ -24,7 +24,7 @@ async function createDeployer(directory: string) {
         .map(binding => [String(binding.name), String(binding[value])] as const)
     return convertV4MiniflareOptions({
       modules: [{ type: 'ESModule', path: 'index.mjs', contents: content }],
-      compatibilityDate: '2026-11-01',
+      compatibilityDate: '2026-05-01',
       compatibilityFlags: ['enable_request_signal'],
       bindings: Object.fromEntries(select(['plain_text', 'secret_text'], 'text')),
       kvNamespaces: Object.fromEntries(select(['kv_namespace'], 'namespace_id')),

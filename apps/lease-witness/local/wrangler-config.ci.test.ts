@@ -1,7 +1,8 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { convertV4MiniflareOptions } from 'miniflare'
+import { parse } from 'smol-toml'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { readWranglerConfig } from './wrangler-config.ts'
 
@@ -30,7 +31,7 @@ describe('another wrangler.toml', () => {
   })
   afterAll(() => rmSync(directory, { recursive: true }))
 
-  const minimal = 'name = "w"\nmain = "w.mjs"\ncompatibility_date = "2026-11-01"\n'
+  const minimal = 'name = "w"\nmain = "w.mjs"\ncompatibility_date = "2026-05-01"\n'
   const read = (toml: string) => {
     writeFileSync(join(directory, 'wrangler.toml'), toml)
     return readWranglerConfig(join(directory, 'wrangler.toml'))
@@ -48,15 +49,31 @@ describe('another wrangler.toml', () => {
     expect(options.durableObjects).toEqual({ A: { className: 'B', useSQLite: false } })
   })
 
+  test('a variable can be any JSON, and a migration can remove a class', () => {
+    const { options } = read(`${minimal}[vars]\nN = [1]\n[[migrations]]\ntag = "v2"\ndeleted_classes = ["A"]\n`)
+    expect(options.bindings).toEqual({ N: [1] })
+  })
+
+  test('accepts every setting that Wrangler has, and every block that the documentation adds', async () => {
+    const schemaFile = new URL('../config-schema.json', import.meta.resolve('wrangler'))
+    const settings = Object.keys(JSON.parse(readFileSync(schemaFile, 'utf8')).definitions.RawConfig.properties)
+    const others = settings.filter(name => !Object.hasOwn(parse(readFileSync(projectConfig, 'utf8')), name))
+    expect(others).toEqual(expect.arrayContaining(['account_id', 'routes', 'env', 'limits', 'placement', 'logpush']))
+    for (const name of others) expect(() => read(`"${name}" = [{ a = 1 }]\n${minimal}`), name).not.toThrow()
+
+    const docs = resolve(import.meta.dirname, '../../../docs')
+    const pages = globSync('**/*.md', { cwd: docs }).map(page => readFileSync(join(docs, page), 'utf8'))
+    const blocks = pages.flatMap(page =>
+      Array.from(page.matchAll(/^```toml\n([\s\S]*?)^```$/gm), ([, toml = '']) => toml),
+    )
+    expect(blocks.length).toBeGreaterThan(1)
+    const original = readFileSync(projectConfig, 'utf8')
+    for (const block of blocks) expect(() => read(`${original}\n${block}`), block).not.toThrow()
+  })
+
   test.each([
-    ['a binding that the local run does not support', `${minimal}[[r2_buckets]]\nbinding = "A"\n`, 'r2_buckets'],
-    ['a misspelt key of a binding', `${minimal}[[kv_namespaces]]\nbinding = "A"\nidd = "B"\n`, 'idd'],
-    [
-      'a migration of another kind',
-      `${minimal}[[migrations]]\ntag = "v2"\ndeleted_classes = ["A"]\n`,
-      'deleted_classes',
-    ],
-    ['a variable that is not a string', `${minimal}[vars]\nN = 1\n`, 'vars.N'],
+    ['a misspelt setting', `compatibility_flag = ["a"]\n${minimal}`, 'compatibility_flag'],
+    ['a binding without its name', `${minimal}[[kv_namespaces]]\nid = "B"\n`, 'binding'],
     ['no name', minimal.replace(/name.*\n/, ''), 'name'],
     ['invalid TOML', 'name = ', 'wrangler.toml'],
   ])('%s: the error names it', (_what, toml, named) => {

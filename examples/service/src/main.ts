@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage } from 'node:http'
-import { AllocationClient, ClientError, ProblemError } from '@pool/client/allocation'
+import { AllocationClient, ClientError, ProblemError, UnexpectedResponseError } from '@pool/client/allocation'
 import * as z from 'zod'
 import { NameStore } from './name-store.ts'
 import { Names } from './names.ts'
@@ -67,7 +67,9 @@ const handle = async (request: IncomingMessage, signal: AbortSignal): Promise<Re
 
 /** The client has already repeated the call where that helps. The caller repeats the request after a 503. */
 const toReply = (error: unknown): Reply => {
-  if (error instanceof ProblemError && error.status < 500 && error.status !== 429)
+  // The error code of an unexpected response is of a later version of the API; its status has the usual meaning.
+  const hasStatus = error instanceof ProblemError || error instanceof UnexpectedResponseError
+  if (hasStatus && error.status >= 400 && error.status < 500 && error.status !== 429)
     return { status: error.status, body: { code: error.code, detail: error.detail } }
   if (error instanceof ClientError)
     return { status: 503, body: { detail: 'The allocation API is unavailable. Repeat the request.' }, retryAfter: 5 }

@@ -29,20 +29,23 @@ const ADVICE: Readonly<Record<string, string>> = {
   'method-not-allowed': 'This listener does not have the command; use the operator listener in the context.',
 }
 
+/** What the service says of a path that this listener does not have. */
+const NO_ROUTE = /^No such route/
+const OTHER_LISTENER =
+  'This command needs the operator listener: set its address with poolctl contexts set NAME --api URL'
+
+/** Whether the address is that of the in-cluster listener, which lacks the operation. */
+export const isOtherListener = (error: unknown): boolean =>
+  error instanceof ProblemError && error.code === 'not-found' && NO_ROUTE.test(error.detail ?? '')
+
 const UNKNOWN_OUTCOME = 'The request may have taken effect: read the current state before you repeat it.'
 
-const describeProblem = ({
-  status,
-  code,
-  detail,
-  retryAfter,
-  requestId,
-  body,
-  isOutcomeUnknown,
-}: ProblemError): Failure => {
+const describeProblem = (error: ProblemError): Failure => {
+  const { status, code, detail, retryAfter, requestId, body, isOutcomeUnknown } = error
   const faults = body.faults ?? []
   const lines = [
     `${detail ?? ADVICE[code] ?? 'the service rejected the request'} (${status} ${code})`,
+    ...(isOtherListener(error) ? [OTHER_LISTENER] : []),
     ...faults.map(fault => (fault.field === '' ? fault.detail : `${fault.field}: ${fault.detail}`)),
     ...(body.availableAt === undefined ? [] : [`Available at ${body.availableAt}.`]),
     ...(retryAfter === undefined ? [] : [`Repeat it after ${Math.ceil(retryAfter)} s.`]),

@@ -39,7 +39,9 @@ export const readPrivateFile = async (path: string, what: string): Promise<strin
   }
   // Windows has no such bits.
   if (user !== undefined && (info.mode & SHARED_BITS) !== 0) {
-    throw new UsageError(`${what} ${path} is accessible to other users; run: chmod 600 ${path}`)
+    throw new UsageError(
+      `${what} ${path} is accessible to other users; run: chmod 600 ${path} (a mounted Secret: read a token with 'cat ${path}' as its command, or copy the file)`,
+    )
   }
   return readUserFile(path, what)
 }

@@ -56,8 +56,12 @@ describe('names', () => {
     const listed = JSON.parse((await poolctl('names list pool.test -o json')).stdout)
     expect(listed.allocations).toMatchObject([{ subdomain: 'acme', state: 'active', loadBalancerIP: '203.0.113.20' }])
     expect((await poolctl('names list pool.test -o name')).stdout).toBe('acme.pool.test\n')
-    const events = (await poolctl('names history pool.test acme -o ndjson')).stdout.trim().split('\n')
-    expect(events.map(line => JSON.parse(line).event)).toContain('committed')
+    for (const names of ['pool.test acme', 'acme pool.test', 'acme.pool.test']) {
+      const events = (await poolctl(`names history ${names} -o ndjson`)).stdout.trim().split('\n')
+      expect(events.map(line => JSON.parse(line).event)).toContain('committed')
+      expect(new Set(events.map(line => JSON.parse(line).subdomain))).toEqual(new Set(['acme']))
+    }
+    expect(await poolctl('names history acme.other.test')).toMatchObject({ exitCode: 3 })
     expect(await poolctl('names release acme.pool.test --yes')).toMatchObject({
       exitCode: 0,
       stdout: 'acme.pool.test is released.\n',
@@ -92,10 +96,13 @@ describe('names', () => {
 
   test('--token-file has the token, for this user only, and the store has none', async () => {
     const file = join(home.folder, 'hooli.token')
-    expect(await poolctl(`names reserve hooli.pool.test --token-file ${file}`)).toMatchObject({ exitCode: 0 })
+    const reserved = await poolctl(`names reserve hooli.pool.test --token-file ${file}`)
+    expect(reserved).toMatchObject({ exitCode: 0 })
+    const [, hint = ''] = /Commit it with: poolctl (.*)/.exec(reserved.stderr) ?? []
     expect(statSync(file).mode & 0o777).toBe(0o600)
     expect(await poolctl('names renew hooli.pool.test')).toMatchObject({ exitCode: 2 })
     expect(await poolctl(`names renew hooli.pool.test --token-file ${file}`)).toMatchObject({ exitCode: 0 })
+    expect(await poolctl(hint.replace('IP', '203.0.113.19'))).toMatchObject({ exitCode: 0 })
   })
 
   test('a rejected request is 3, with the code of the service', async () => {
@@ -288,8 +295,15 @@ describe('doctor, export, import', () => {
   test('doctor at the in-cluster listener reports that operators need another', async () => {
     await poolctl(`contexts set cluster --api ${api.url}`)
     const { exitCode, stdout } = await poolctl('doctor --context cluster')
-    expect(exitCode).toBe(1)
-    expect(stdout).toMatch(/bad +api operator/)
+    expect(exitCode).toBe(0)
+    expect(stdout).toMatch(/not checked +api operator +.*operator listener/)
+    for (const command of ['zones list', 'names search --dns failing', 'buckets list']) {
+      const { exitCode, stderr } = await poolctl(`${command} --context cluster`)
+      expect({ exitCode, stderr }).toEqual({
+        exitCode: 3,
+        stderr: expect.stringContaining('needs the operator listener'),
+      })
+    }
   })
 
   test('an export is complete, for this user only, and a database with rows rejects it', async () => {

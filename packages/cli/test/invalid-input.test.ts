@@ -9,7 +9,15 @@ const writeInputFiles = (folder: string): void => {
   write('text', 'text')
   write('list.json', '[1]')
   write('empty', '')
-  write('key.pub', 'ssh-ed25519 AAAA key')
+  write('key.pub', 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f key')
+  for (const kind of ['OPENSSH ', 'RSA ', 'EC ', 'ENCRYPTED ', '']) {
+    write(
+      `${kind.trim().toLowerCase()}-key`,
+      `-----BEGIN ${kind}PRIVATE KEY-----\nc2VjcmV0\n-----END ${kind}PRIVATE KEY-----\n`,
+    )
+  }
+  write('putty.ppk', 'PuTTY-User-Key-File-3: ssh-ed25519\nEncryption: none\nPrivate-Lines: 1\nc2VjcmV0\n')
+  write('private-input.json', '{"sshPublicKey":"-----BEGIN PRIVATE KEY-----"}')
   write('shared-keys.json', '{"accessKey":"a","secretKey":"s"}', 0o644)
   write('keys-without-secret.json', '{"accessKey":"a"}')
   write('shared-input.json', '{"objectStorageAccessKey":"a"}', 0o644)
@@ -99,6 +107,11 @@ const invalidInput: readonly (readonly [line: string, error: string])[] = [
   ['deployments create -f @shared-input.json', 'is accessible to other users; run: chmod 600'],
   ['deployments create --fqdn a.example --subdomain a', '--fqdn and --subdomain exclude each other'],
   ['deployments create --ssh-public-key @missing', 'does not exist'],
+  ...['openssh', 'rsa', 'ec', 'encrypted', ''].map(
+    kind => [`deployments create --ssh-public-key @${kind}-key`, 'is a private key; name the public key'] as const,
+  ),
+  ['deployments create --ssh-public-key @putty.ppk', 'is a private key; name the public key'],
+  ['deployments create -f @private-input.json', 'is a private key; name the public key'],
   [
     'deployments create --org-name A --org-email a@b.example --pool pool.test --subdomain a --provider hetzner --region fsn1 --storage-region fsn1 --ssh-public-key @key.pub',
     'there is no terminal to type the keys; name a file with --keys-file',
@@ -168,6 +181,18 @@ describe(`${invalidInput.length} kinds of invalid input`, () => {
     expect(invalidInput.length).toBeGreaterThanOrEqual(60)
   })
 })
+
+test.each(['no-such-command', './no-such-command', '/no/such/command'])(
+  'elect of %s is 127 before it waits for the lease',
+  async command => {
+    const env = { ...home.env, PATH: process.env.PATH }
+    const { exitCode, stderr } = await runPoolctl(['leases', 'elect', 'slot', '--', command], { env })
+    expect({ exitCode, stderr }).toEqual({
+      exitCode: 127,
+      stderr: `error: the command ${command} does not exist; check its path\n`,
+    })
+  },
+)
 
 test.each(['names list pool.test', 'leases list'])('without a context, %s says how to create one', async line => {
   using other = createCliFolder()

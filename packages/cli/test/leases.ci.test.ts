@@ -56,6 +56,11 @@ describe('leases', () => {
     const { transitions } = JSON.parse((await poolctl('leases history one -o json')).stdout)
     expect(transitions.map(({ event }: { event: string }) => event)).toEqual(['released', 'acquired'])
     await expect.poll(async () => (await poolctl('leases list --prefix on -o name')).stdout).toBe('one\n')
+    await poolctl('leases acquire onward --holder region-a --ttl 1s')
+    await poolctl('leases acquire only --holder region-a --ttl 1h')
+    await expect
+      .poll(async () => (await poolctl('leases list --prefix on')).stdout)
+      .toMatch(/one +released .*\nonly +held .*\nonward +expired /)
   })
 
   test('the value of a lease is set, shown, kept and removed', async () => {
@@ -172,7 +177,6 @@ describe.concurrent('elect', () => {
   test.each([
     ['its own', ['sh', '-c', 'exit 7'], 7],
     ['128 + N after signal N', ['sh', '-c', 'kill -TERM $$'], 143],
-    ['127 for a command that does not exist', ['/nonexistent/command'], 127],
     ['126 for a file that is not executable', ['/etc/passwd'], 126],
   ])('the exit code is %s, and the lease is released', async (_, command, expected) => {
     const slot = `exit-${expected}`

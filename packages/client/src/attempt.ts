@@ -226,10 +226,10 @@ export class Attempt {
     this.#limit.release()
     this.#request.signal?.throwIfAborted()
     const isLate = this.#limit.signal.aborted
-    const description = isLate ? { text: 'the request took too long' } : describeFailure(thrown)
+    const description: FailureDescription = isLate ? { text: 'the request took too long' } : describeFailure(thrown)
     return {
       kind: 'failure',
-      failure: { kind: 'no-response' },
+      failure: { kind: 'no-response', reasonCode: description.reasonCode },
       toError: failure => this.#toNoResponse(description, failure),
     }
   }

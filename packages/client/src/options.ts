@@ -39,5 +39,15 @@ export interface CallRule {
   readonly attemptTimeoutMs?: number
 }
 
+/** Throws a TypeError for a time limit that would end every call at once. */
+export const validateLimits = (limits: Pick<CallOptions, 'deadlineMs' | 'attemptTimeoutMs'>): void => {
+  for (const name of ['deadlineMs', 'attemptTimeoutMs'] as const) {
+    const ms: unknown = limits[name]
+    if (ms !== undefined && !(typeof ms === 'number' && ms >= 0)) {
+      throw new TypeError(`${name} must be a number of milliseconds.`)
+    }
+  }
+}
+
 export const DEFAULT_DEADLINE_MS = 60_000
 export const DEFAULT_ATTEMPT_TIMEOUT_MS = 15_000

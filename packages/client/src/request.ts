@@ -22,12 +22,13 @@ export const parseBaseUrl = (baseUrl: string | URL): string => {
 }
 
 /** URLs resolve segments of dots, so that the request would be another one, however they are encoded. */
-const isUnsendableSegment = (text: string): boolean => text === '' || text === '.' || text === '..'
+const isSendableSegment = (value: unknown): value is string =>
+  typeof value === 'string' && value !== '' && value !== '.' && value !== '..'
 
 const toPath = ({ id, path }: Operation, fields: Readonly<Record<string, unknown>>): string =>
   path.replace(/\{(\w+)\}/g, (_, name: string) => {
-    const value = String(fields[name] ?? '')
-    if (isUnsendableSegment(value)) throw new TypeError(`${id}: ${name} must be text other than "", "." and "..".`)
+    const value = fields[name]
+    if (!isSendableSegment(value)) throw new TypeError(`${id}: ${name} must be text other than "", "." and "..".`)
     return encodeURIComponent(value)
   })
 
@@ -35,6 +36,7 @@ const toQuery = (fields: Readonly<Record<string, unknown>>): string => {
   const query = new URLSearchParams()
   for (const [name, value] of Object.entries(fields)) {
     for (const item of Array.isArray(value) ? value : [value]) {
+      if (typeof item === 'object' && item !== null) throw new TypeError(`${name} must be text.`)
       if (item !== undefined && item !== null) query.append(name, String(item))
     }
   }

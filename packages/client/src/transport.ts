@@ -18,6 +18,7 @@ import {
   type ClientOptions,
   DEFAULT_ATTEMPT_TIMEOUT_MS,
   DEFAULT_DEADLINE_MS,
+  validateLimits,
 } from './options.ts'
 import { parseBaseUrl, type RequestParts, toUrl } from './request.ts'
 import { createRandomId, pause, systemTiming } from './timing.ts'
@@ -45,7 +46,8 @@ const isDecisive = (rule: RepeatRule, failure: AttemptFailure): boolean =>
  * TypeError if an option is invalid.
  */
 export const createTransport = (options: ClientOptions, problem: z.ZodType): Transport => {
-  const baseUrl = parseBaseUrl(options.baseUrl)
+  const baseUrl = parseBaseUrl(options?.baseUrl)
+  validateLimits(options)
   const { hooks = {}, timing = systemTiming } = options
   const policy: RetryPolicy = { ...DEFAULT_RETRY_POLICY, ...options.retry }
 
@@ -55,6 +57,7 @@ export const createTransport = (options: ClientOptions, problem: z.ZodType): Tra
     rule: CallRule,
     { signal, ...limits }: CallOptions,
   ): Promise<AttemptResult> => {
+    validateLimits(limits)
     const startedAt = timing.now()
     const call: CallInfo = { operation: operation.id, method: operation.method.toUpperCase(), route: operation.path }
     const deadlineMs = limits.deadlineMs ?? rule.deadlineMs ?? options.deadlineMs ?? DEFAULT_DEADLINE_MS

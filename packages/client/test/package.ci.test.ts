@@ -50,10 +50,9 @@ const findChromium = async (): Promise<string | undefined> => {
 const node20 = await findNode(20)
 const chromium = await findChromium()
 
-/** The JavaScript of the README, one program each. */
-const snippets = Array.from(
-  readFileSync(join(root, 'README.md'), 'utf8').matchAll(/^```js\n([\s\S]*?)^```$/gm),
-  ([, code = '']) => code,
+/** The JavaScript of the README and of the page for services in a cluster, one program each. */
+const snippets = ['README.md', '../../docs/clients/in-cluster.md'].flatMap(page =>
+  Array.from(readFileSync(join(root, page), 'utf8').matchAll(/^```js\n([\s\S]*?)^```$/gm), ([, code = '']) => code),
 )
 
 const cleanup = new AsyncDisposableStack()
@@ -168,9 +167,16 @@ const runSnippets = async (node: string): Promise<readonly string[]> => {
       LEASE_WITNESS_URL: witness.url,
       LEASE_WITNESS_TOKEN: witness.token,
     }
-    const { stdout, stderr } = await run(node, [file], { cwd: project, env, timeout: STUCK_MS })
-    expect(stderr).toBe('')
-    outputs.push(stdout)
+    // The last program gives a name, changes its address and releases it.
+    const isName = index === snippets.length - 1
+    const runs = isName ? [['shop', '203.0.113.10'], ['shop', '203.0.113.11'], ['shop']] : [[]]
+    let output = ''
+    for (const args of runs) {
+      const { stdout, stderr } = await run(node, [file, ...args], { cwd: project, env, timeout: STUCK_MS })
+      expect(stderr).toBe('')
+      output += stdout
+    }
+    outputs.push(output)
   }
   return outputs
 }
@@ -179,14 +185,15 @@ const expected = [
   'acme.pool.test is active\nits records are published\n',
   expect.stringMatching(/^listAllocations 200 \d+\n$/),
   expect.stringMatching(/^report of the holder with fencing token \d+\n$/),
+  'shop.pool.test: published\nshop.pool.test: published\nshop.pool.test: released\n',
 ]
 
-test('the snippets of the README run on Node 24', async () => {
+test('the programs of the README and of the page for services run on Node 24', async () => {
   expect(await runSnippets(process.execPath)).toEqual(expected)
 })
 
 test.skipIf(shouldSkip(node20 ? undefined : 'Node 20 is not in PATH: install it to run the client on it.'))(
-  'the snippets of the README run on Node 20',
+  'the programs of the README and of the page for services run on Node 20',
   async () => {
     expect(await runSnippets(node20 ?? '')).toEqual(expected)
   },
@@ -239,7 +246,7 @@ test('runs in a Worker', async () => {
     convertV4MiniflareOptions({
       name: 'client',
       modules: [{ type: 'ESModule', path: 'index.mjs', contents: script }],
-      compatibilityDate: '2026-11-01',
+      compatibilityDate: '2026-05-01',
       cf: false,
       log: new NoOpLog(),
     }),

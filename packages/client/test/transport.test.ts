@@ -175,6 +175,18 @@ test('a write without a key is not repeated if it may have taken effect', async 
   expect(sent).toHaveLength(1)
 })
 
+test.each(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'UND_ERR_CONNECT_TIMEOUT'])(
+  'a write without a connection (%s) has no effect: its outcome is known, and it is repeated',
+  async code => {
+    const refused = () => new TypeError('fetch failed', { cause: Object.assign(new Error('connect'), { code }) })
+    const { sent, reserve } = setUp(Array.from({ length: 5 }, refused))
+    expect(await catchError(reserve('if-rejected'))).toMatchObject({ isOutcomeUnknown: false, attempts: 5 })
+    expect(sent).toHaveLength(5)
+    const { reserve: later } = setUp([new TypeError('fetch failed'), refused(), refused(), refused(), refused()])
+    expect(await catchError(later())).toMatchObject({ isOutcomeUnknown: true, attempts: 5 })
+  },
+)
+
 test('an attempt that takes too long is repeated; the deadline ends the call', async () => {
   const { timing, ends, check } = setUp(['hangs', 'hangs and ignores the signal', 'hangs'], {
     attemptTimeoutMs: 1_000,

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
@@ -212,4 +213,32 @@ test('a pattern takes time proportional to the text', () => {
     `1.${'-'.repeat(60_000)}!`,
   ]
   for (const [, schema] of fields) for (const text of texts) schema.safeParse(text)
+})
+
+describe('every field of every request and response', () => {
+  const described = Object.entries({ ...operations, ...leaseOperations })
+  const bodies = described.flatMap(([id, operation]) =>
+    'body' in operation && operation.body?.schema ? [{ id, schema: operation.body.schema as z.ZodType }] : [],
+  )
+
+  test.each(bodies)('$id: a missing field is called required, and one with a wrong value is not', ({ schema }) => {
+    // An issue without a code has a general text.
+    const find = (value: object) => schema.safeParse(value).error?.issues.filter(issue => 'params' in issue) ?? []
+    const missing = find({})
+    for (const { message } of missing) expect(message).toMatch(/ is required\b|^The body must be /)
+    const fields = missing.map(({ path: [field = ''] }) => String(field))
+    for (const { message } of find(Object.fromEntries(fields.map(field => [field, 7])))) {
+      expect(message).not.toMatch(/ is required: /)
+    }
+  })
+
+  test.each(['allocation-api', 'lease-witness'])('%s: a token is text without a form', name => {
+    const file = new URL(`../../../docs/reference/${name}.openapi.json`, import.meta.url)
+    const forms: unknown[] = []
+    JSON.parse(readFileSync(file, 'utf8'), (key, value) => {
+      if (/Token$/.test(key) && typeof value === 'object' && (value.format || value.pattern)) forms.push({ key, value })
+      return value
+    })
+    expect(forms).toEqual([])
+  })
 })

@@ -7,7 +7,7 @@ export const errors = defineErrors({
   'invalid-limit': [422, 'limit must be a whole number in the documented range.'],
   'invalid-cursor': [422, 'The position is not one that an earlier response had.'],
   unauthorized: [401, 'Operator token required: send Authorization: Bearer <token>.'],
-  'not-found': [404, 'No such allocation.'],
+  'not-found': [404, 'No such allocation: it was released, has expired or never existed. Reserve the name first.'],
   'method-not-allowed': [405, 'Method not allowed; see the Allow header.'],
   'request-timeout': [408, 'The body did not arrive within 10 s; send the request again.'],
   'body-too-large': [413, 'The body must not be larger than 64 KiB.'],

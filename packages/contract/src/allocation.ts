@@ -60,9 +60,9 @@ export const reserveRequest = z
 
 export const reserveResponse = reservedAllocation
   .extend({
-    reservationToken: z
-      .uuidv4()
-      .meta({ description: 'Proves ownership of the reservation at commit, renew and release.' }),
+    reservationToken: z.string().min(1).meta({
+      description: 'Proves ownership of the reservation at commit, renew and release. Opaque: do not parse it.',
+    }),
   })
   .meta({ id: 'ReserveResponse' })
 export type ReserveResponse = z.infer<typeof reserveResponse>

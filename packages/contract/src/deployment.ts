@@ -333,10 +333,14 @@ export const deploymentRequest = z
       description:
         'Lower-cased, without trailing dot. Empty or absent in mode `pool`: it is derived from subdomain and pool.',
     }),
-    sovereignDomainMode: z.enum(['pool', 'byo']),
+    sovereignDomainMode: z.enum(['pool', 'byo', 'byo-manual', 'byo-api']).meta({
+      description: '`byo-manual` and `byo-api` mean `byo`.',
+    }),
     sovereignPoolDomain: poolMode.shape.sovereignPoolDomain.optional().meta({ description: 'Only in mode `pool`.' }),
     sovereignSubdomain: poolMode.shape.sovereignSubdomain.optional().meta({ description: 'Only in mode `pool`.' }),
-    providers: deploymentCommon.shape.providers,
+    providers: deploymentCommon.shape.providers.optional().meta({
+      description: 'Absent: the only one that the installation has besides `local`.',
+    }),
     region: deploymentCommon.shape.region,
     objectStorageRegion: deploymentStorage.shape.objectStorageRegion.optional(),
     objectStorageAccessKey: deploymentStorage.shape.objectStorageAccessKey.optional(),
@@ -426,9 +430,9 @@ export const deploymentCreated = z
     id: z.uuid(),
     status: z.literal('provisioning'),
     streamURL: z.string(),
-    deploymentToken: z.uuidv4().meta({
+    deploymentToken: z.string().min(1).meta({
       description:
-        'Required in-cluster to change the deployment. Only this response and its replay under the same Idempotency-Key contain it.',
+        'Opaque. Required in-cluster to change the deployment. Only this response and its replay under the same Idempotency-Key contain it.',
     }),
   })
   .meta({ id: 'DeploymentCreated' })

@@ -165,7 +165,7 @@ export const createdBy = z
   .check(maxCharacters(253, createdByRule))
   .refine(isPlainLine, createdByRule)
 
-const tokenRule = rule('missing-token', 'reservationToken is required: the response to reserve contains it.')
+const tokenRule = rule('missing-token', 'reservationToken is required: the token in the response to reserve.')
 
 /** Any text is allowed, so that a token that is not a UUID is a mismatch (403) rather than malformed. */
 export const reservationToken = z.string(tokenRule).min(1, tokenRule)

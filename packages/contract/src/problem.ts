@@ -30,6 +30,12 @@ export interface RuleViolation<Code extends string> {
   readonly detail: string
 }
 
+/** A field that is missing is called required; one that has a value is told what it must be. */
+const toFieldDetail = (detail: string, value: unknown): string =>
+  value === undefined || value === null || (typeof value === 'string' && value.trim() === '')
+    ? detail.replace(/^(\w+) must be /, '$1 is required: ')
+    : detail.replace(/^(\w+) is required: /, '$1 must be ').replace(/^(The [\w ]+) is required\.$/, '$1 must be text.')
+
 /**
  * Error codes for schemas. `rule` attaches the code and the text to a schema or a check:
  * `z.string(rule('missing-token', '…'))`. The code travels in the `params` of the issue. A text that depends on the value
@@ -41,7 +47,7 @@ export const createRules = <Code extends string>(codes: readonly Code[], fallbac
     rule: (code: Code, detail: string | ((value: unknown) => string)) => ({
       error: (issue: z.core.$ZodRawIssue): string => {
         Object.assign(issue, { params: { code } })
-        return typeof detail === 'string' ? detail : detail(issue.input)
+        return toFieldDetail(typeof detail === 'string' ? detail : detail(issue.input), issue.input)
       },
     }),
 

@@ -55,6 +55,7 @@ Everything is running.
   operator   http://127.0.0.1:${at.operatorPort}   (${token})
   console    http://127.0.0.1:${at.operatorPort}/console${signIn}
   witness    http://127.0.0.1:${at.witnessPort}   (${witnessToken})
+  reference  http://127.0.0.1:${at.apiPort}/docs
   DNS        127.0.0.1:${at.dnsPort}, UDP and TCP
   Postgres   127.0.0.1:${at.postgresPort}, database pdm, user postgres   (password in ${at.postgresPassword})
   logs       ${at.apiLog}
@@ -63,6 +64,8 @@ Everything is running.
   data       ${at.dataDir}
 
 Paste these commands into another terminal, one after the other:
+
+[ -z "\${ZSH_VERSION-}" ] || setopt interactivecomments
 
 # 1. reserve a name and save the token; it is returned only once
 ANSWER=$(curl -sS ${pool}/reserve -d '{"subdomain":"acme"}'); echo "$ANSWER"

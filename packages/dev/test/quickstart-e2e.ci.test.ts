@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { parseShellBlocks } from '@pool/test-kit/shell-blocks.ts'
 import { describe, expect, test } from 'vitest'
+import { renderQuickstart } from '../src/quickstart.ts'
 import { freePorts, type Ports, startReal, tempFolder } from './fixtures/command.ts'
 
 const root = fileURLToPath(new URL('../../../', import.meta.url))
@@ -22,6 +23,27 @@ const paste = async (commands: string): Promise<readonly string[]> => {
   const { stdout } = await promisify(execFile)('bash', ['-eu', '-c', commands])
   return stdout.trim().split('\n')
 }
+
+const zsh = spawnSync('zsh', ['--version']).error === undefined
+
+test.skipIf(!zsh && !mustRun)('an interactive zsh accepts the commands that start prints, with their comments', () => {
+  const ports = {
+    apiPort: 1,
+    operatorPort: 2,
+    dnsPort: 3,
+    postgresPort: 4,
+    witnessPort: 5,
+    pool: 'pool.test',
+    dataDir: '/d',
+  }
+  const files = { apiLog: '/a', postgresLog: '/p', postgresPassword: '/w', witnessLog: '/l', witnessTokenFile: '/t' }
+  const [, commands = ''] =
+    /one after the other:\n([\s\S]*?)\nCtrl-C/.exec(renderQuickstart({ ...ports, ...files })) ?? []
+  const input = `curl() { echo '{}' }\ndig() { echo }\n${commands}\necho finished\n`
+  const { stdout, stderr } = spawnSync('zsh', ['-f', '-i'], { input, encoding: 'utf8' })
+  expect(stdout).toContain('finished')
+  expect(stderr).not.toMatch(/not found|parse error|no matches/)
+})
 
 const documentation = ['README.md', ...globSync('docs/**/*.md', { cwd: root }).toSorted()]
 

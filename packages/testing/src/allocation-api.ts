@@ -1,4 +1,4 @@
-import { startHostWith } from './host-client.ts'
+import { rejectUnknown, startHostWith } from './host-client.ts'
 import { createTestService, type TestService } from './test-service.ts'
 
 export interface StartAllocationApiOptions {
@@ -13,7 +13,7 @@ export interface TestAllocationApi extends TestService {
   readonly operatorUrl: string
   /** Send it to the operator's listener as `Authorization: Bearer TOKEN`. */
   readonly operatorToken: string
-  /** `127.0.0.1:PORT` of the authoritative DNS server with the records of the pools, UDP and TCP. */
+  /** `127.0.0.1:PORT` of the authoritative DNS server with the records of the pools, UDP and TCP. Empty with another provider in `env`. */
   readonly dnsServer: string
   /** The database of the API, as its owner. It is for looking, and for nothing that the API itself does. */
   readonly databaseUrl: string
@@ -24,10 +24,9 @@ export interface TestAllocationApi extends TestService {
  *
  * @throws {TestServiceError} if it does not start; the message says why.
  */
-export const startAllocationApi = async ({
-  pools = ['pool.test'],
-  env = {},
-}: StartAllocationApiOptions = {}): Promise<TestAllocationApi> => {
+export const startAllocationApi = async (options: StartAllocationApiOptions = {}): Promise<TestAllocationApi> => {
+  rejectUnknown('startAllocationApi', options, ['pools', 'env'])
+  const { pools = ['pool.test'], env = {} } = options
   const { host, address } = await startHostWith({ kind: 'allocation-api', pools, env })
   const { operatorUrl = '', operatorToken = '', dnsServer = '', databaseUrl = '' } = address
   return { ...createTestService(address.url, host), operatorUrl, operatorToken, dnsServer, databaseUrl }

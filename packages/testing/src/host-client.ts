@@ -19,6 +19,15 @@ const PASSED_VARIABLES = ['PATH', 'HOME', 'USER', 'TMPDIR', 'POOL_TESTING_CACHE'
 const pickEnv = (): NodeJS.ProcessEnv =>
   Object.fromEntries(PASSED_VARIABLES.flatMap(name => (process.env[name] ? [[name, process.env[name]]] : [])))
 
+/** Throws for what JavaScript would ignore, so that a test does not run with something else. */
+export const rejectUnknown = (what: string, given: object, known: readonly string[]): void => {
+  const unknown = Object.keys(given).filter(name => !known.includes(name))
+  if (unknown.length > 0) throw new TypeError(`${what} has no ${unknown.join(', ')}; it has ${known.join(', ')}.`)
+}
+
+/** What the services run on; an older one fails at their imports. */
+const MIN_NODE = 24
+
 export interface HostClient {
   readonly call: <Method extends keyof HostMethods>(
     method: Method,
@@ -41,6 +50,12 @@ interface PendingCall {
  * not keep this process alive, but a call that is not answered yet does.
  */
 export const startHost = (): HostClient => {
+  const [major = ''] = process.versions.node.split('.')
+  if (Number(major) < MIN_NODE) {
+    throw new TestServiceError(
+      `@pool/testing needs Node ${MIN_NODE} or later, and this is ${process.versions.node}: run the tests on it.`,
+    )
+  }
   const child = spawn(process.execPath, [HOST], {
     env: { NODE_COMPILE_CACHE: COMPILE_CACHE, ...pickEnv() },
     // Ctrl-C in the terminal must reach the test runner first, which may still need the service.

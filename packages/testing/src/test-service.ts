@@ -1,4 +1,4 @@
-import type { HostClient } from './host-client.ts'
+import { type HostClient, rejectUnknown } from './host-client.ts'
 import type { FaultKind, RequestFilter } from './protocol.ts'
 
 /** A fault that a test has requested. */
@@ -53,6 +53,10 @@ export interface TestService extends AsyncDisposable {
 
 export const createTestService = (url: string, { call, waitForExit }: HostClient): TestService => {
   const addFault = async (kind: FaultKind, filter: RequestFilter = {}, ms = 0): Promise<Fault> => {
+    rejectUnknown('the filter of a fault', filter, ['method', 'path'])
+    if (typeof filter.path === 'string' && filter.path.includes('*')) {
+      throw new TypeError(`path "${filter.path}" is compared as it is: use a RegExp for a pattern.`)
+    }
     const fault = await call('addFault', { kind, filter, ms })
     return { occurred: () => call('awaitFault', fault), cancel: () => call('cancelFault', fault) }
   }

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { startHostWith } from './host-client.ts'
+import { rejectUnknown, startHostWith } from './host-client.ts'
 import { createTestService, type TestService } from './test-service.ts'
 
 export interface StartWitnessOptions {
@@ -24,11 +24,10 @@ export interface TestWitness extends TestService {
  *
  * @throws {TestServiceError} if it does not start; the message says why.
  */
-export const startWitness = async ({
-  on = 'workerd',
-  tokens = [randomBytes(24).toString('base64url')],
-  env = {},
-}: StartWitnessOptions = {}): Promise<TestWitness> => {
+export const startWitness = async (options: StartWitnessOptions = {}): Promise<TestWitness> => {
+  rejectUnknown('startWitness', options, ['on', 'tokens', 'env'])
+  const { on = 'workerd', tokens = [randomBytes(24).toString('base64url')], env = {} } = options
+  if (on !== 'workerd' && on !== 'postgres') throw new TypeError(`on must be workerd or postgres, not ${on}.`)
   const { host, address } = await startHostWith({ kind: 'lease-witness', on, tokens, env })
   return { ...createTestService(address.url, host), token: tokens[0] ?? '' }
 }

@@ -33,7 +33,7 @@ interface Domain {
   readonly service: string
 }
 
-const defaultCompatibility: Compatibility = { date: '2026-11-01', flags: ['enable_request_signal'] }
+const defaultCompatibility: Compatibility = { date: '2026-05-01', flags: ['enable_request_signal'] }
 
 interface AccountOptions {
   /** Whether the settings of a script contain `traces` even if the upload did not. Both were reported for the real API. */

@@ -23,8 +23,11 @@ export const createCheck = ({ reader, pools, bucketPrefix, statementTimeoutMs }:
 
   return async (poolDomain: string, sub: string | undefined): Promise<CheckResult> => {
     const parsed = subdomainSchema.safeParse(sub)
-    if (!parsed.success)
-      return { available: false, reason: 'invalid-format', detail: firstViolation(parsed.error).detail }
+    if (!parsed.success) {
+      const { detail } = firstViolation(parsed.error)
+      const named = sub === undefined ? detail.replace('subdomain', 'The query parameter sub') : detail
+      return { available: false, reason: 'invalid-format', detail: named }
+    }
     const subdomain = parsed.data
     const fqdn = toFqdn(poolDomain, subdomain)
     const rejection = validateName(poolDomain, subdomain, pools())

@@ -100,6 +100,9 @@ export interface AppOptions {
 const LIST_PATHS = operationList
   .filter(({ listener }) => listener === 'list')
   .map(({ path }) => new RegExp(`^${path.replace(/\{\w+\}/g, '[^/]+')}$`))
+const NO_ROUTE =
+  'No such route: a path begins with /api/v1 and has no slash at its end. /docs lists the routes of this listener.'
+const READ_UNAVAILABLE = 'The database did not respond. A read changes nothing: repeat it.'
 const NO_LISTS =
   'This listener does not serve lists (PDM_OPERATOR_ONLY_LIST); send the request to the operator listener.'
 
@@ -138,6 +141,7 @@ export const createRoutes = (deps: AppDependencies, { listener, tokens, exposeLi
   }
   addRoutes(app, handlers, { operator: isOperator, list: exposeLists })
 
+  const noRoute = isOperator ? NO_ROUTE : `${NO_ROUTE} The operator listener has more.`
   // The method of each route by its path, so that one lookup finds all. Hono's middleware for 405 also looks up every request
   // that has a route.
   const methods = new SmartRouter<string>({ routers: [new RegExpRouter(), new TrieRouter()] })
@@ -152,10 +156,10 @@ export const createRoutes = (deps: AppDependencies, { listener, tokens, exposeLi
   app.notFound(c => {
     const isList = !exposeLists && LIST_PATHS.some(path => path.test(c.req.path))
     const allowed = listAllowed(c.req.path)
-    if (allowed.length === 0) return sendError(c, { kind: 'not-found', detail: isList ? NO_LISTS : 'No such route.' })
+    if (allowed.length === 0) return sendError(c, { kind: 'not-found', detail: isList ? NO_LISTS : noRoute })
     c.header('Allow', allowed.join(', '))
-    const hint = isList && c.req.method === 'GET' ? { detail: NO_LISTS } : {}
-    return sendError(c, { kind: 'method-not-allowed', ...hint })
+    const detail = isList && c.req.method === 'GET' ? NO_LISTS : `This route has only ${allowed.join(', ')}.`
+    return sendError(c, { kind: 'method-not-allowed', detail })
   })
   app.onError((error, c) => {
     // Thrown by the bearer authentication.
@@ -167,7 +171,10 @@ export const createRoutes = (deps: AppDependencies, { listener, tokens, exposeLi
       return sendError(c, { kind: 'database-read-only', retryAfterSeconds: RETRY_AFTER_S })
     }
     if (deps.isNotWritten(error)) return sendError(c, { kind: 'database-unavailable', detail: NOT_WRITTEN })
-    if (deps.isUnavailable(error)) return sendError(c, { kind: 'database-unavailable' })
+    if (deps.isUnavailable(error)) {
+      const read = c.req.method === 'GET' ? { detail: READ_UNAVAILABLE } : {}
+      return sendError(c, { kind: 'database-unavailable', ...read })
+    }
     observer.onRequestFailed(error, c.env.requestId)
     return sendError(c, { kind: 'internal-error' })
   })

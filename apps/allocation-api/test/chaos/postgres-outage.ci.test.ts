@@ -79,6 +79,8 @@ describe('a dedicated Postgres', () => {
         expect([result.status, result.body.error]).toEqual([503, 'database-unavailable'])
         expect(ms).toBeLessThan(MAX_LATENCY_MS)
       }
+      const { body: read } = await api.call('GET', '/api/v1/pool/pool.test/check?sub=plain')
+      expect(read).toMatchObject({ detail: expect.stringContaining('A read changes nothing') })
       await expectUnhealthy()
       await end()
       await expectServing('after')

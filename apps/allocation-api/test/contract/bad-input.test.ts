@@ -231,6 +231,18 @@ describe('an unusual but valid request', () => {
   })
 })
 
+test('405 names the methods of the route, and 404 says where the routes are', async () => {
+  const get = async (method: string, path: string) =>
+    JSON.parse((await send(Buffer.from(`${method} ${path} HTTP/1.0\r\n\r\n`))).text)
+  expect(await get('PUT', '/api/v1/pool/pool.test/reserve')).toMatchObject({ detail: 'This route has only POST.' })
+  for (const path of ['/', '/api/v1/reserved/', '/pool/pool.test/check', '/api/v1/pool/pool.test/chek']) {
+    expect(await get('GET', path)).toMatchObject({
+      error: 'not-found',
+      detail: expect.stringMatching(/\/api\/v1.*\/docs.*operator listener/),
+    })
+  }
+})
+
 test('CONNECT is 405 with an empty Allow header (RFC 9110 section 15.5.6)', async () => {
   const answer = await send(Buffer.from('CONNECT 127.0.0.1:5432 HTTP/1.1\r\nHost: 127.0.0.1:5432\r\n\r\n'))
   expect([answer.status, answer.headers.get('allow')]).toEqual([405, ''])

@@ -69,7 +69,11 @@ test('the first of two sub parameters counts', async () => {
 
 describe('the reasons in their order of precedence; the status is always 200', () => {
   const rows: readonly (readonly [rule: string, path: string, expected: object])[] = [
-    ['a missing sub is invalid-format', `${poolPath}/check`, { reason: 'invalid-format' }],
+    [
+      'a missing sub is invalid-format, and is named',
+      `${poolPath}/check?subdomain=acme`,
+      { reason: 'invalid-format', detail: expect.stringMatching(/^The query parameter sub is required: one label /) },
+    ],
     ['an empty sub is invalid-format', `${poolPath}/check?sub=`, { reason: 'invalid-format' }],
     ['a bad label is invalid-format', `${poolPath}/check?sub=a_b`, { reason: 'invalid-format' }],
     ['an A-label is invalid-format', `${poolPath}/check?sub=xn--a`, { reason: 'invalid-format' }],

@@ -15,7 +15,10 @@ test('the worker gets only the variables of wrangler.toml and ours, and nothing 
   writeFileSync(toPath('worker.mjs'), WORKER)
   writeFileSync(
     toPath('wrangler.toml'),
-    'name = "w"\nmain = "worker.mjs"\ncompatibility_date = "2026-11-01"\n[vars]\nLOG_LEVEL = "info"\n',
+    'name = "w"\nmain = "worker.mjs"\ncompatibility_date = "2026-05-01"\n[vars]\nLOG_LEVEL = "info"\n' +
+      // What only a deployment has.
+      '[[analytics_engine_datasets]]\nbinding = "METRICS"\n' +
+      '[[secrets_store_secrets]]\nbinding = "TOKEN_POLICIES"\nstore_id = "a"\nsecret_name = "b"\n',
   )
   writeFileSync(toPath('.env'), 'PDM_DATABASE_URL=secret\nLOG_LEVEL=debug\n')
   writeFileSync(toPath('.env.local'), 'OTHER=secret\n')

@@ -72,6 +72,13 @@ export const readInput = async (flags: Flags): Promise<Record<string, unknown>> 
   if (providers.length > 0) fields.providers = providers
   const sshFile = toText(flags.sshPublicKey)
   if (sshFile !== undefined) fields.sshPublicKey = (await readUserFile(sshFile, 'the public key')).trim()
+  const key = fields.sshPublicKey
+  // The service would also reject it, but then the key would have left this machine. A public key is one line.
+  if (typeof key === 'string' && /PRIVATE|\n/.test(key.trim())) {
+    throw new UsageError(
+      `${sshFile ?? 'sshPublicKey'} is a private key; name the public key, a .pub file. Nothing was sent.`,
+    )
+  }
   return fields
 }
 

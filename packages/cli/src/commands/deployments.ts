@@ -375,10 +375,10 @@ const unlock = oneCall({
 })
 
 const historyColumns: readonly Column<DeploymentHistoryEntry>[] = [
-  { header: 'AT', value: ({ at }) => at },
-  { header: 'EVENT', value: ({ event }) => event, colour: ({ event }) => toStateColour(event) },
+  { header: 'AT', value: ({ at }) => at, isFirm: true },
+  { header: 'EVENT', value: ({ event }) => event, colour: ({ event }) => toStateColour(event), isFirm: true },
   { header: 'FQDN', value: ({ sovereignFQDN }) => sovereignFQDN },
-  { header: 'DEPLOYMENT', value: ({ deploymentId }) => deploymentId, isFirm: true },
+  { header: 'DEPLOYMENT', value: ({ deploymentId }) => deploymentId },
   { header: 'ACTOR', value: ({ actor }) => actor },
   { header: 'DETAIL', value: ({ detail }) => detail },
 ]

@@ -2,7 +2,7 @@ import { ClientError } from '@pool/client'
 import type { CommandSpec } from '../command.ts'
 import { readContexts, selectContext, toContextsPath } from '../contexts.ts'
 import { CommandError, EXIT } from '../exit-codes.ts'
-import { describeFailure } from '../failures.ts'
+import { describeFailure, isOtherListener } from '../failures.ts'
 import type { Session } from '../session.ts'
 import type { Column } from '../table.ts'
 import { toStateColour } from '../text.ts'
@@ -34,7 +34,7 @@ const runCheck = async (session: Session, [check, run]: Check): Promise<Finding>
     const text = describeFailure(error, session.host.interrupted).text
     return {
       check,
-      state: 'bad',
+      state: isOtherListener(error) ? 'not checked' : 'bad',
       text: text
         .replace(/^error: /, '')
         .trim()

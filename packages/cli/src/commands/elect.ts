@@ -1,4 +1,6 @@
+import { existsSync } from 'node:fs'
 import { hostname } from 'node:os'
+import { delimiter, join } from 'node:path'
 import { createIdentity, type LeadershipContext, LeaseElector } from '@pool/client'
 import type { CommandSpec, Flags } from '../command.ts'
 import { type CommandEnd, type LeasedCommand, startLeasedCommand } from '../elect/command.ts'
@@ -97,6 +99,11 @@ const runTenure = async (
   }
 }
 
+const isInstalled = (command: string, path: string | undefined): boolean => {
+  if (command.includes('/')) return existsSync(command)
+  return path === undefined || path.split(delimiter).some(folder => existsSync(join(folder, command)))
+}
+
 const elect = async (election: Election): Promise<number> => {
   const { session, slot, identity, value, timing } = election
   const { host, output, progress } = session
@@ -193,6 +200,11 @@ The command has POOL_LEASE_SLOT, POOL_LEASE_HOLDER and POOL_FENCING_TOKEN in its
   async run(session, { args, flags }) {
     const [command = '', ...rest] = Array.isArray(args[1]) ? args[1].map(String) : []
     if (command === '') throw new UsageError('COMMAND must not be empty; write it after --.')
+    // Before the lease is acquired: no other candidate has to wait for a command that cannot run.
+    if (!isInstalled(command, session.host.env.PATH)) {
+      session.host.stderr.write(`error: the command ${command} does not exist; check its path\n`)
+      return ELECT_EXIT.notFound
+    }
     const holder = toText(flags.holder)
     return elect({
       session,

@@ -306,8 +306,15 @@ type ListedLease = Lease & {
   readonly waiters?: number
 }
 
+/** By the clock of this machine: the list is a copy that lags. */
+const toListedState = ({ holder, expiresAt }: ListedLease): string => {
+  if (holder === '') return 'released'
+  return Date.parse(expiresAt) > Date.now() ? 'held' : 'expired'
+}
+
 const listColumns: readonly Column<ListedLease>[] = [
   { header: 'SLOT', value: ({ slot }) => slot },
+  { header: 'STATE', value: toListedState },
   { header: 'HOLDER', value: ({ holder }) => holder },
   { header: 'GENERATION', value: ({ generation }) => generation },
   { header: 'ACQUIRED AT', value: ({ acquiredAt }) => acquiredAt },

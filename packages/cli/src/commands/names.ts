@@ -1,3 +1,4 @@
+import { ProblemError } from '@pool/client'
 import { type Allocation, type HistoryEntry, type ListedName, type NameDetails, nameStates } from '@pool/contract'
 import type { ArgumentSpec, Arguments, CommandSpec, FlagSpec, Flags, GroupSpec, Input } from '../command.ts'
 import { EXIT, UsageError } from '../exit-codes.ts'
@@ -201,7 +202,8 @@ const reserve: CommandSpec = {
     )
     if (file !== undefined) await writePrivateFile(file, `${reservation.reservationToken}\n`)
     await showAllocation(session, reservation)
-    session.output.note(`Commit it with: poolctl names commit ${toFqdn(name)} --address IP`)
+    const token = file === undefined ? '' : ` --token-file ${file}`
+    session.output.note(`Commit it with: poolctl names commit ${toFqdn(name)} --address IP${token}`)
   },
 }
 
@@ -444,14 +446,33 @@ const historyColumns: readonly Column<HistoryEntry>[] = [
 const history = listCall({
   name: 'history',
   summary: 'List what happened to the names of a pool, or to one name; newest first',
-  arguments: [poolArgument, { name: '[NAME]', description: 'only this name of the pool' }],
-  examples: ['names history pool.example --limit 20', 'names history pool.example acme -o json'],
+  arguments: [
+    { name: 'NAME', description: 'such as acme.pool.example, or acme with POOL; or a pool, for all its names' },
+    { name: '[POOL]', description: 'the pool, if NAME is one label', suggest: 'pools' },
+  ],
+  examples: [
+    'names history acme.pool.example',
+    'names history acme pool.example -o json',
+    'names history pool.example',
+  ],
   operation: 'readHistory',
-  query: ({ args }) => {
-    const domain = parsePool(String(args[0]))
-    return { domain, sub: typeof args[1] === 'string' ? parsePoolName(args[1], domain).subdomain : undefined }
+  query: ({ args: [first, second] }) => {
+    if (typeof second !== 'string') return { domain: parsePool(String(first)) }
+    // Other lists begin with the pool, so that order is accepted too.
+    const [name, pool] = second.includes('.') ? [String(first), second] : [second, String(first)]
+    const { subdomain, pool: domain } = parsePoolName(name, pool)
+    return { domain, sub: subdomain }
   },
-  items: (api, query, options) => api.historyEntries(query, options),
+  items: async function* (api, query, options) {
+    try {
+      yield* api.historyEntries(query, options)
+    } catch (error) {
+      const isName = error instanceof ProblemError && error.code === 'unsupported-pool' && query.sub === undefined
+      if (!isName) throw error
+      const { subdomain, pool } = parsePoolName(query.domain, undefined)
+      yield* api.historyEntries({ domain: pool, sub: subdomain }, options)
+    }
+  },
   view: ({ domain }) => ({
     key: 'entries',
     columns: historyColumns,

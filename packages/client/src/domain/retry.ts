@@ -10,7 +10,7 @@ export type RepeatRule = 'repeatable' | 'under-key' | 'if-rejected' | 'never'
 
 /** Why an attempt failed. `no-response` includes an attempt that took too long. */
 export type AttemptFailure =
-  | { readonly kind: 'no-response' }
+  | { readonly kind: 'no-response'; readonly reasonCode?: string | undefined }
   | { readonly kind: 'response'; readonly status: number; readonly code?: string; readonly retryAfterMs?: number }
 
 export interface RetryPolicy {
@@ -36,9 +36,19 @@ const NO_EFFECT_CODES: ReadonlySet<string> = new Set([
   'draining',
 ])
 
+/** Codes of the runtimes for a connection that was never made: no request was sent on it. */
+const NOT_SENT_CODES: ReadonlySet<string> = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'UND_ERR_CONNECT_TIMEOUT',
+])
+
 /** Whether a request that failed in this way may nevertheless have taken effect. */
 export const mayHaveTakenEffect = (failure: AttemptFailure): boolean =>
-  failure.kind === 'no-response' || (failure.status >= 500 && !NO_EFFECT_CODES.has(failure.code ?? ''))
+  failure.kind === 'no-response'
+    ? !NOT_SENT_CODES.has(failure.reasonCode ?? '')
+    : failure.status >= 500 && !NO_EFFECT_CODES.has(failure.code ?? '')
 
 const isRepeatable = (rule: RepeatRule, failure: AttemptFailure): boolean => {
   if (rule === 'never') return false

@@ -59,7 +59,7 @@ export interface LeaseElectorOptions extends Partial<ElectionDurations> {
    * the lease expires.
    */
   readonly releaseOnCancel?: boolean
-  /** Receives the errors of requests; the elector continues. */
+  /** Receives the errors of requests; the elector continues. Absent: the first of them in a row is a `console.warn`. */
   readonly onError?: (error: unknown) => void
   readonly timing?: Timing
   /** Renewals are sent at the same phase of each retry period, so that a batch of electors shares them. */
@@ -132,6 +132,8 @@ export class LeaseElector {
   #handoverPauseMs = 0
   /** The last acquisition had no response, so this candidate may hold the lease without leading. */
   #isUncertain = false
+  /** The last request had an error, which was reported. */
+  #isFailing = false
   /** Ends the sleep or the request of the current step. */
   #interrupt = new AbortController()
   readonly #metrics = {
@@ -142,7 +144,7 @@ export class LeaseElector {
     lostRaces: 0,
   }
 
-  /** Throws RangeError if the durations, the slot, the identity or the value violate a rule. */
+  /** Throws RangeError if the durations, the slot, the identity or the value violate a rule; TypeError without callbacks. */
   constructor(options: LeaseElectorOptions) {
     const {
       leaseDuration = DEFAULT_DURATIONS.leaseDuration,
@@ -160,6 +162,9 @@ export class LeaseElector {
       leaseValue.safeParse(value),
     ]) {
       if (!parsed.success) throw new RangeError(parsed.error.issues[0]?.message)
+    }
+    for (const name of ['onStartedLeading', 'onStoppedLeading'] as const) {
+      if (typeof options.callbacks?.[name] !== 'function') throw new TypeError(`callbacks.${name} must be a function.`)
     }
     this.#options = options
     this.#rules = {
@@ -205,6 +210,7 @@ export class LeaseElector {
    * settled and the lease is released, or when the lease has expired before that. Rejects with the error of a callback.
    */
   async run(signal: AbortSignal): Promise<void> {
+    if (!(signal instanceof AbortSignal)) throw new TypeError('run needs an AbortSignal, which ends the election.')
     if (this.#isRunning) throw new Error('This elector already runs. Create one elector for each candidate.')
     this.#isRunning = true
     this.#shareIdentity()
@@ -308,6 +314,7 @@ export class LeaseElector {
       return
     }
     this.#lastResponseAt = this.#timing.now()
+    this.#isFailing = false
     if (sent.kind === 'acquire' && result.kind === 'observed') this.#metrics.lostRaces += 1
     if (sent.kind === 'renew' && result.kind === 'granted') this.#metrics.renewals += 1
     const { holder, remainingMs, value } = result.lease
@@ -317,7 +324,12 @@ export class LeaseElector {
 
   #recordFailure({ error }: CallResult): void {
     this.#metrics.failures += 1
-    if (error !== undefined) notify(this.#options.onError, error)
+    if (error === undefined) return
+    const { onError, slot } = this.#options
+    if (onError) notify(onError, error)
+    // biome-ignore lint/suspicious/noConsole: an elector that can never lead would be silent otherwise
+    else if (!this.#isFailing) console.warn(`The elector of ${slot} has no response and continues: ${error}`)
+    this.#isFailing = true
   }
 
   #reportLeader(identity: string, value = ''): void {

@@ -9,7 +9,7 @@ import type {
   LeaseStatusList,
   RenewalResult,
 } from '@pool/contract/lease'
-import { WAIT } from '@pool/contract/lease'
+import { holder as holderSchema, LEASE_TTL, slot as slotSchema, WAIT } from '@pool/contract/lease'
 import { leaseOperations } from '@pool/contract/lease-operations'
 import { leaseProblem } from '@pool/contract/lease-problem'
 import { ClientError, ProblemError, UnexpectedResponseError } from '../errors.ts'
@@ -90,6 +90,18 @@ const toReading = (lease: Lease, headers: Headers, fallbackMs: number): LeaseRea
 const isNeverWritten = (error: unknown): boolean =>
   error instanceof ProblemError && error.status === 404 && error.code === 'not-found'
 
+/** Throws a TypeError. The types say the same, but not to JavaScript, and no response would: the witness has defaults. */
+const validateWrite = (slot: unknown, { holder, generation }: LeaseWrite, ttlMs?: number): void => {
+  const maxMs = LEASE_TTL.max * 1_000
+  const issues = [
+    !slotSchema.safeParse(slot).success && 'slot must be text: the first argument, such as "region-pair/primary"',
+    !holderSchema.safeParse(holder).success && 'holder must be text, from createIdentity',
+    !(Number.isSafeInteger(generation) && generation >= 0) && 'generation must be that of the last response, or 0',
+    ttlMs !== undefined && !(ttlMs >= 1_000 && ttlMs <= maxMs) && `ttlMs must be milliseconds from 1000 to ${maxMs}`,
+  ].filter(Boolean)
+  if (issues.length > 0) throw new TypeError(`${issues.join('; ')}.`)
+}
+
 /** An error that is not of the client is the reason of an aborted signal, or what `token` threw. */
 const isUncertain = (error: unknown): boolean => !(error instanceof ClientError) || error.isOutcomeUnknown
 
@@ -150,6 +162,7 @@ export class LeaseClient {
 
   /** Finish or stop the work before the release: from then on another client can acquire the lease. */
   async release(slot: string, write: LeaseWrite, options: CallOptions = {}): Promise<LeaseWriteResult> {
+    validateWrite(slot, write)
     return this.#compared('release', slot, write, options, async () => {
       const result = await sendRelease(this.#transport, slot, write, options)
       if (result.status === 412) return toRejection('release', write, result)
@@ -168,6 +181,7 @@ export class LeaseClient {
     leases: readonly { readonly slot: string; readonly generation: number; readonly ttlMs: number }[],
     options: CallOptions = {},
   ): Promise<readonly RenewalResult[]> {
+    for (const { slot, generation, ttlMs } of leases) validateWrite(slot, { holder, generation }, ttlMs ?? Number.NaN)
     return renewMany(this.#transport, holder, leases, options)
   }
 
@@ -209,7 +223,8 @@ export class LeaseClient {
     return (await this.#transport.call(getHealth, {}, READ, options)).body
   }
 
-  #put(kind: 'acquire' | 'renew', slot: string, write: LeaseGrantRequest, options: CallOptions) {
+  async #put(kind: 'acquire' | 'renew', slot: string, write: LeaseGrantRequest, options: CallOptions) {
+    validateWrite(slot, write, write.ttlMs ?? Number.NaN)
     return this.#compared(kind, slot, write, options, async () => {
       const result = await put(this.#transport, kind, slot, write, options)
       if (result.status === 412) return toRejection(kind, write, result)

@@ -402,9 +402,29 @@ test('an identity is unique to a start of the process', () => {
 
 test.each<[string, Partial<LeaseElectorOptions>, RegExp]>([
   ['durations', { renewDeadline: 10_000 }, /must be greater than renewDeadline/],
-  ['a slot', { slot: '' }, /slot must be text of 1 to 506 bytes/],
+  ['a slot', { slot: '' }, /slot is required: text of 1 to 506 bytes/],
   ['an identity', { identity: ' a' }, /holder must be 1 to 253 printable ASCII/],
   ['a value', { value: 'ä'.repeat(513) }, /value must be text of at most 1024 bytes/],
 ])('an elector rejects %s that violates a rule', (_, options, message) => {
   expect(() => new LeaseElector(toOptions('a', options))).toThrow(message)
+})
+
+test('an elector needs its callbacks, and a signal to run', async () => {
+  const withoutCallbacks = { ...toOptions('a'), callbacks: {} } as unknown as LeaseElectorOptions
+  expect(() => new LeaseElector(withoutCallbacks)).toThrow(/^callbacks\.onStartedLeading must be a function/)
+  const elector = new LeaseElector(toOptions('a')) as unknown as { run: () => Promise<void> }
+  await expect(elector.run()).rejects.toThrow(/^run needs an AbortSignal/)
+})
+
+test('an elector without onError warns of the first of the errors in a row, one with it does not', async () => {
+  const warn = vi.spyOn(console, 'warn').mockImplementation(() => {})
+  const failed = async () => ({ kind: 'failed' as const, retryAfterMs: 0, error: new Error('401 unauthorized') })
+  const calls = { read: failed, waitUntilVacant: failed, acquire: failed, renew: failed, release: failed }
+  const errors: unknown[] = []
+  start('silent', { leases: { calls } })
+  start('b', { leases: { calls }, onError: error => errors.push(error) })
+  await pass(30_000)
+  expect(errors.length).toBeGreaterThan(1)
+  expect(warn.mock.calls).toEqual([[expect.stringMatching(/elector of slot .* continues: Error: 401 unauthorized/)]])
+  warn.mockRestore()
 })

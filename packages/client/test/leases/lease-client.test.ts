@@ -47,6 +47,27 @@ test('a read returns the lease and its remaining time', async () => {
   expect(summary()).toEqual(['GET /lease/region-pair%2Fprimary'])
 })
 
+test.each<[string, 'acquire' | 'read' | 'readMany' | 'release' | 'renew' | 'renewMany', unknown[], RegExp]>([
+  ['an object as the slot', 'acquire', [{ slot: 'a' }, WRITE], /^slot must be text/],
+  ['a read of an object', 'read', [{ slot: 'a' }], /slot must be text/],
+  ['a list of objects', 'readMany', [[{ slot: 'a' }]], /slot must be text/],
+  ['no write', 'release', ['a', {}], /holder must be .*generation must be/],
+  ['ttlSeconds', 'renew', ['a', { holder: 'a', generation: 5, ttlSeconds: 9 }], /^ttlMs must be/],
+  ['a batch without ttlMs', 'renewMany', ['a', [{ slot: 'a', generation: 1 }]], /^ttlMs must be/],
+  ['a limit as text', 'read', ['a', { deadlineMs: '3s' }], /^deadlineMs must be a number/],
+])('%s is a TypeError, and no request is sent', async (_, method, values, message) => {
+  const { client, requests } = createClient()
+  const call = client[method].bind(client) as (...values: unknown[]) => Promise<unknown>
+  const error = await call(...values).catch((thrown: unknown) => thrown)
+  expect(error).toBeInstanceOf(TypeError)
+  expect((error as TypeError).message).toMatch(message)
+  expect(requests).toEqual([])
+})
+
+test('a client without options names the one that it needs', () => {
+  expect(() => new (LeaseClient as unknown as new () => LeaseClient)()).toThrow(/^baseUrl must be an absolute URL/)
+})
+
 test('a slot that was never written is vacant', async () => {
   const { client } = createClient(() => json(404, { error: 'not-found' }))
   expect(await client.read('slot')).toMatchObject({ lease: { generation: 0, holder: '' }, isVacant: true })

@@ -27,6 +27,8 @@ export const hostAllocationApi = async (
   { pools, env }: AllocationApiSpec,
   { folder, log }: HostContext,
 ): Promise<HostedService> => {
+  // Another provider has no server here.
+  const isLocal = (env.DNSPROVIDER_KIND ?? 'local') === 'local'
   const operatorToken = randomBytes(24).toString('base64url')
   const createProcess = (databaseUrl: string) =>
     new ServiceProcess({
@@ -39,12 +41,12 @@ export const hostAllocationApi = async (
         PDM_OPERATOR_TOKENS: operatorToken,
         PDM_DEPLOYMENTS_DIR: join(folder, 'deployments'),
         PATH: process.env.PATH,
+        DNSPROVIDER_KIND: 'local',
         ...env,
         PORT: '0',
         PDM_OPERATOR_PORT: '0',
         PDM_DATABASE_URL: databaseUrl,
-        DNSPROVIDER_KIND: 'local',
-        DNSPROVIDER_LOCAL_PORT: String(last ? readDnsPort(last) : 0),
+        ...(isLocal ? { DNSPROVIDER_LOCAL_PORT: String(last ? readDnsPort(last) : 0) } : {}),
       }),
     })
   const database = await startDatabase('allocation-api', join(folder, 'postgres'), createSchema)
@@ -58,7 +60,7 @@ export const hostAllocationApi = async (
     ports,
     address: {
       operatorToken,
-      dnsServer: `127.0.0.1:${readDnsPort(ready)}`,
+      dnsServer: isLocal ? `127.0.0.1:${readDnsPort(ready)}` : '',
       databaseUrl: database.url,
     },
     setClock: aheadMs => setDatabaseClock(database.url, aheadMs),

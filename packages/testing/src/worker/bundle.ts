@@ -9,7 +9,7 @@ export interface WorkerArtifact {
     readonly name: string
     readonly compatibilityDate: string
     readonly compatibilityFlags: string[]
-    readonly bindings: Readonly<Record<string, string>>
+    readonly bindings: Readonly<Record<string, unknown>>
     readonly kvNamespaces: Readonly<Record<string, { id: string }>>
     readonly durableObjects: Readonly<Record<string, { className: string; useSQLite: boolean }>>
   }

@@ -43,6 +43,24 @@ const common = { orgName: 'Acme', orgEmail: 'ops@acme.example', region: 'fsn1', 
 const credentials = { accessKey: 'a'.repeat(16), secretKey: 's'.repeat(32) }
 const name = { poolDomain: 'pool.test', subdomain: 'acme' }
 
+describe('the body of an older client', () => {
+  test.each(['byo-manual', 'byo-api'])('%s means byo, in a creation and in an apply', mode => {
+    const expected = parseDeploymentSpec({ ...byo, ...storage }, rules)
+    expect(parseDeploymentSpec({ ...byo, ...storage, sovereignDomainMode: mode }, rules)).toEqual(expected)
+    if (expected.kind !== 'valid') throw new Error('the body is invalid')
+    const change = { ...storage, sovereignDomainMode: mode, sovereignSubdomain: 'ignored' }
+    expect(parseDeploymentChange(change, { spec: expected.spec, hasBucket: true }, rules)).toEqual(expected)
+  })
+
+  test.each([undefined, null])('providers %s: the only one besides local, which brings its storage', providers => {
+    const one = { ...rules, knownProviders: ['local', 'hetzner'] }
+    expect(parseDeploymentSpec({ ...pool, ...storage, providers }, one)).toEqual(
+      parseDeploymentSpec({ ...pool, ...storage }, one),
+    )
+    expect(getFaultFields({ ...pool, ...storage, providers })).toEqual(['providers'])
+  })
+})
+
 describe('a spec in canonical form, with its credentials apart', () => {
   test('of a pool, with storage', () => {
     expect(

@@ -106,18 +106,31 @@ const toBucketFaults = (domain: DomainResult, bucket: BucketNameResult | null): 
   return [{ field: domain.name ? 'sovereignSubdomain' : 'sovereignFQDN', detail: bucket.reason }]
 }
 
+/** Older clients name two ways of `byo`, and no provider where the installation has one besides `local`. */
+const withoutSynonyms = (body: JsonObject): JsonObject =>
+  body.sovereignDomainMode === 'byo-manual' || body.sovereignDomainMode === 'byo-api'
+    ? { ...body, sovereignDomainMode: 'byo' }
+    : body
+
+const withDefaultProvider = (body: JsonObject, known: readonly string[]): JsonObject => {
+  const [only, ...others] = known.filter(name => name !== 'local')
+  const isAbsent = body.providers === undefined || body.providers === null
+  return isAbsent && only !== undefined && others.length === 0 ? { ...body, providers: [only] } : body
+}
+
 /**
  * Parses a request, and reports all invalid fields. The database decides whether name, FQDN and bucket are
  * free. Without the storage provider, the storage fields are ignored.
  */
 export const parseDeploymentSpec = (
-  body: unknown,
+  sent: unknown,
   { storageProvider, knownProviders, toBucketName, pools }: SpecRules,
 ): SpecResult => {
-  if (!isJsonObject(body)) {
+  if (!isJsonObject(sent)) {
     const detail = 'The body must be a JSON object with the fields of a deployment.'
     return { kind: 'invalid-deployment', faults: [{ field: '', detail }] }
   }
+  const body = withDefaultProvider(withoutSynonyms(sent), knownProviders)
   const common = deploymentCommon.safeParse(body)
   const providerFaults = toProviderFaults(body.providers, knownProviders)
   const domain = parseDomain(body, pools)
@@ -201,7 +214,7 @@ const MALFORMED_BODY: InvalidDeployment = {
 /** The fields of an optional body; null if it is present and not an object. */
 const toFields = (body: unknown): JsonObject | null => {
   if (body === undefined) return {}
-  return isJsonObject(body) ? body : null
+  return isJsonObject(body) ? withoutSynonyms(body) : null
 }
 
 /** A deployment whose input an apply can change. */

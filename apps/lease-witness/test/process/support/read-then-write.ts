@@ -13,7 +13,7 @@ export const startReadThenWrite = async (): Promise<RunningWorker> => {
     convertV4MiniflareOptions({
       name: 'read-then-write',
       modules: [{ type: 'ESModule', path: 'index.mjs', contents }],
-      compatibilityDate: '2026-11-01',
+      compatibilityDate: '2026-05-01',
       kvNamespaces: ['LEASES'],
       host: '127.0.0.1',
       port: 0,
