@@ -96,6 +96,16 @@ const mutations: readonly Mutation[] = [
     },
   },
   {
+    mistake: 'the secrets of the service in the container of Terraform',
+    kind: 'Deployment',
+    check: 'security',
+    in: 'states',
+    mutate: deployment => {
+      const [migration, terraform] = listContainers(deployment.spec.template.spec)
+      terraform.volumeMounts.push(migration.volumeMounts[0])
+    },
+  },
+  {
     mistake: 'a misspelt field',
     kind: 'Deployment',
     check: 'schema',

@@ -125,7 +125,7 @@ export const layers = [
   {
     name: 'api-main',
     root: api,
-    folders: ['main.ts', 'migrate.ts', 'service.ts', 'service-config.ts', 'doctor/', 'parts/'],
+    folders: ['main.ts', 'migrate.ts', 'terraform-runner.ts', 'service.ts', 'service-config.ts', 'doctor/', 'parts/'],
     imports: null,
   },
 

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { ConfigIssuesError } from '@pool/runtime/service/env'
 import { runPeriodically } from '@pool/runtime/service/run-periodically'
-import { CORRECT_FOLDER, findForeignAccess } from './deployments/terraform/folder-access.ts'
+import { requireOwnFolder } from './deployments/terraform/folder-access.ts'
 import { reportLimitations } from './doctor/startup.ts'
 import type { Log } from './observability/log.ts'
 import { createBase } from './parts/base.ts'
@@ -26,9 +25,9 @@ export interface Service {
  * database. `stop` ends everything in reverse order.
  */
 export const startService = async (config: ServiceConfig, log: Log, nodeVersion: string): Promise<Service> => {
-  const foreign = await findForeignAccess(config.deployments.dataDir)
-  if (foreign !== null)
-    throw new ConfigIssuesError([{ variable: 'PDM_DEPLOYMENTS_DIR', detail: `${foreign}; ${CORRECT_FOLDER}` }])
+  const { dataDir, runner } = config.deployments
+  // The container that runs Terraform checks its own.
+  if (runner === null) await requireOwnFolder(dataDir)
   const base = await createBase(config, log, nodeVersion)
   const { observer } = base
   const listeners = await openListeners(config, base)

@@ -1,7 +1,7 @@
 import { readServiceConfig } from 'allocation-api/src/service-config.ts'
 import { readConfig as readWitnessConfig } from 'lease-witness/src/node/config.ts'
 import type { KubernetesObject } from './chart.ts'
-import { findDeployments, listContainers, resolveEnv, type Secrets, toPortNumber } from './pod.ts'
+import { findDeployments, listContainers, listMountedKeys, resolveEnv, type Secrets, toPortNumber } from './pod.ts'
 import { findSchemaFaults } from './schemas.ts'
 
 /** Finds faults in the objects of one installation. Each fault is a sentence. */
@@ -11,8 +11,8 @@ export type Check = (objects: readonly KubernetesObject[], secrets: Secrets) => 
 const MAX_STOP_MS = 20_000
 const MAX_DRAIN_MS = 10_000
 const UID = 65_532
-/** The directories that a service writes to, and the cache of the providers of Terraform. */
-const WRITABLE = ['/tmp', '/var/cache/pool-allocation', '/var/lib/pool-allocation']
+/** The directories that a service writes to, the socket of Terraform, and the cache of its providers. */
+const WRITABLE = ['/tmp', '/run/terraform', '/var/cache/pool-allocation', '/var/lib/pool-allocation']
 
 const ofKind = (objects: readonly KubernetesObject[], kind: string) => objects.filter(object => object.kind === kind)
 
@@ -49,7 +49,9 @@ const findConfigFaults: Check = (objects, secrets) => {
   const migrations = findDeployments(objects).flatMap(({ spec }) =>
     (spec.template.spec.initContainers ?? []).flatMap((container: KubernetesObject['spec']) => {
       const { env, faults } = resolveEnv(spec.template.spec, container, secrets)
-      return env.PDM_DATABASE_URL ? faults : [...faults, 'the migration has no PDM_DATABASE_URL']
+      // That of Terraform has none.
+      const isComplete = env.PDM_TERRAFORM_RUNNER !== undefined || env.PDM_DATABASE_URL !== undefined
+      return isComplete ? faults : [...faults, 'the migration has no PDM_DATABASE_URL']
     }),
   )
   const monitors = ofKind(objects, 'ServiceMonitor').flatMap(({ metadata, spec }) =>
@@ -186,6 +188,9 @@ const findSecurityFaults: Check = (objects, secrets) => {
     .map(({ metadata }) => `ServiceAccount ${metadata.name} mounts its token`)
   for (const { metadata, spec: deployment } of findDeployments(objects)) {
     const { spec } = deployment.template
+    const terraform = listContainers(spec).find(({ name }) => name === 'terraform')
+    if (terraform && listMountedKeys(spec, terraform).size > 0) faults.push('Terraform has files of the service')
+    if (spec.shareProcessNamespace) faults.push(`${metadata.name}: Terraform sees the processes of the service`)
     faults.push(...findPodSecurityFaults(spec).map(fault => `${metadata.name}: ${fault}`))
     if (spec.automountServiceAccountToken !== false) faults.push(`${metadata.name} mounts the token`)
     const { runAsUser, fsGroup } = spec.securityContext ?? {}

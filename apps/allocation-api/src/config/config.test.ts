@@ -64,6 +64,7 @@ test('only the database URL has no default', () => {
       timeoutMs: 1_800_000,
       passthrough: [],
       isolation: 'auto',
+      runner: null,
       visiblePaths: [],
       concurrency: 2,
       knownProviders: ['local', 'hetzner'],

@@ -19,6 +19,7 @@ test('every setting has a default and can be set', () => {
       timeoutMs: 1_800_000,
       passthrough: [],
       isolation: 'auto',
+      runner: null,
       visiblePaths: [],
     },
     issues: [],
@@ -34,6 +35,7 @@ test('every setting has a default and can be set', () => {
       PDM_TERRAFORM_PASS_ENV: 'AWS_PROFILE, HCLOUD_TOKEN AWS_PROFILE',
       PDM_TERRAFORM_ISOLATION: 'required',
       PDM_TERRAFORM_PATHS: '/mirror /home/u/.ssh',
+      PDM_TERRAFORM_RUNNER: '/run/terraform.sock',
     }),
   ).toEqual({
     settings: {
@@ -44,6 +46,7 @@ test('every setting has a default and can be set', () => {
       timeoutMs: 90_000,
       passthrough: ['AWS_PROFILE', 'HCLOUD_TOKEN'],
       isolation: 'required',
+      runner: '/run/terraform.sock',
       visiblePaths: ['/mirror', '/home/u/.ssh'],
     },
     issues: [],

@@ -25,6 +25,8 @@ export interface TerraformSettings {
   readonly passthrough: readonly string[]
   /** `auto`: where the kernel permits it. */
   readonly isolation: 'auto' | 'required' | 'off'
+  /** The socket of the process that runs the binary; null: this one does. */
+  readonly runner: string | null
   /** Absolute paths that an isolated binary can read, in addition to those that it is known to need. */
   readonly visiblePaths: readonly string[]
 }
@@ -103,6 +105,7 @@ export const readTerraform = (env: EnvReader): TerraformSettings => ({
   timeoutMs: env.durationMs('PDM_DEPLOYMENT_TIMEOUT', '30m', { min: '1s', max: '24h' }),
   passthrough: readPassthrough(env),
   isolation: env.oneOf('PDM_TERRAFORM_ISOLATION', ['auto', 'required', 'off'], 'auto'),
+  runner: env.text('PDM_TERRAFORM_RUNNER') ?? null,
   visiblePaths: readVisiblePaths(env),
 })
 

@@ -6,12 +6,13 @@ import { EXIT_FAILURE, EXIT_INVALID_CONFIG } from '@pool/runtime/service/run-ser
 import { toPoolSizes } from '../config/config.ts'
 import { createHttpsGet } from '../credentials/https-client.ts'
 import { readSchema } from '../database/schema.ts'
+import { createRemoteProvisioner } from '../deployments/remote-provisioner.ts'
 import { createPrerequisites, findExposure } from '../deployments/terraform/terraform.ts'
 import { redact } from '../observability/domain/redact.ts'
 import { findConfigWarnings, findSecrets, readServiceConfig, type ServiceConfig } from '../service-config.ts'
 import { checkDatabase } from './database.ts'
 import { bad, countProblems, type Finding, good, notChecked, toJson, toText } from './domain/report.ts'
-import { checkDeployments } from './machine.ts'
+import { checkDeployments, checkRunner } from './machine.ts'
 import { findUnreachableStorage } from './storage.ts'
 import { checkWitness } from './witness.ts'
 import { checkZones } from './zones.ts'
@@ -109,6 +110,7 @@ const findAll = async (config: ServiceConfig, dependencies: Required<Dependencie
     runGroup('object storage', () => checkStorage(config, dependencies)),
     runGroup('lease witness', () => checkWitness(config.witness, callMs)),
     runGroup('deployments', async () => {
+      if (deployments.runner) return checkRunner(deployments, createRemoteProvisioner(deployments.runner))
       const prerequisites = createPrerequisites({ ...deployments, env })
       return checkDeployments(deployments, prerequisites, env, () => findExposure({ ...deployments, env }))
     }),

@@ -22,6 +22,7 @@ const settings: TerraformSettings = {
   timeoutMs: 1_000,
   passthrough: [],
   isolation: 'auto',
+  runner: null,
   visiblePaths: [],
 }
 const exposure = 'Terraform is not isolated, so a module can read all; review it.'

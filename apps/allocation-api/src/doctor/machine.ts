@@ -1,6 +1,7 @@
 import { access, constants, stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import type { TerraformSettings } from '../config/terraform.ts'
+import type { Provisioner } from '../deployments/provisioner.ts'
 import { CORRECT_FOLDER, findForeignAccess } from '../deployments/terraform/folder-access.ts'
 import type { Prerequisites } from '../deployments/terraform/prerequisites.ts'
 import { readFreeBytes } from '../lib/free-space.ts'
@@ -120,4 +121,15 @@ export const checkDeployments = async (
     dataDir,
     space,
   ]
+}
+
+/** Where Terraform runs in another container. */
+export const checkRunner = async (
+  settings: TerraformSettings,
+  provisioner: Pick<Provisioner, 'preflight' | 'describeExposure'>,
+): Promise<readonly Finding[]> => {
+  const missing = await provisioner.preflight()
+  if (missing !== null) return [badWithAdvice('terraform runner', missing)]
+  const found = good('terraform runner', 'it responds, and has a binary, a module and a folder')
+  return [found, checkIsolation(settings, await provisioner.describeExposure())]
 }

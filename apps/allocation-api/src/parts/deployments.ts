@@ -2,6 +2,7 @@ import { createCredentialService } from '../credentials/service.ts'
 import { createBucketClaims } from '../deployments/bucket-claims.ts'
 import { createSpecParser } from '../deployments/domain/spec.ts'
 import { createDomainProof, createTxtResolver } from '../deployments/fqdn.ts'
+import { createRemoteProvisioner } from '../deployments/remote-provisioner.ts'
 import { createDeploymentService } from '../deployments/service.ts'
 import { createTerraform } from '../deployments/terraform/terraform.ts'
 import { readFreeBytes } from '../lib/free-space.ts'
@@ -33,7 +34,7 @@ export const createDeployments = (
   { allocations, idempotency }: Names,
 ) => {
   const { objectStorage, domainProof: proof } = config
-  const { knownProviders, concurrency, dataDir } = config.deployments
+  const { knownProviders, concurrency, dataDir, runner } = config.deployments
   const credentials = createCredentialService({
     config,
     objectStorageCa: config.objectStorageCa,
@@ -49,11 +50,10 @@ export const createDeployments = (
     timeoutMs,
   })
   const limitChallenges = createRateLimiter({ perMinute: CHALLENGES_PER_MINUTE, maxCallers: MAX_LIMITED_CLIENTS })
-  const provisioner = createTerraform({
-    ...config.deployments,
-    env: config.env,
-    serviceSecrets: findSecrets(config.env),
-  })
+  const provisioner =
+    runner === null
+      ? createTerraform({ ...config.deployments, env: config.env, serviceSecrets: findSecrets(config.env) })
+      : createRemoteProvisioner(runner)
   const deployments = createDeploymentService({
     sql,
     readSql,

@@ -17,7 +17,7 @@ export const apps: Readonly<Record<string, Program>> = {
   'allocation-api': {
     app: api,
     outDir: join(api, 'dist'),
-    commands: { main: 'src/main.ts', migrate: 'src/migrate.ts' },
+    commands: { main: 'src/main.ts', migrate: 'src/migrate.ts', 'terraform-runner': 'src/terraform-runner.ts' },
     packageFiles: ['LICENSE', 'package.json', 'swagger-ui-bundle.js', 'swagger-ui.css'].map(
       file => `swagger-ui-dist/${file}`,
     ),

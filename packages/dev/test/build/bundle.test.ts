@@ -116,7 +116,8 @@ test.each([
   expect(listFiles(outDir)).toContain(`migrations/${migration}`)
   for (const command of Object.keys(options.commands)) {
     const result = await run(join(outDir, `${command}.js`))
-    expect(result).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining(variable) })
+    const needed = command === 'terraform-runner' ? 'PDM_TERRAFORM_RUNNER' : variable
+    expect(result).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining(needed) })
   }
 })
 

@@ -1,6 +1,7 @@
 import { readdir, readFile, realpath, stat } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { getuid } from 'node:process'
+import { ConfigIssuesError } from '@pool/runtime/service/env'
 
 const GROUP_WRITE = 0o020
 const OTHERS_WRITE = 0o002
@@ -59,3 +60,10 @@ export const findForeignAccess = async (folder: string): Promise<string | null> 
 }
 
 export const CORRECT_FOLDER = 'give it to the user of the service alone: chown it, then chmod -R go-w'
+
+/** Throws a ConfigIssuesError if another user can change something in the folder. */
+export const requireOwnFolder = async (folder: string): Promise<void> => {
+  const foreign = await findForeignAccess(folder)
+  if (foreign === null) return
+  throw new ConfigIssuesError([{ variable: 'PDM_DEPLOYMENTS_DIR', detail: `${foreign}; ${CORRECT_FOLDER}` }])
+}

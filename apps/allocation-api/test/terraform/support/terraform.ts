@@ -60,6 +60,7 @@ const createSite = (text: string, more: Partial<TerraformOptions> = {}): Site =>
     timeoutMs: 150_000,
     passthrough: Object.keys(withoutCollector),
     isolation: process.env.TEST_ISOLATION === 'off' ? 'off' : 'auto',
+    runner: null,
     // A module waits for files in it.
     visiblePaths: [folder],
     env: { PATH: process.env.PATH, ...withoutCollector },
