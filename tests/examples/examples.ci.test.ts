@@ -1,5 +1,7 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { LeaseClient } from '@pool/client/leases'
@@ -184,6 +186,23 @@ describe('the service in the cluster', () => {
     expect((await second.send('DELETE')).status).toBe(404)
     expect((await fetch(`${api.url}/api/v1/pool/pool.test/allocations/service`)).status).toBe(404)
     await second.service.stop()
+  })
+
+  test('an error code of a later version keeps its status, so that the caller does not repeat for ever', async () => {
+    const later = createServer((_, response) =>
+      response.writeHead(409, { 'Content-Type': 'application/json' }).end('{"error":"later-code"}'),
+    )
+    await new Promise<void>(resolve => later.listen(0, '127.0.0.1', resolve))
+    const { port: apiPort } = later.address() as AddressInfo
+    const env = { ALLOCATION_API: `http://127.0.0.1:${apiPort}`, STATE_DIR: temporaryFolder(), PORT: '0' }
+    await using service = new Program(runTypeScript('service/src/main.ts', env))
+    const { port } = await service.untilLogged('ready')
+    const response = await fetch(`http://127.0.0.1:${port}/tenants/later`, {
+      method: 'PUT',
+      body: '{"address":"127.0.0.7"}',
+    })
+    expect([response.status, await response.json()]).toMatchObject([409, { code: 'later-code' }])
+    later.close()
   })
 })
 

@@ -30,11 +30,14 @@ export interface RuleViolation<Code extends string> {
   readonly detail: string
 }
 
-/** A field that is missing is called required; one that has a value is told what it must be. */
-const toFieldDetail = (detail: string, value: unknown): string =>
-  value === undefined || value === null || (typeof value === 'string' && value.trim() === '')
-    ? detail.replace(/^(\w+) must be /, '$1 is required: ')
-    : detail.replace(/^(\w+) is required: /, '$1 must be ').replace(/^(The [\w ]+) is required\.$/, '$1 must be text.')
+/** A field that is missing is called required; one that has a value is told what it must be. A blank text can be either. */
+const toFieldDetail = (detail: string, value: unknown): string => {
+  if (value === undefined || value === null) return detail.replace(/^(\w+) must be /, '$1 is required: ')
+  if (typeof value === 'string' && value.trim() === '') return detail
+  return detail
+    .replace(/^(\w+) is required: /, '$1 must be ')
+    .replace(/^(The [\w ]+) is required\.$/, '$1 must be text.')
+}
 
 /**
  * Error codes for schemas. `rule` attaches the code and the text to a schema or a check:

@@ -1,6 +1,6 @@
-import type { LeaseTransition } from '@pool/contract'
+import type { HistoryEntry, LeaseTransition } from '@pool/contract'
 import { expect, test } from 'vitest'
-import { describeActor, describeTransition, toEventTone } from './history.ts'
+import { describeActor, describeEvent, describeTransition, toEventTone } from './history.ts'
 
 const transition = (fields: Partial<LeaseTransition>): LeaseTransition => ({
   generation: 1,
@@ -20,6 +20,14 @@ test.each<[Partial<LeaseTransition>, string]>([
   [{ event: 'released', by: 'operator', from: 'a', to: '' }, 'operator released the lease of a'],
   [{ event: 'clock-set-back', to: '' }, 'The clock of the witness was set back; no holder has the whole TTL again'],
 ])('the transition %j', (fields, text) => expect(describeTransition(transition(fields))).toBe(text))
+
+test.each([
+  [undefined, 'Committed'],
+  [1, 'Committed, after 1 renewal'],
+  [2, 'Committed, after 2 renewals'],
+])('%s renewals: %s', (renewalCount, text) =>
+  expect(describeEvent({ event: 'committed', renewalCount } as HistoryEntry)).toBe(text),
+)
 
 test('an entry has an actor', () => {
   expect(describeActor({ actor: 'operator', address: '192.0.2.1' })).toBe('by an operator from 192.0.2.1')

@@ -34,7 +34,9 @@ export const describeActor = ({
 
 /** What happened to a name. */
 export const describeEvent = ({ event, renewalCount }: HistoryEntry): string =>
-  renewalCount === undefined ? eventTexts[event] : `${eventTexts[event]}, after ${renewalCount} renewals`
+  renewalCount === undefined
+    ? eventTexts[event]
+    : `${eventTexts[event]}, after ${renewalCount} ${renewalCount === 1 ? 'renewal' : 'renewals'}`
 
 /** The tone of an event in a timeline. */
 export const toEventTone = (event: HistoryEntry['event'] | DeploymentHistoryEntry['event']): 'ok' | 'bad' | '' => {

@@ -158,7 +158,7 @@ export const OrganisationStep = ({ wizard }: StepProps) => {
         {...text('orgEmail')}
       />
       <Providers wizard={wizard} />
-      <TextField label="Region" hint="Of the provider, such as fsn1." {...text('region')} />
+      <TextField label="Region" hint="Of the provider, such as fsn1, or local for local." {...text('region')} />
     </>
   )
 }

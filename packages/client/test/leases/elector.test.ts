@@ -402,7 +402,7 @@ test('an identity is unique to a start of the process', () => {
 
 test.each<[string, Partial<LeaseElectorOptions>, RegExp]>([
   ['durations', { renewDeadline: 10_000 }, /must be greater than renewDeadline/],
-  ['a slot', { slot: '' }, /slot is required: text of 1 to 506 bytes/],
+  ['a slot', { slot: '' }, /slot must be text of 1 to 506 bytes/],
   ['an identity', { identity: ' a' }, /holder must be 1 to 253 printable ASCII/],
   ['a value', { value: 'ä'.repeat(513) }, /value must be text of at most 1024 bytes/],
 ])('an elector rejects %s that violates a rule', (_, options, message) => {

@@ -36,7 +36,7 @@ func allocate(ctx context.Context) {
 	reserved, err := client.ReserveNameWithResponse(ctx, pool, nil, allocationapi.ReserveRequest{Subdomain: name})
 	check(err)
 	expect("reserve", reserved.StatusCode(), http.StatusCreated, reserved.Body)
-	token := reserved.JSON201.ReservationToken.String()
+	token := reserved.JSON201.ReservationToken
 	committed, err := client.CommitNameWithResponse(ctx, pool, nil, allocationapi.CommitRequest{
 		Subdomain:        name,
 		ReservationToken: token,

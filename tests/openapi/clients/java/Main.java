@@ -20,7 +20,7 @@ public class Main {
     client.updateBaseUri(System.getenv("API_URL"));
     var api = new AllocationApi(client);
     var reserved = api.reserveName(POOL, new ReserveRequest().subdomain(NAME), null);
-    var token = reserved.getReservationToken().toString();
+    var token = reserved.getReservationToken();
     var commit = new CommitRequest().subdomain(NAME).reservationToken(token).loadBalancerIP("203.0.113.10")
         .sovereignFQDN(NAME + "." + POOL);
     expect("commit", api.commitName(POOL, commit, null).getSovereignFQDN(), NAME + "." + POOL);

@@ -26,7 +26,7 @@ def allocate(client):
         reserve_name.sync_detailed(POOL, client=client, body=ReserveRequest(subdomain=NAME)),
         HTTPStatus.CREATED,
     )
-    token = str(reserved.reservation_token)
+    token = reserved.reservation_token
     commit = CommitRequest(
         subdomain=NAME, reservation_token=token, load_balancer_ip="203.0.113.10", sovereign_fqdn=f"{NAME}.{POOL}"
     )
