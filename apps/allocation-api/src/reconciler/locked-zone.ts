@@ -289,6 +289,8 @@ export interface Applied {
   readonly locked: ReadonlySet<string>
   /** Not null: the zone was stopped since the sync began, so nothing was written. */
   readonly stoppedCause: StopCause | null
+  /** The number of the write in the marker; null: nothing was written, or the marker was not. */
+  readonly serial: number | null
 }
 
 const NOTHING_TO_APPLY: ApplyResult = { kind: 'applied', rejected: [] }
@@ -381,7 +383,7 @@ export class LockedZone {
   async apply(planned: readonly PlannedName[], installation: string): Promise<Applied> {
     const { repository, providerKind } = this.tools
     if (!planned.some(({ plan }) => plan.kind === 'changes' && plan.changes.length > 0)) {
-      return { result: NOTHING_TO_APPLY, locked: new Set(), stoppedCause: null }
+      return { result: NOTHING_TO_APPLY, locked: new Set(), stoppedCause: null, serial: null }
     }
     const attempted = planned.flatMap(toAttemptedNames)
     const startedAt = performance.now()
@@ -395,8 +397,9 @@ export class LockedZone {
     const changes = planned.flatMap(({ name, plan }) =>
       plan.kind === 'changes' && !locked.has(name.subdomain) ? plan.changes : [],
     )
-    if (stoppedCause || changes.length === 0) return { result: NOTHING_TO_APPLY, locked, stoppedCause }
-    return { result: await this.#write({ installation, serial }, changes), locked, stoppedCause }
+    if (stoppedCause || changes.length === 0) return { result: NOTHING_TO_APPLY, locked, stoppedCause, serial: null }
+    const result = await this.#write({ installation, serial }, changes)
+    return { result, locked, stoppedCause, serial: this.#isMarkerWritten(result) ? serial : null }
   }
 
   /**
@@ -412,10 +415,20 @@ export class LockedZone {
     const achieved = { applied, failed, isComplete, firstDriftCheckMs }
     await this.#lock.finish(lane => repository.saveOutcomes(this.name, achieved, lane))
     return {
-      applied: new Map(applied.map(({ subdomain, version }) => [subdomain, version])),
-      hasMore: outcomes.length === MAX_BATCH_SIZE || outcomes.some(({ outcome }) => outcome.kind === 'skipped'),
-      hasFailed: failed.length > 0,
+      applied: new Map(
+        applied.filter(({ leftover }) => leftover === null).map(({ subdomain, version }) => [subdomain, version]),
+      ),
+      failed: new Map(failed.map(name => [name.subdomain, name])),
+      hasMore:
+        (outcomes.length === MAX_BATCH_SIZE && applied.length > 0) ||
+        outcomes.some(({ outcome }) => outcome.kind === 'skipped'),
     }
+  }
+
+  #isMarkerWritten(result: ApplyResult): boolean {
+    if (result.kind !== 'applied') return false
+    const name = toMarkerName(this.name)
+    return !result.rejected.some(rejection => rejection.name === name) && !result.skipped?.includes(name)
   }
 
   /** Writes the marker before everything else. */

@@ -71,7 +71,7 @@ export const createProviderMoves = (sql: Sql, { timeoutMs }: { timeoutMs: number
         delete from dns_former_records f using moved where f.zone = moved.zone and f.provider_kind = ${kind}
       ), due as (
         update dns_names n set version = nextval('dns_version'), owned = '[]', previous_records = '[]',
-          attempted_version = 0, attempts = 0, failure = null, last_error = null, is_drift_repair = false,
+          attempted_version = 0, attempts = 0, failure = null, last_error = null, leftover = null, is_drift_repair = false,
           changed_at = statement_timestamp(), next_attempt_at = statement_timestamp()
         from moved where n.zone = moved.zone returning n.zone
       )

@@ -88,7 +88,7 @@ export const newVersionColumns = (desired: string, at: string): string => `
         with ordinality as previous (record_set, position)
       order by position desc limit ${MAX_PREVIOUS_RECORD_SETS}
     ) latest),
-  attempts = 0, failure = null, last_error = null, is_drift_repair = false`
+  attempts = 0, failure = null, last_error = null, leftover = null, is_drift_repair = false`
 
 /** Rows named `item`, passed as one JSON parameter. */
 const toVersionRows = (sql: Sql, names: readonly NameVersion[]) => sql`
@@ -254,9 +254,9 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
     { sql: lane, isHeld }: LockLane,
   ): Promise<boolean> {
     const rows = [
-      ...applied.map(({ subdomain, version, desired, event, detail }) => {
+      ...applied.map(({ subdomain, version, desired, event, detail, leftover }) => {
         const owned = desired.map(({ name, type }) => ({ name, type }))
-        return { subdomain, version, event, state: toState(desired), detail, owned }
+        return { subdomain, version, event, state: toState(desired), detail, leftover, owned }
       }),
       ...failed.map(({ subdomain, version, desired, failure, reason: detail, retryDelayMs }) => {
         return { subdomain, version, event: 'failing', state: toState(desired), detail, failure, retryDelayMs }
@@ -264,14 +264,14 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
     ]
     const items = sql`
       jsonb_to_recordset(${sql.json(rows)}) as item
-        (subdomain text, version bigint, event text, state text, detail text, owned jsonb, failure text,
+        (subdomain text, version bigint, event text, state text, detail text, leftover text, owned jsonb, failure text,
           "retryDelayMs" float8)`
     const [row] = await withTimeout(
       lane<{ isHeld: boolean }[]>`
         with item as (${unlockedNames(sql, zone, items, isHeld)}), applied as (
           update dns_names d set
             applied_version = item.version, applied_at = statement_timestamp(), attempted_version = item.version,
-            attempts = 0, failure = null, last_error = null, is_drift_repair = false, owned = item.owned,
+            attempts = 0, failure = null, last_error = null, leftover = item.leftover, is_drift_repair = false, owned = item.owned,
             deleted_records = '[]'
           from item
           where item.failure is null and d.zone = item.zone and d.subdomain = item.subdomain
@@ -279,7 +279,7 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
           returning item.*
         ), failed as (
           update dns_names d set
-            attempts = case when d.failure = item.failure then d.attempts + 1 else 1 end,
+            attempts = case when d.failure = 'provider' and item.failure <> 'provider' then 1 else d.attempts + 1 end,
             failure = item.failure, last_error = item.detail,
             next_attempt_at = statement_timestamp() + item."retryDelayMs" * interval '1 millisecond'
           from item
@@ -335,7 +335,7 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
   async findStatus(zone: string, subdomain: string): Promise<SyncStatus | null> {
     const [row] = await withTimeout(
       sql<SyncStatus[]>`
-        select version, applied_version as "appliedVersion", last_error as "lastError" from dns_names
+        select version, applied_version as "appliedVersion", coalesce(last_error, leftover) as "lastError" from dns_names
         where zone = ${zone} and subdomain = ${subdomain}`,
       timeoutMs,
     )

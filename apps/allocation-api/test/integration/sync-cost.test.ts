@@ -74,7 +74,7 @@ describe('what a sync of one name costs', () => {
       id,
     )
     expect([...attempt.subdomains]).toEqual(['acme'])
-    const applied = names.map(name => ({ ...name, event: 'published' as const, detail: null }))
+    const applied = names.map(name => ({ ...name, event: 'published' as const, detail: null, leftover: null }))
     const outcomes = { applied, failed: [], isComplete: true, firstDriftCheckMs: 0 }
     expect(await repository.saveOutcomes(poolDomain, outcomes, { sql, isHeld: sql`true` })).toBe(true)
     const [rows] = await sql<{ count: number }[]>`

@@ -8,6 +8,8 @@ export interface Unavailable {
   readonly retryAfterMs?: number
   /** `zone`: only this zone is affected, for example because it does not exist. Default: the whole provider. */
   readonly scope?: 'zone' | 'provider'
+  /** Of a zone: the next call may succeed although nothing else changes. Failures of the whole provider always may. */
+  readonly isTransient?: true
 }
 
 /** The record sets at each of `names`, and those at or below each of `branches`. All are absolute names of one zone. */
