@@ -123,12 +123,16 @@ const checkedColumns = (sql: Sql) => sql`
   extract(epoch from statement_timestamp() - changed_at)::float8 * 1000 as "changedMsAgo",
   is_drift_repair as "isDriftRepair"`
 
-/** The names that are due, as `DueName`, those that wait longest first. */
+/**
+ * The names that are due, as `DueName`, withdrawals and those that wait longest first. Names that wait for their zone are with
+ * them: they need no calls of their own, and get the room that a withdrawal makes. They alone are not a reason to sync.
+ */
 const selectDue = (sql: Sql, zone: string, limit: number) => sql`
   select ${desiredColumns(sql)}, attempts, failure, is_drift_repair as "isDriftRepair"
   from dns_names
-  where zone = ${zone} and applied_version < version and next_attempt_at <= statement_timestamp()
-  order by changed_at limit ${limit}`
+  where zone = ${zone} and applied_version < version and (next_attempt_at <= statement_timestamp() or failure = 'zone')
+    and (select min(next_attempt_at) from dns_names where zone = ${zone} and applied_version < version) <= statement_timestamp()
+  order by next_attempt_at > statement_timestamp(), desired <> '[]', changed_at limit ${limit}`
 
 /**
  * Raises the number of the zone's last write and returns it as `serial`, with the cause of a stop. It is committed before the

@@ -73,6 +73,8 @@ export interface CloudflareDouble extends AsyncDisposable {
   readonly resetCalls: () => void
   /** Creates a zone and returns its id. Replaces an existing zone of this name. */
   readonly addZone: (name: string, plan?: 'free' | 'pro', type?: 'full' | 'secondary') => string
+  /** The number of records that the zone may have. */
+  readonly setQuota: (name: string, records: number) => void
   readonly deleteZone: (name: string) => void
   readonly records: (zone: string) => readonly WireRecord[]
   /** Bypasses the API and its rules. */
@@ -93,6 +95,7 @@ interface Zone {
   readonly name: string
   readonly plan: 'free' | 'pro'
   readonly type: 'full' | 'secondary'
+  quota: number
   records: readonly WireRecord[]
   previous: readonly WireRecord[]
 }
@@ -233,6 +236,8 @@ const runBatch = (zone: Zone, body: Fields): Fields => {
       }
     })
   }
+  if (draft.size > Math.max(zone.quota, zone.records.length))
+    throw new ApiError(400, 81_045, 'The record quota has been exceeded.')
   zone.previous = zone.records
   zone.records = Array.from(draft.values())
   return result
@@ -416,9 +421,12 @@ export const startCloudflareDouble = async (options: CloudflareDoubleOptions = {
     count: kind => calls.filter(call => kind === undefined || call.kind === kind).length,
     resetCalls: () => calls.splice(0),
     addZone: (name, plan = 'free', type = 'full') => {
-      const zone = { id: newId(), name, plan, type, records: [], previous: [] }
+      const zone = { id: newId(), name, plan, type, quota: Number.POSITIVE_INFINITY, records: [], previous: [] }
       zones.set(name, zone)
       return zone.id
+    },
+    setQuota: (name, records) => {
+      getZone(name).quota = records
     },
     deleteZone: name => void zones.delete(name),
     records: zone => getZone(zone).records,

@@ -1,5 +1,5 @@
 import type { HistoryEntry } from '@pool/contract'
-import type { ApplyResult, Unavailable, WantedRecords } from '../../dns/domain/result.ts'
+import { type ApplyResult, toZoneRefusal, type Unavailable, type WantedRecords } from '../../dns/domain/result.ts'
 import {
   changeKey,
   isAtOrBelow,
@@ -307,6 +307,10 @@ export const toOutcome = (fqdn: string, plan: Plan, result: ApplyResult): Outcom
   if (plan.kind === 'conflict') return { kind: 'failed', cause: 'foreign-record', reason: plan.reason }
   if (result.kind === 'unavailable') return toFailure(result)
   const rejection = result.rejected.find(({ name }) => isAtOrBelow(name, fqdn))
+  if (rejection?.isZoneFull) {
+    const reason = `The zone has no room for ${rejection.name}: ${rejection.reason}. The name waits until there is room.`
+    return toFailure(toZoneRefusal(reason))
+  }
   if (rejection) {
     const reason = `The DNS provider rejected ${rejection.name}: ${rejection.reason}`
     return { kind: 'failed', cause: 'rejected', reason }

@@ -32,6 +32,30 @@ test.each([
 })
 
 test.each([
+  [81_045, 'The record quota has been exceeded.', 'room'],
+  [1, 'Record quota exceeded.', 'room'],
+  [9300, 'DNS record has 1 tags, exceeding the quota of 0.', 'record'],
+  [1038, 'x', 'zone'],
+  [81_053, 'x', 'record'],
+  [81_058, 'x', 'record'],
+  [9005, 'x', 'record'],
+  [9021, 'x', 'record'],
+  [1212, 'x', 'unknown'],
+] as const)('a refusal with the code %i and the text "%s" is about: %s', (code, message, scope) => {
+  const plain = classifyResponse({ status: 400, body: failure(code, { message }) }, [])
+  const chained = failure(1004, { message: 'DNS Validation Error', error_chain: [{ code, message }] })
+  expect(plain).toMatchObject({ kind: 'declined', scope })
+  if (scope !== 'unknown') expect(classifyResponse({ status: 400, body: chained }, [])).toMatchObject({ scope })
+})
+
+test('the limit of the rate of calls is about the account, with any status', () => {
+  for (const code of [971, 10_100]) {
+    const answer = classifyResponse({ status: 400, body: failure(code) }, [])
+    expect(answer).toEqual({ kind: 'unavailable', reason: expect.stringContaining('rate of requests') })
+  }
+})
+
+test.each([
   ['a stale zone', 403, 9109],
   ['a rejection', 400, 9005],
   ['an outage', 500, 1],

@@ -5,7 +5,15 @@ import * as z from 'zod'
 import { chunkBySize } from '../../../lib/chunk.ts'
 import { JsonArrayError, JsonArraySplitter } from '../../../lib/json-array-splitter.ts'
 import { type BatchResult, bisect } from '../../bisect.ts'
-import type { ApplyResult, ReadResult, Unavailable, WantedRecords, ZoneCheck, ZonePart } from '../../domain/result.ts'
+import {
+  type ApplyResult,
+  type ReadResult,
+  toZoneRefusal,
+  type Unavailable,
+  type WantedRecords,
+  type ZoneCheck,
+  type ZonePart,
+} from '../../domain/result.ts'
 import { changeKey, groupByOwner, type RecordSet, recordKey, toApplyResult } from '../../domain/rrset.ts'
 import { type ProviderResponse, requestJson, requestStream, toUnavailable } from '../../http-client.ts'
 import type { DnsProvider, ReadProvider } from '../../provider.ts'
@@ -140,7 +148,8 @@ export const createPowerdnsProvider = ({ url, apiKey, serverId }: PowerdnsOption
     const error = errorIn(answer)
     const reason = sanitizeMessage(error, [apiKey]) || `PowerDNS answered ${answer.status}.`
     const culprit = parseOwner(error)
-    return { kind: 'rejected', reason, suspects: part.filter(({ name }) => name === culprit), isCertain: true }
+    const suspects = part.filter(({ name }) => name === culprit)
+    return { kind: 'rejected', reason, suspects, isCertain: true, isDoubtful: suspects.length === 0 }
   }
 
   const notFromApi: Unavailable = { kind: 'unavailable', reason: 'The response is not from the PowerDNS API.' }
@@ -289,6 +298,8 @@ export const createPowerdnsProvider = ({ url, apiKey, serverId }: PowerdnsOption
       using probe = createProbe(zone, signal, onProgress)
       const result = await bisect(parts, part => send(zone, part, probe.signal), { maxRejections: MAX_REJECTIONS })
       if (result.kind === 'failed') return probe.isOver() ? tooSlow(zone) : result.failure
+      if (result.kind === 'refused')
+        return toZoneRefusal(`PowerDNS refuses changes of the zone ${zone}: ${result.reason}`)
       const all = [...rejected, ...Array.from(result.rejected, ([{ name }, reason]) => [name, reason] as const)]
       return toApplyResult(
         new Map(all),
