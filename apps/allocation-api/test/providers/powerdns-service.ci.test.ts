@@ -17,7 +17,11 @@ const startScene = async (env: Record<string, string> = {}, zones: readonly stri
   const { url, apiKey } = server.options
   const api = await startApi(database.url, {
     ...{ DNSPROVIDER_KIND: 'powerdns', DNSPROVIDER_POWERDNS_URL: url, DNSPROVIDER_POWERDNS_API_KEY: apiKey },
-    ...{ DNSPROVIDER_MANAGED_DOMAINS: zones.join(','), PDM_DNS_COMMIT_WAIT: '30s', ...env },
+    ...{
+      DNSPROVIDER_MANAGED_DOMAINS: zones.filter(zone => zone !== 'other.test').join(','),
+      PDM_DNS_COMMIT_WAIT: '30s',
+      ...env,
+    },
   })
   cleanup.defer(async () => void (await api.process.kill()))
   const owned = cleanup.move()
@@ -55,5 +59,42 @@ describe.skipIf(shouldSkip(missingPowerdns))('the service with PowerDNS on SQLit
     expect((await serial()) - before).toBe(writes + 1)
     const { body } = await api.call('GET', `/api/v1/pool/${pool}/allocations/acme`)
     expect(body.dns).toEqual(response.body.dns)
+  })
+
+  test.each([
+    ['five pools', 5, 0],
+    ['one pool, and another client of its API that writes without a pause', 1, 2],
+  ])('100 of 100 commits are 200 with %s', async (_, pools, clients) => {
+    const zones = Array.from({ length: pools }, (_, i) => `pool${i}.test`)
+    await using scene = await startScene({ PDM_DNS_COMMIT_WAIT: '5s' }, [...zones, 'other.test'])
+    const { api, server } = scene
+    const ended = new AbortController()
+    const write = async (client: number) => {
+      for (let i = 0; !ended.signal.aborted; i += 1) {
+        const set = { name: `c${client}.other.test`, type: 'A', ttl: 60, values: [`198.51.100.${i % 250}`] }
+        await server.put('other.test', set)
+      }
+    }
+    const writing = Array.from({ length: clients }, (_, i) => write(i))
+    const statuses: number[] = []
+    const commitAll = async (zone: string) => {
+      const path = `/api/v1/pool/${zone}`
+      for (let i = 0; i < 100 / pools; i += 1) {
+        const subdomain = `n${i}`
+        const { reservationToken } = (await api.call('POST', `${path}/reserve`, { subdomain })).body
+        const fields = {
+          subdomain,
+          reservationToken,
+          sovereignFQDN: `${subdomain}.${zone}`,
+          loadBalancerIP: '192.0.2.1',
+        }
+        statuses.push((await api.call('POST', `${path}/commit`, fields)).status)
+      }
+    }
+    await Promise.all(zones.map(commitAll))
+    ended.abort()
+    await Promise.all(writing)
+    process.stdout.write(`${pools} pools: ${statuses.filter(status => status === 202).length} of 100 are 202\n`)
+    expect(statuses.filter(status => status !== 200)).toEqual([])
   })
 })

@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import type { EnvReader } from '@pool/runtime/service/env'
 import pLimit from 'p-limit'
 import * as z from 'zod'
@@ -56,6 +56,23 @@ const rejections: ReadonlySet<number> = new Set([400, 409, 413, 422])
 /** Rejected calls of one `apply`: more than the logarithm of the largest part, and few enough for the timeout of one call. */
 const MAX_REJECTIONS = 50
 
+/** The pauses before a call is repeated that the server answered with 500, such as "database is locked" of SQLite. */
+const REPEAT_PAUSES_MS = [20, 50, 100, 200, 400]
+
+const repeat = async <Answer extends { readonly kind: string; readonly status?: number }>(
+  call: () => Promise<Answer>,
+  onError: () => void = () => {},
+): Promise<Answer> => {
+  for (const pauseMs of REPEAT_PAUSES_MS) {
+    const answer = await call()
+    if (answer.kind !== 'answered' || answer.status !== 500) return answer
+    onError()
+    await sleep(pauseMs)
+  }
+  return call()
+}
+
+const MAX_PARALLEL_WRITES = 16
 /** Queries by name in flight. */
 const MAX_PARALLEL_QUERIES = 8
 /** Record sets that the server sends in the time of one query by name. */
@@ -110,9 +127,16 @@ export const createPowerdnsProvider = ({ url, apiKey, serverId }: PowerdnsOption
 
   const toZoneUrl = (zone: string, query = ''): URL => new URL(encodeURIComponent(`${zone}.`) + query, zones)
   const get = (zone: string, query: string, signal: AbortSignal) =>
-    requestJson({ url: toZoneUrl(zone, query), headers }, signal)
-  const patch = (zone: string, rrsets: readonly unknown[], signal: AbortSignal) =>
-    requestJson({ url: toZoneUrl(zone), headers, method: 'PATCH', body: { rrsets } }, signal)
+    repeat(() => requestJson({ url: toZoneUrl(zone, query), headers }, signal))
+  /** SQLite has one writer, so after the first 500 the writes to all zones take turns. */
+  const turns = pLimit(MAX_PARALLEL_WRITES)
+  const patch = (zone: string, rrsets: readonly unknown[], signal: AbortSignal) => {
+    const call = () => requestJson({ url: toZoneUrl(zone), headers, method: 'PATCH', body: { rrsets } }, signal)
+    const takeTurns = () => {
+      turns.concurrency = 1
+    }
+    return turns(() => repeat(call, takeTurns))
+  }
 
   const unavailable = (zone: string, answer: ProviderResponse): Unavailable => {
     const { status, retryAfterMs } = answer
@@ -165,7 +189,7 @@ export const createPowerdnsProvider = ({ url, apiKey, serverId }: PowerdnsOption
     signal: AbortSignal,
     maxBytes = Number.POSITIVE_INFINITY,
   ): AsyncGenerator<ZonePart | Unavailable, void> {
-    const response = await requestStream({ url: toZoneUrl(zone), headers }, signal)
+    const response = await repeat(() => requestStream({ url: toZoneUrl(zone), headers }, signal))
     if (response.kind === 'unavailable') return yield response
     if (response.kind === 'answered') return yield unavailable(zone, response)
     if ((response.length ?? 0) > maxBytes) {
