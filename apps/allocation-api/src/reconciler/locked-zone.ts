@@ -303,6 +303,8 @@ export class LockedZone {
   readonly name: string
   readonly tools: ReconcilerTools
   readonly #lock: ZoneLock
+  /** The number of the last write that the provider confirmed under this lock; null: none. */
+  #confirmed: number | null = null
 
   constructor(name: string, tools: ReconcilerTools, lock: ZoneLock) {
     this.name = name
@@ -399,7 +401,8 @@ export class LockedZone {
     )
     if (stoppedCause || changes.length === 0) return { result: NOTHING_TO_APPLY, locked, stoppedCause, serial: null }
     const result = await this.#write({ installation, serial }, changes)
-    return { result, locked, stoppedCause, serial: this.#isMarkerWritten(result) ? serial : null }
+    if (this.#isMarkerWritten(result)) this.#confirmed = serial
+    return { result, locked, stoppedCause, serial: this.#confirmed }
   }
 
   /**
@@ -412,7 +415,7 @@ export class LockedZone {
     const failed = outcomes.flatMap(outcome => toFailedNames(outcome, random))
     const isComplete = applied.length === outcomes.length
     const firstDriftCheckMs = driftIntervalMs * (0.5 + 0.5 * random())
-    const achieved = { applied, failed, isComplete, firstDriftCheckMs }
+    const achieved = { applied, failed, isComplete, serial: this.#confirmed, firstDriftCheckMs }
     await this.#lock.finish(lane => repository.saveOutcomes(this.name, achieved, lane))
     return {
       applied: new Map(

@@ -48,7 +48,7 @@ export const createProviderMoves = (sql: Sql, { timeoutMs }: { timeoutMs: number
     async moveTo(kind: string, zones: readonly string[]): Promise<number> {
       const [row] = await sql<{ names: number }[]>`
       with moved as (
-        update dns_zone_writes w set provider_kind = ${kind}
+        update dns_zone_writes w set provider_kind = ${kind}, confirmed_at = null
         from (select zone, provider_kind from dns_zone_writes where ${isAmong(zones)} order by zone for update) former
         where w.zone = former.zone and former.provider_kind <> ${kind}
         returning w.zone, former.provider_kind

@@ -41,6 +41,8 @@ export interface SyncOutcomes {
   readonly failed: readonly FailedName[]
   /** The zone has all desired records. */
   readonly isComplete: boolean
+  /** The number of the write that the provider confirmed; null: none. */
+  readonly serial: number | null
   /** The delay of the first drift check if the zone is new. */
   readonly firstDriftCheckMs: number
 }
@@ -146,7 +148,8 @@ const raiseSerial = (sql: Sql, zone: string, providerKind: string) => sql`
 /** The columns of a `ZoneWrites`. */
 const selectWrites = (sql: Sql, zone: string) => sql`
   select i.id as installation, coalesce(w.serial, 0) as serial, w.provider_kind as "providerKind",
-    w.stopped_cause as "stoppedCause",
+    w.stopped_cause as "stoppedCause", coalesce(w.confirmed_serial, 0) as "confirmedSerial",
+    extract(epoch from statement_timestamp() - w.confirmed_at)::float8 * 1000 as "confirmedMsAgo",
     extract(epoch from statement_timestamp() - w.stopped_at)::float8 * 1000 as "stoppedMsAgo"
   from installation i left join dns_zone_writes w on w.zone = ${zone}`
 
@@ -254,7 +257,7 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
    */
   async saveOutcomes(
     zone: string,
-    { applied, failed, isComplete, firstDriftCheckMs }: SyncOutcomes,
+    { applied, failed, isComplete, serial, firstDriftCheckMs }: SyncOutcomes,
     { sql: lane, isHeld }: LockLane,
   ): Promise<boolean> {
     const rows = [
@@ -298,6 +301,9 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
           from (
             select * from applied union all select * from failed where failure is distinct from former_failure
           ) as changed
+        ), confirmed as (
+          update dns_zone_writes set confirmed_serial = ${serial}::bigint, confirmed_at = statement_timestamp()
+          where zone = ${zone} and confirmed_serial < ${serial}::bigint and ${isHeld}
         ), synced as (
           insert into dns_zones as z (zone, synced_at, next_drift_check_at)
           select ${zone}::text, case when ${isComplete}::boolean then statement_timestamp() end,

@@ -20,7 +20,7 @@ import {
   toWantedRecords,
 } from './domain/plan.ts'
 import { confirmPurge, needsConfirmation, toReadAfterWrite } from './domain/purge.ts'
-import { findStopCause, isOwnProvider, parseMarkers, toMarkerName } from './domain/zone-marker.ts'
+import { findStopCause, isOwnProvider, isStaleRead, parseMarkers, toMarkerName } from './domain/zone-marker.ts'
 import type { LockedZone } from './locked-zone.ts'
 import type { Due } from './repository.ts'
 
@@ -121,6 +121,10 @@ export const syncZone = async (zone: LockedZone, due: Due): Promise<SyncResult> 
   if (findStopCause(markers, writes)) {
     const { stopCause } = await zone.checkMarkers(markers, 'apply')
     if (stopCause) return failAll(toStopFailure(zone.name, stopCause))
+  }
+  if (isStaleRead(markers, writes)) {
+    const reason = `The DNS provider shows the zone ${zone.name} as it was before the last write. Nothing was written.`
+    return failAll({ kind: 'failed', cause: 'zone', reason, isTransient: true })
   }
   const options = await zone.planOptions(names)
   const current = indexRecords(zone.name, read)

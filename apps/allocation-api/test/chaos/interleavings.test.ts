@@ -34,6 +34,7 @@ const toOutcomes = (names: readonly DueName[], event: AppliedName['event']): Syn
   applied: names.map(name => ({ ...name, event, detail: null, leftover: null })),
   failed: [],
   isComplete: true,
+  serial: null,
   firstDriftCheckMs: 3_600_000,
 })
 

@@ -149,7 +149,13 @@ describe('the last statement of the work', () => {
       retryDelayMs: 1,
       isTransient: false,
     } as const
-    const outcomes = { applied: [withdrawn], failed: [failing], isComplete: true, firstDriftCheckMs: 1_000 }
+    const outcomes = {
+      applied: [withdrawn],
+      failed: [failing],
+      isComplete: true,
+      serial: null,
+      firstDriftCheckMs: 1_000,
+    }
     const finish = (lock: ZoneLock) => lock.finish(lane => saveOutcomes('sync.test', outcomes, lane))
     const readStored = async () => [
       ...(await sql`select applied_version, failure from dns_names where zone = 'sync.test' order by subdomain`),
