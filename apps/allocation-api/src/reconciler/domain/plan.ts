@@ -355,7 +355,11 @@ export const toAppliedNames = ({ name, outcome }: NameOutcome): AppliedName[] =>
   if (outcome.kind !== 'applied') return []
   const { subdomain, version, desired, isDriftRepair } = name
   const event = isDriftRepair ? 'repaired' : desired.length === 0 ? 'withdrawn' : 'published'
-  const drift = `${outcome.changes.length} record sets differed from the records that this service had written.`
+  const { length } = outcome.changes
+  const drift =
+    length > 0
+      ? `${length} record sets differed from the records that this service had written.`
+      : 'Nothing differs any more: what another writer had changed was changed back.'
   const { leftover = null } = outcome
   return [{ subdomain, version, desired, event, detail: leftover ?? (isDriftRepair ? drift : null), leftover }]
 }

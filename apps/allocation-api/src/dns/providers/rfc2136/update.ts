@@ -215,7 +215,12 @@ export const checkUpdate = async (
   id: number,
 ): Promise<{ readonly kind: 'writable' }> => {
   const name = `_no-such-name.${zone}`
-  const update = buildUpdate(name, [{ kind: 'delete', name, type: 'A' }], undefined)
+  // The types of the service's own records. A grant can be for some types only.
+  const update = buildUpdate(
+    name,
+    ['A', 'TXT'].map(type => ({ kind: 'delete', name, type })),
+    undefined,
+  )
   for await (const { message } of exchangeSigned(peer, encodeUpdate(id, zone, [update]))) {
     const rcode = toRcodeName(message.rcode)
     if (rcode !== 'NOERROR') throw toServerError('does not allow this key to update it', rcode)
