@@ -401,7 +401,9 @@ export class LockedZone {
     )
     if (stoppedCause || changes.length === 0) return { result: NOTHING_TO_APPLY, locked, stoppedCause, serial: null }
     const result = await this.#write({ installation, serial }, changes)
-    if (this.#isMarkerWritten(result)) this.#confirmed = serial
+    const marker = toMarkerName(this.name)
+    const isApplied = result.kind === 'applied' && !result.rejected.some(({ name }) => name === marker)
+    if (isApplied && !result.skipped?.includes(marker)) this.#confirmed = serial
     return { result, locked, stoppedCause, serial: this.#confirmed }
   }
 
@@ -426,12 +428,6 @@ export class LockedZone {
         (outcomes.length === MAX_BATCH_SIZE && applied.length > 0) ||
         outcomes.some(({ outcome }) => outcome.kind === 'skipped'),
     }
-  }
-
-  #isMarkerWritten(result: ApplyResult): boolean {
-    if (result.kind !== 'applied') return false
-    const name = toMarkerName(this.name)
-    return !result.rejected.some(rejection => rejection.name === name) && !result.skipped?.includes(name)
   }
 
   /** Writes the marker before everything else. */

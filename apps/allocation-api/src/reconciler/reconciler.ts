@@ -223,7 +223,7 @@ export const createReconciler = (options: ReconcilerOptions): Reconciler => {
         if (isOver || isDecided(status, version, isTransient)) {
           return isWithdrawal ? toWithdrawalState(status, version) : toDnsState(status)
         }
-        if (!result?.hasMore) await sleep(failure?.retryDelayMs ?? NOTHING_SYNCED_PAUSE_MS)
+        if (!result?.hasMore) await sleep(failure && isTransient ? failure.retryDelayMs : NOTHING_SYNCED_PAUSE_MS)
       } catch (error) {
         // The caller's change is committed. That its status is unknown must not fail the response.
         reportError(zone, error)

@@ -57,7 +57,7 @@ describe('drift', () => {
     fixture.provider.records.delete('acme.pool.test NS')
     expect(await dns.repair(poolDomain)).toMatchObject({ pending: 0 })
     const [entry] = await fixture.sql`select detail from allocation_history where event = 'repaired'`
-    expect(entry?.detail).toBe('Nothing differs any more: what another writer had changed was changed back.')
+    expect(entry?.detail).toBe('Nothing differs any more: another writer changed it back.')
   })
 
   test('the history has the number of repaired record sets', async () => {

@@ -264,8 +264,6 @@ describe('the records of other writers at and below a released name', () => {
       const { dns, next, before } = await regrant()
       const { status, detail } = await fixture.attempt(dns, next)
       expect([status, detail]).toEqual(['failing', expect.stringContaining(`${keep} A`)])
-      expect(await row('acme')).toMatchObject({ failure: 'rejected', attempts: 1 })
-      await dns.syncDueZones()
       expect(applies() - before).toBe(1)
     })
 
@@ -279,9 +277,6 @@ describe('the records of other writers at and below a released name', () => {
       await advance(MINUTE_MS + 1_000)
       expect(await dns.repair(poolDomain)).toMatchObject({ changeCount: 0, driftedCount: 0, pending: 0 })
       expect(applies() - before).toBe(3)
-      const [entry] =
-        await fixture.sql`select detail from allocation_history where event = 'published' order by id desc`
-      expect(entry?.detail).toContain(`${keep} A`)
     })
 
     test('a name whose own records are missing is not published because of that', async () => {

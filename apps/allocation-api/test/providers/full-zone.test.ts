@@ -35,7 +35,6 @@ test('a full zone at Cloudflare: few calls for waiting names, none for other poo
   // All changes, those that need no room, and the first of the waiting names; the lists are of up to four names, or of the zone.
   expect(double.count('batch')).toBeLessThanOrEqual(3 * WAITING)
   expect(double.count('list')).toBeLessThanOrEqual(4 * WAITING)
-  process.stdout.write(`full zone: ${double.count()} calls for ${WAITING} commits that wait for room\n`)
   const [pause] = await database.sql<{ first: number; attempts: number }[]>`
     select min(extract(epoch from next_attempt_at - changed_at))::float8 as first, count(distinct next_attempt_at)::int as attempts
     from dns_names where applied_version < version`

@@ -356,10 +356,8 @@ export const toAppliedNames = ({ name, outcome }: NameOutcome): AppliedName[] =>
   const { subdomain, version, desired, isDriftRepair } = name
   const event = isDriftRepair ? 'repaired' : desired.length === 0 ? 'withdrawn' : 'published'
   const { length } = outcome.changes
-  const drift =
-    length > 0
-      ? `${length} record sets differed from the records that this service had written.`
-      : 'Nothing differs any more: what another writer had changed was changed back.'
+  const differed = `${length} record sets differed from the records that this service had written.`
+  const drift = length > 0 ? differed : 'Nothing differs any more: another writer changed it back.'
   const { leftover = null } = outcome
   return [{ subdomain, version, desired, event, detail: leftover ?? (isDriftRepair ? drift : null), leftover }]
 }

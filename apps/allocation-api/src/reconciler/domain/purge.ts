@@ -1,14 +1,6 @@
 import { changeKey, recordKey } from '../../dns/domain/rrset.ts'
 import type { DueName } from './name.ts'
-import {
-  type CurrentRecords,
-  type Failure,
-  indexRecords,
-  type Outcome,
-  type Plan,
-  type PlanOptions,
-  planName,
-} from './plan.ts'
+import { type CurrentRecords, indexRecords, type Outcome, type Plan, type PlanOptions, planName } from './plan.ts'
 import { maxSerial, parseMarkers } from './zone-marker.ts'
 
 /** After so many attempts, what the provider does not delete no longer holds up the next holder. */
@@ -40,18 +32,11 @@ export const needsConfirmation = (
   return outcome.kind === 'applied' && (desired.length > 0 || isDriftRepair)
 }
 
-const toLeftovers = ({ current }: ReadAfterWrite, plan: Extract<Plan, { kind: 'changes' }>): string[] => {
-  const deleted = plan.changes.filter(({ kind }) => kind === 'delete').map(changeKey)
-  const own = deleted.filter(key => current.byKey.has(key))
-  return [...new Set([...own, ...plan.deletedRecords.map(recordKey)])]
+const toReason = (leftovers: readonly string[]): string => {
+  const more = leftovers.length > MAX_NAMED ? ` and ${leftovers.length - MAX_NAMED} more` : ''
+  const named = leftovers.slice(0, MAX_NAMED).join(', ') + more
+  return `Of an earlier holder, the DNS provider still has ${named}, although it was to delete that. Delete it there.`
 }
-
-const listLeftovers = (keys: readonly string[]): string => {
-  const named = keys.slice(0, MAX_NAMED).join(', ')
-  return keys.length > MAX_NAMED ? `${named} and ${keys.length - MAX_NAMED} more` : named
-}
-
-const failed = (reason: string): Failure => ({ kind: 'failed', cause: 'rejected', reason, isTransient: true })
 
 /**
  * The outcome of a purge, of which `after` shows the effect: nothing of an earlier holder may be left. A write without effect
@@ -71,21 +56,17 @@ export const confirmPurge = (
   }
   const plan = planName(after.current, { ...name, hasInFlightWrite: false }, options)
   if (plan.kind === 'conflict') return { kind: 'failed', cause: 'foreign-record', reason: plan.reason }
-  const leftovers = toLeftovers(after, plan)
-  if (outcome.kind === 'skipped') {
-    const tried = new Set(written.kind === 'changes' ? written.changes.map(changeKey) : [])
-    const stayed = leftovers.filter(key => tried.has(key))
-    return stayed.length === 0 ? outcome : failed(toReason(stayed))
-  }
+  const own = plan.changes.filter(({ kind }) => kind === 'delete').map(changeKey)
+  const all = new Set([...own.filter(key => after.current.byKey.has(key)), ...plan.deletedRecords.map(recordKey)])
+  const changes = written.kind === 'changes' ? written.changes : []
+  // Of a part of a purge, only what it deleted.
+  const leftovers = outcome.kind === 'skipped' ? changes.map(changeKey).filter(key => all.has(key)) : [...all]
   if (leftovers.length === 0) return outcome
   const isLive = name.desired.length > 0 && plan.changes.every(({ kind }) => kind === 'delete')
   const isLast = name.failure === 'rejected' && name.attempts >= MAX_ATTEMPTS - 1
-  if (isLive && isLast) {
-    const changes = written.kind === 'changes' ? written.changes : []
-    return { kind: 'applied', changes, leftover: `Published. ${toReason(leftovers)}` }
-  }
-  return outcome.kind === 'failed' ? { ...outcome, isTransient: isLive } : failed(toReason(leftovers))
+  const reason = toReason(leftovers)
+  if (isLive && isLast && outcome.kind !== 'skipped') return { kind: 'applied', changes, leftover: reason }
+  return outcome.kind === 'failed'
+    ? { ...outcome, isTransient: isLive }
+    : { kind: 'failed', cause: 'rejected', reason, isTransient: true }
 }
-
-const toReason = (keys: readonly string[]): string =>
-  `Of an earlier holder, the DNS provider still has ${listLeftovers(keys)}, although it was to delete that. Delete it there.`

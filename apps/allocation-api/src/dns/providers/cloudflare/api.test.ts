@@ -14,6 +14,7 @@ test.each([
   [503, failure(10_001), { kind: 'unavailable', reason: expect.stringContaining('Invalid') }],
   [429, undefined, { kind: 'unavailable', reason: expect.stringContaining('rate') }],
   [400, failure(971), { kind: 'unavailable', reason: expect.stringContaining('rate') }],
+  [400, failure(10_100), { kind: 'unavailable', reason: expect.stringContaining('rate') }],
   [403, failure(9109), { kind: 'doubt', unavailable: { reason: expect.stringContaining('API token') } }],
   [400, failure(10_000), { kind: 'doubt', unavailable: { reason: expect.stringContaining('API token') } }],
   [400, failure(6003, { error_chain: [{ code: 6111, message: 'x' }] }), { kind: 'doubt' }],
@@ -46,13 +47,6 @@ test.each([
   const chained = failure(1004, { message: 'DNS Validation Error', error_chain: [{ code, message }] })
   expect(plain).toMatchObject({ kind: 'declined', scope })
   if (scope !== 'unknown') expect(classifyResponse({ status: 400, body: chained }, [])).toMatchObject({ scope })
-})
-
-test('the limit of the rate of calls is about the account, with any status', () => {
-  for (const code of [971, 10_100]) {
-    const answer = classifyResponse({ status: 400, body: failure(code) }, [])
-    expect(answer).toEqual({ kind: 'unavailable', reason: expect.stringContaining('rate of requests') })
-  }
 })
 
 test.each([
