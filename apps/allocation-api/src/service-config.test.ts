@@ -60,6 +60,14 @@ test.each(SECRET_VARIABLES)('%s and its file are an error, and so is a file that
   })
 })
 
+test.each(['10s', '48h'])('a TTL that Cloudflare rejects at each commit ends the start: %s', ttl => {
+  const cloudflare = { ...base, DNSPROVIDER_KIND: 'cloudflare', DNSPROVIDER_CLOUDFLARE_API_TOKEN: 'mark-token' }
+  const issue = { variable: 'DNSPROVIDER_RECORD_TTL', detail: 'must be from 30s to 86400s with cloudflare' }
+  const pool = { DNSPROVIDER_MANAGED_DOMAINS: 'pool.test' }
+  expect(readServiceConfig({ ...cloudflare, ...pool, DNSPROVIDER_RECORD_TTL: ttl })).toEqual({ issues: [issue] })
+  expect(readServiceConfig({ ...base, ...pool, DNSPROVIDER_RECORD_TTL: ttl })).toHaveProperty('config')
+})
+
 test('one result lists the issues of files and of values', () => {
   const result = readServiceConfig({ PDM_DATABASE_URL_FILE: '/no/such/file', PORT: 'x', DNSPROVIDER_KIND: 'x' })
   expect('issues' in result && result.issues.map(({ variable }) => variable)).toEqual([

@@ -71,6 +71,19 @@ const validateLocalPools = ({ managedDomains, dns }: Config, kind: string): read
   return [{ variable: 'DNSPROVIDER_KIND', detail }]
 }
 
+/** Seconds. At Cloudflare, an Enterprise zone has 30 at least, any other zone 60. */
+const TTL_RANGES: Readonly<Record<string, { readonly min: number; readonly max: number }>> = {
+  cloudflare: { min: 30, max: 86_400 },
+}
+
+/** What the provider would reject at each commit. */
+const validateTtl = ({ dns }: Config, kind: string): readonly ConfigIssue[] => {
+  const range = TTL_RANGES[kind]
+  const { ttl } = dns.recordTemplate
+  if (!range || (ttl >= range.min && ttl <= range.max)) return []
+  return [{ variable: 'DNSPROVIDER_RECORD_TTL', detail: `must be from ${range.min}s to ${range.max}s with ${kind}` }]
+}
+
 const readVariables = (env: EnvReader) => {
   const config = readConfig(env)
   return { config, dnsProvider: readProvider(env, config.dns.testUrl), objectStorageCa: readCaFile(env) }
@@ -100,7 +113,8 @@ export const readServiceConfig = (
 ): { readonly config: ServiceConfig } | { readonly issues: readonly ConfigIssue[] } =>
   readEnvironment(variables, { known: knownVariables, secrets: SECRET_VARIABLES }, (env, values) => {
     const { config, dnsProvider, objectStorageCa } = readVariables(env)
-    if (env.issues.length === 0) env.issues.push(...validateLocalPools(config, dnsProvider.kind))
+    if (env.issues.length === 0)
+      env.issues.push(...validateLocalPools(config, dnsProvider.kind), ...validateTtl(config, dnsProvider.kind))
     if (config.requiresTls) env.issues.push(...findPlainCredentials(values, CREDENTIAL_URLS))
     return { ...config, dnsProvider, objectStorageCa, env: values }
   })

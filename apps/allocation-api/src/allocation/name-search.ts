@@ -80,7 +80,7 @@ export const foundColumns = (sql: Sql) => ({
     when ${IS_COOLING_OFF} then 'cooling-off'
   end`),
   columns: sql.unsafe(`${COLUMNS}, ${FREE_AT} as "availableAt",
-    d.version, d.applied_version as "appliedVersion", d.last_error as "lastError"`),
+    d.version, d.applied_version as "appliedVersion", coalesce(d.last_error, d.leftover) as "lastError"`),
 })
 
 /** The filter as conditions. */
@@ -193,7 +193,7 @@ export const createNameSearch = (
           left join lateral (
             select * from pool_allocations where pool_domain = s.pool and subdomain = s.sub limit 1) a on true
           left join lateral (
-            select version, applied_version, last_error from dns_names
+            select version, applied_version, last_error, leftover from dns_names
             where zone = s.pool and subdomain = s.sub limit 1) d on true
           where ${order === 'unpublished' ? sql`true` : sql`${heldState} is not null`}
             ${hasPool} ${isIn(sql`s.sub`, filter.subdomain)} ${isIn(sql`a.created_by collate "C"`, filter.createdBy)}

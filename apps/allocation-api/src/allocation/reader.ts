@@ -149,7 +149,7 @@ const createListReader = (sql: Sql, timeoutMs: number) => {
    */
   const leftJoinDns = sql`
     left join lateral (
-      select version, applied_version, last_error from dns_names
+      select version, applied_version, last_error, leftover from dns_names
       where a.state = 'active' and zone = a.pool_domain and subdomain = a.subdomain limit 1
     ) d on true`
 

@@ -32,7 +32,7 @@ export const COLUMNS = `
   a.committed_at as "committedAt"`
 
 /** The columns of `a` left joined with dns_names as `d`. */
-export const COLUMNS_WITH_DNS = `${COLUMNS}, d.version, d.applied_version as "appliedVersion", d.last_error as "lastError"`
+export const COLUMNS_WITH_DNS = `${COLUMNS}, d.version, d.applied_version as "appliedVersion", coalesce(d.last_error, d.leftover) as "lastError"`
 
 /** Whether a client has the name. An expired reservation counts as free, even before the sweeper deletes its row. */
 export const IS_LIVE = `(a.state = 'active' or a.expires_at > ${NOW})`

@@ -85,6 +85,22 @@ test('the search stops at its timeout, but only after progress: each call gets f
   expect([clock, accepted]).toEqual([5_000, []])
 })
 
+test.each([
+  ['every item', upTo(100), 100, 3],
+  ['every item of two', upTo(2), 2, 3],
+  ['the last half', upTo(100).slice(50), 100, 110],
+  ['the first', [0], 100, 4],
+  ['the last', [99], 100, 4],
+])('a rejection that may not be about an item, of %s', async (_, faulty, count, attempts) => {
+  const { batches, attempt } = provider(faulty)
+  const doubtful = async (items: readonly number[]) => ({ ...(await attempt(items)), isDoubtful: true })
+  const result = await bisect([upTo(count)], doubtful, { maxRejections: 1_000 })
+  if (faulty.length === count)
+    expect(result).toEqual({ kind: 'refused', reason: 'no 0'.replace('0', String(count - 1)) })
+  else expect(result).toMatchObject({ rejected: new Map(faulty.map(item => [item, `no ${item}`])) })
+  expect(batches.length).toBeLessThanOrEqual(attempts)
+})
+
 test('a failure ends the search and blames no item; accepted batches stay', async () => {
   const { accepted, attempt } = provider([], { failsAt: 2 })
   expect(await bisect([[1], [2], [3]], attempt, { maxRejections: 10 })).toEqual({ kind: 'failed', failure: 'down' })

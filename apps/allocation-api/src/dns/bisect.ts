@@ -8,6 +8,8 @@ export type BatchResult<Item, Failure> =
       readonly suspects?: readonly Item[]
       /** Whether the named items are certainly at fault. If not, they are tried alone first. */
       readonly isCertain?: boolean
+      /** It is not known that an item is at fault: the first and the last one are tried alone first. */
+      readonly isDoubtful?: boolean
     }
   /** No item is at fault: the provider is unavailable. */
   | { readonly kind: 'failed'; readonly failure: Failure }
@@ -20,6 +22,8 @@ export type BisectResult<Item, Failure> =
       readonly skipped: readonly Item[]
     }
   | { readonly kind: 'failed'; readonly failure: Failure }
+  /** Nothing was accepted, and two items alone were rejected as the batch was: no item is at fault. */
+  | { readonly kind: 'refused'; readonly reason: string }
 
 /** When the search ends. A later call without the rejected items gets further. */
 export interface BisectLimits {
@@ -45,6 +49,8 @@ export const bisect = async <Item, Failure>(
   const pending = [...batches]
   let rejections = 0
   let madeProgress = false
+  let isAnyAccepted = false
+  let doubtful = 0
   while (rejections < maxRejections && !(madeProgress && now() - started >= timeoutMs)) {
     const batch = pending.shift()
     if (!batch) break
@@ -53,10 +59,18 @@ export const bisect = async <Item, Failure>(
     if (result.kind === 'failed') return result
     if (result.kind === 'accepted') {
       madeProgress = true
+      isAnyAccepted = true
       continue
     }
     rejections += 1
-    const { suspects: named = [], isCertain = false, reason } = result
+    const { suspects: named = [], isCertain = false, isDoubtful = false, reason } = result
+    if (isDoubtful && !isAnyAccepted) {
+      if (batch.length === 1 && ++doubtful === 2) return { kind: 'refused', reason }
+      if (batch.length > 2) {
+        pending.unshift(batch.slice(0, 1), batch.slice(-1), batch.slice(1, -1))
+        continue
+      }
+    }
     const blamed = batch.length === 1 ? batch : batch.filter(item => named.includes(item))
     const rest = batch.filter(item => !blamed.includes(item))
     if (batch.length === 1 || (isCertain && blamed.length > 0)) {

@@ -289,6 +289,8 @@ export interface Applied {
   readonly locked: ReadonlySet<string>
   /** Not null: the zone was stopped since the sync began, so nothing was written. */
   readonly stoppedCause: StopCause | null
+  /** The number of the write in the marker; null: nothing was written, or the marker was not. */
+  readonly serial: number | null
 }
 
 const NOTHING_TO_APPLY: ApplyResult = { kind: 'applied', rejected: [] }
@@ -301,6 +303,8 @@ export class LockedZone {
   readonly name: string
   readonly tools: ReconcilerTools
   readonly #lock: ZoneLock
+  /** The number of the last write that the provider confirmed under this lock; null: none. */
+  #confirmed: number | null = null
 
   constructor(name: string, tools: ReconcilerTools, lock: ZoneLock) {
     this.name = name
@@ -381,7 +385,7 @@ export class LockedZone {
   async apply(planned: readonly PlannedName[], installation: string): Promise<Applied> {
     const { repository, providerKind } = this.tools
     if (!planned.some(({ plan }) => plan.kind === 'changes' && plan.changes.length > 0)) {
-      return { result: NOTHING_TO_APPLY, locked: new Set(), stoppedCause: null }
+      return { result: NOTHING_TO_APPLY, locked: new Set(), stoppedCause: null, serial: null }
     }
     const attempted = planned.flatMap(toAttemptedNames)
     const startedAt = performance.now()
@@ -395,8 +399,12 @@ export class LockedZone {
     const changes = planned.flatMap(({ name, plan }) =>
       plan.kind === 'changes' && !locked.has(name.subdomain) ? plan.changes : [],
     )
-    if (stoppedCause || changes.length === 0) return { result: NOTHING_TO_APPLY, locked, stoppedCause }
-    return { result: await this.#write({ installation, serial }, changes), locked, stoppedCause }
+    if (stoppedCause || changes.length === 0) return { result: NOTHING_TO_APPLY, locked, stoppedCause, serial: null }
+    const result = await this.#write({ installation, serial }, changes)
+    const marker = toMarkerName(this.name)
+    const isApplied = result.kind === 'applied' && !result.rejected.some(({ name }) => name === marker)
+    if (isApplied && !result.skipped?.includes(marker)) this.#confirmed = serial
+    return { result, locked, stoppedCause, serial: this.#confirmed }
   }
 
   /**
@@ -409,12 +417,16 @@ export class LockedZone {
     const failed = outcomes.flatMap(outcome => toFailedNames(outcome, random))
     const isComplete = applied.length === outcomes.length
     const firstDriftCheckMs = driftIntervalMs * (0.5 + 0.5 * random())
-    const achieved = { applied, failed, isComplete, firstDriftCheckMs }
+    const achieved = { applied, failed, isComplete, serial: this.#confirmed, firstDriftCheckMs }
     await this.#lock.finish(lane => repository.saveOutcomes(this.name, achieved, lane))
     return {
-      applied: new Map(applied.map(({ subdomain, version }) => [subdomain, version])),
-      hasMore: outcomes.length === MAX_BATCH_SIZE || outcomes.some(({ outcome }) => outcome.kind === 'skipped'),
-      hasFailed: failed.length > 0,
+      applied: new Map(
+        applied.filter(({ leftover }) => leftover === null).map(({ subdomain, version }) => [subdomain, version]),
+      ),
+      failed: new Map(failed.map(name => [name.subdomain, name])),
+      hasMore:
+        (outcomes.length === MAX_BATCH_SIZE && applied.length > 0) ||
+        outcomes.some(({ outcome }) => outcome.kind === 'skipped'),
     }
   }
 

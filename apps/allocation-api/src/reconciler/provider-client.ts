@@ -150,6 +150,11 @@ export class ProviderClient {
     return this.#breaker.isOpen
   }
 
+  /** It has failed so often in a row that the next attempt will probably fail too. */
+  isDown(): boolean {
+    return this.#breaker.failures >= FAILURE_THRESHOLD
+  }
+
   /**
    * The zone to read to find out if the provider is back; null if no probe is due. It is due when the pause of the open
    * circuit is over and no other call has used it.

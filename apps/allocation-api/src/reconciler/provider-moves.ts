@@ -48,7 +48,7 @@ export const createProviderMoves = (sql: Sql, { timeoutMs }: { timeoutMs: number
     async moveTo(kind: string, zones: readonly string[]): Promise<number> {
       const [row] = await sql<{ names: number }[]>`
       with moved as (
-        update dns_zone_writes w set provider_kind = ${kind}
+        update dns_zone_writes w set provider_kind = ${kind}, confirmed_at = null
         from (select zone, provider_kind from dns_zone_writes where ${isAmong(zones)} order by zone for update) former
         where w.zone = former.zone and former.provider_kind <> ${kind}
         returning w.zone, former.provider_kind
@@ -71,7 +71,7 @@ export const createProviderMoves = (sql: Sql, { timeoutMs }: { timeoutMs: number
         delete from dns_former_records f using moved where f.zone = moved.zone and f.provider_kind = ${kind}
       ), due as (
         update dns_names n set version = nextval('dns_version'), owned = '[]', previous_records = '[]',
-          attempted_version = 0, attempts = 0, failure = null, last_error = null, is_drift_repair = false,
+          attempted_version = 0, attempts = 0, failure = null, last_error = null, leftover = null, is_drift_repair = false,
           changed_at = statement_timestamp(), next_attempt_at = statement_timestamp()
         from moved where n.zone = moved.zone returning n.zone
       )

@@ -84,7 +84,7 @@ export type FormerRecordsOutcome =
   | { readonly kind: 'listed'; readonly records: readonly FormerRecord[] }
   | NameRejection
 
-/** The pause before the next sync for a caller, after one that had nothing to do: another replica publishes the name. */
+/** The pause before the next sync for a caller, after one that did not get to its name: another replica publishes it. */
 const NOTHING_SYNCED_PAUSE_MS = 100
 
 /** What an operator does with a zone. */
@@ -207,17 +207,23 @@ export const createReconciler = (options: ReconcilerOptions): Reconciler => {
 
   const waitUntilApplied: WaitUntilApplied = async ({ zone, subdomain, version, isWithdrawal = false }) => {
     const deadline = performance.now() + commitWaitMs
+    let isTransient = false
     for (;;) {
       const result = await requestSyncUntil(zone, deadline)
+      const failure = result?.failed.get(subdomain)
+      if (failure) {
+        const isInTime = performance.now() + failure.retryDelayMs < deadline
+        isTransient = failure.isTransient && isInTime && !provider.isDown()
+      }
       if ((result?.applied.get(subdomain) ?? 0) >= version) return { status: 'published' }
       try {
         // Another replica may have applied it: the table knows.
         const status = await repository.findStatus(zone, subdomain)
         const isOver = isStopping || !writesZones || performance.now() >= deadline
-        if (isOver || isDecided(status, version)) {
+        if (isOver || isDecided(status, version, isTransient)) {
           return isWithdrawal ? toWithdrawalState(status, version) : toDnsState(status)
         }
-        if (result === NOTHING_SYNCED) await sleep(NOTHING_SYNCED_PAUSE_MS)
+        if (!result?.hasMore) await sleep(failure && isTransient ? failure.retryDelayMs : NOTHING_SYNCED_PAUSE_MS)
       } catch (error) {
         // The caller's change is committed. That its status is unknown must not fail the response.
         reportError(zone, error)

@@ -41,6 +41,8 @@ export interface SyncOutcomes {
   readonly failed: readonly FailedName[]
   /** The zone has all desired records. */
   readonly isComplete: boolean
+  /** The number of the write that the provider confirmed; null: none. */
+  readonly serial: number | null
   /** The delay of the first drift check if the zone is new. */
   readonly firstDriftCheckMs: number
 }
@@ -88,7 +90,7 @@ export const newVersionColumns = (desired: string, at: string): string => `
         with ordinality as previous (record_set, position)
       order by position desc limit ${MAX_PREVIOUS_RECORD_SETS}
     ) latest),
-  attempts = 0, failure = null, last_error = null, is_drift_repair = false`
+  attempts = 0, failure = null, last_error = null, leftover = null, is_drift_repair = false`
 
 /** Rows named `item`, passed as one JSON parameter. */
 const toVersionRows = (sql: Sql, names: readonly NameVersion[]) => sql`
@@ -123,12 +125,16 @@ const checkedColumns = (sql: Sql) => sql`
   extract(epoch from statement_timestamp() - changed_at)::float8 * 1000 as "changedMsAgo",
   is_drift_repair as "isDriftRepair"`
 
-/** The names that are due, as `DueName`, those that wait longest first. */
+/**
+ * The names that are due, as `DueName`, withdrawals and those that wait longest first. Names that wait for their zone are with
+ * them: they need no calls of their own, and get the room that a withdrawal makes. They alone are not a reason to sync.
+ */
 const selectDue = (sql: Sql, zone: string, limit: number) => sql`
   select ${desiredColumns(sql)}, attempts, failure, is_drift_repair as "isDriftRepair"
   from dns_names
-  where zone = ${zone} and applied_version < version and next_attempt_at <= statement_timestamp()
-  order by changed_at limit ${limit}`
+  where zone = ${zone} and applied_version < version and (next_attempt_at <= statement_timestamp() or failure = 'zone')
+    and (select min(next_attempt_at) from dns_names where zone = ${zone} and applied_version < version) <= statement_timestamp()
+  order by next_attempt_at > statement_timestamp(), desired <> '[]', changed_at limit ${limit}`
 
 /**
  * Raises the number of the zone's last write and returns it as `serial`, with the cause of a stop. It is committed before the
@@ -142,7 +148,8 @@ const raiseSerial = (sql: Sql, zone: string, providerKind: string) => sql`
 /** The columns of a `ZoneWrites`. */
 const selectWrites = (sql: Sql, zone: string) => sql`
   select i.id as installation, coalesce(w.serial, 0) as serial, w.provider_kind as "providerKind",
-    w.stopped_cause as "stoppedCause",
+    w.stopped_cause as "stoppedCause", coalesce(w.confirmed_serial, 0) as "confirmedSerial",
+    extract(epoch from statement_timestamp() - w.confirmed_at)::float8 * 1000 as "confirmedMsAgo",
     extract(epoch from statement_timestamp() - w.stopped_at)::float8 * 1000 as "stoppedMsAgo"
   from installation i left join dns_zone_writes w on w.zone = ${zone}`
 
@@ -250,13 +257,13 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
    */
   async saveOutcomes(
     zone: string,
-    { applied, failed, isComplete, firstDriftCheckMs }: SyncOutcomes,
+    { applied, failed, isComplete, serial, firstDriftCheckMs }: SyncOutcomes,
     { sql: lane, isHeld }: LockLane,
   ): Promise<boolean> {
     const rows = [
-      ...applied.map(({ subdomain, version, desired, event, detail }) => {
+      ...applied.map(({ subdomain, version, desired, event, detail, leftover }) => {
         const owned = desired.map(({ name, type }) => ({ name, type }))
-        return { subdomain, version, event, state: toState(desired), detail, owned }
+        return { subdomain, version, event, state: toState(desired), detail, leftover, owned }
       }),
       ...failed.map(({ subdomain, version, desired, failure, reason: detail, retryDelayMs }) => {
         return { subdomain, version, event: 'failing', state: toState(desired), detail, failure, retryDelayMs }
@@ -264,14 +271,14 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
     ]
     const items = sql`
       jsonb_to_recordset(${sql.json(rows)}) as item
-        (subdomain text, version bigint, event text, state text, detail text, owned jsonb, failure text,
+        (subdomain text, version bigint, event text, state text, detail text, leftover text, owned jsonb, failure text,
           "retryDelayMs" float8)`
     const [row] = await withTimeout(
       lane<{ isHeld: boolean }[]>`
         with item as (${unlockedNames(sql, zone, items, isHeld)}), applied as (
           update dns_names d set
             applied_version = item.version, applied_at = statement_timestamp(), attempted_version = item.version,
-            attempts = 0, failure = null, last_error = null, is_drift_repair = false, owned = item.owned,
+            attempts = 0, failure = null, last_error = null, leftover = item.leftover, is_drift_repair = false, owned = item.owned,
             deleted_records = '[]'
           from item
           where item.failure is null and d.zone = item.zone and d.subdomain = item.subdomain
@@ -279,7 +286,7 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
           returning item.*
         ), failed as (
           update dns_names d set
-            attempts = case when d.failure = item.failure then d.attempts + 1 else 1 end,
+            attempts = case when d.failure = 'provider' and item.failure <> 'provider' then 1 else d.attempts + 1 end,
             failure = item.failure, last_error = item.detail,
             next_attempt_at = statement_timestamp() + item."retryDelayMs" * interval '1 millisecond'
           from item
@@ -294,6 +301,9 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
           from (
             select * from applied union all select * from failed where failure is distinct from former_failure
           ) as changed
+        ), confirmed as (
+          update dns_zone_writes set confirmed_serial = ${serial}::bigint, confirmed_at = statement_timestamp()
+          where zone = ${zone} and confirmed_serial < ${serial}::bigint and ${isHeld}
         ), synced as (
           insert into dns_zones as z (zone, synced_at, next_drift_check_at)
           select ${zone}::text, case when ${isComplete}::boolean then statement_timestamp() end,
@@ -335,7 +345,7 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
   async findStatus(zone: string, subdomain: string): Promise<SyncStatus | null> {
     const [row] = await withTimeout(
       sql<SyncStatus[]>`
-        select version, applied_version as "appliedVersion", last_error as "lastError" from dns_names
+        select version, applied_version as "appliedVersion", coalesce(last_error, leftover) as "lastError" from dns_names
         where zone = ${zone} and subdomain = ${subdomain}`,
       timeoutMs,
     )

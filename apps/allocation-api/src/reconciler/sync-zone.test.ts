@@ -4,8 +4,8 @@ import { ZoneSyncQueue } from './sync-zone.ts'
 
 const result = (version: number): SyncResult => ({
   applied: new Map([['acme', version]]),
+  failed: new Map(),
   hasMore: false,
-  hasFailed: false,
 })
 
 /** A queue whose syncs the test ends. */

@@ -1,8 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { changeKey } from '../dns/domain/rrset.ts'
 import type { SyncOutcome } from '../observability/domain/observer.ts'
-import type { DueName } from './domain/name.ts'
 import {
   type Failure,
   indexRecords,
@@ -14,13 +12,15 @@ import {
   type PlannedName,
   type PlanOptions,
   planName,
+  requireProgress,
   type SyncResult,
   toFailure,
   toOutcome,
   toStopFailure,
   toWantedRecords,
 } from './domain/plan.ts'
-import { findStopCause, isOwnProvider, parseMarkers, toMarkerName } from './domain/zone-marker.ts'
+import { confirmPurge, needsConfirmation, toReadAfterWrite } from './domain/purge.ts'
+import { findStopCause, isOwnProvider, isStaleRead, parseMarkers, toMarkerName } from './domain/zone-marker.ts'
 import type { LockedZone } from './locked-zone.ts'
 import type { Due } from './repository.ts'
 
@@ -89,7 +89,7 @@ export class ZoneSyncQueue {
     const { sync, onEnded, onError } = this.#options
     try {
       const result = await batch.run(sync)
-      onEnded(result === null ? 'busy' : result.hasFailed ? 'incomplete' : 'done')
+      onEnded(result === null ? 'busy' : result.failed.size > 0 ? 'incomplete' : 'done')
       return result ?? NOTHING_SYNCED
     } catch (error) {
       onEnded('failed')
@@ -122,6 +122,10 @@ export const syncZone = async (zone: LockedZone, due: Due): Promise<SyncResult> 
     const { stopCause } = await zone.checkMarkers(markers, 'apply')
     if (stopCause) return failAll(toStopFailure(zone.name, stopCause))
   }
+  if (isStaleRead(markers, writes)) {
+    const reason = `The DNS provider shows the zone ${zone.name} as it was before the last write. Nothing was written.`
+    return failAll({ kind: 'failed', cause: 'zone', reason, isTransient: true })
+  }
   const options = await zone.planOptions(names)
   const current = indexRecords(zone.name, read)
   const plans = limitPlans(names.map(name => planName(current, name, options)))
@@ -129,37 +133,37 @@ export const syncZone = async (zone: LockedZone, due: Due): Promise<SyncResult> 
     const plan = plans[i]
     return plan ? [{ name, plan }] : []
   })
-  const { result, locked, stoppedCause } = await zone.apply(planned, writes.installation)
+  const { result, locked, stoppedCause, serial } = await zone.apply(planned, writes.installation)
   if (stoppedCause) return failAll(toStopFailure(zone.name, stoppedCause))
-  const outcomes = planned.map(({ name, plan }): NameOutcome => {
+  const attempts = planned.map(({ name, plan }): Attempt => {
     const fqdn = `${name.subdomain}.${zone.name}`
-    return { name, outcome: locked.has(name.subdomain) ? { kind: 'locked' } : toOutcome(fqdn, plan, result) }
+    return { name, plan, outcome: locked.has(name.subdomain) ? { kind: 'locked' } : toOutcome(fqdn, plan, result) }
   })
-  return zone.save(await confirmPurges(zone, outcomes, options))
+  const advanced = attempts.filter(
+    ({ plan }) => plan.kind === 'changes' && plan.isPartial && plan.deletedRecords.length > 0,
+  )
+  const outcomes = await confirmPurges(zone, attempts, serial, options)
+  return zone.save(requireProgress(outcomes, new Set(advanced.map(({ name }) => name.subdomain))))
 }
+
+interface Attempt extends PlannedName, NameOutcome {}
 
 /**
  * Reads the names again that have a new holder: only when a read that began after the write shows nothing of an earlier
- * holder is the purge over. Later, a record of another writer may be the new holder's. A name without a holder needs no
- * such read, because the drift checks that follow purge it again.
+ * holder is the purge over. Later, a record of another writer may be the new holder's.
  */
 const confirmPurges = async (
   zone: LockedZone,
-  outcomes: readonly NameOutcome[],
+  attempts: readonly Attempt[],
+  serial: number | null,
   options: PlanOptions,
 ): Promise<readonly NameOutcome[]> => {
-  const needsRead = ({ name, outcome }: NameOutcome) =>
-    outcome.kind === 'applied' && name.isPurged && name.desired.length > 0
-  const purged = outcomes.filter(needsRead).map(({ name }) => `${name.subdomain}.${zone.name}`)
-  if (purged.length === 0) return outcomes
-  const read = await zone.read({ names: [], branches: purged })
-  const current = indexRecords(zone.name, read.kind === 'read' ? read : { records: [] })
-  const confirm = (name: DueName, outcome: Outcome): Outcome => {
-    if (read.kind === 'unavailable') return toFailure(read)
-    const plan = planName(current, name, options)
-    if (plan.kind === 'conflict' || plan.deletedRecords.length > 0) return { kind: 'skipped' }
-    const hasOwnLeftover = plan.changes.some(change => change.kind === 'delete' && current.byKey.has(changeKey(change)))
-    return hasOwnLeftover ? { kind: 'skipped' } : outcome
-  }
-  return outcomes.map(one => (needsRead(one) ? { name: one.name, outcome: confirm(one.name, one.outcome) } : one))
+  const needsRead = new Set(attempts.filter(({ name, plan, outcome }) => needsConfirmation(name, plan, outcome)))
+  if (needsRead.size === 0) return attempts
+  const branches = Array.from(needsRead, ({ name }) => `${name.subdomain}.${zone.name}`)
+  const read = await zone.read({ names: [toMarkerName(zone.name)], branches })
+  const after = toReadAfterWrite(zone.name, read.kind === 'read' ? read : { records: [] })
+  const confirm = (attempt: Attempt): Outcome =>
+    read.kind === 'unavailable' ? toFailure(read) : confirmPurge(attempt, after, serial, options)
+  return attempts.map(one => (needsRead.has(one) ? { name: one.name, outcome: confirm(one) } : one))
 }

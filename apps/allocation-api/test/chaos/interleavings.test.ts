@@ -31,9 +31,10 @@ const desired = createRecords('acme.pool.test', '192.0.2.1', { names: ['@', '*']
 
 const toAttempted = (name: DueName): AttemptedName => ({ ...name, deletedRecords: [] })
 const toOutcomes = (names: readonly DueName[], event: AppliedName['event']): SyncOutcomes => ({
-  applied: names.map(name => ({ ...name, event, detail: null })),
+  applied: names.map(name => ({ ...name, event, detail: null, leftover: null })),
   failed: [],
   isComplete: true,
+  serial: null,
   firstDriftCheckMs: 3_600_000,
 })
 

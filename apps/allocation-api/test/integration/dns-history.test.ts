@@ -30,7 +30,7 @@ describe('the history entries of DNS records', () => {
   test('failing, with the cause: one entry for each cause, regardless of the number of attempts', async () => {
     const { dns } = replica()
     scene.provider.faults.push({ result: down })
-    await dns.waitUntilApplied(await activate('acme'))
+    await scene.attempt(dns, await activate('acme'))
     const again = async (attempts: number) => {
       await advance(60_000)
       await dns.syncDueZones()
@@ -58,7 +58,7 @@ describe('the history entries of DNS records', () => {
     const { dns } = replica()
     await dns.waitUntilApplied(await activate('acme'))
     scene.provider.faults.push({ result: down })
-    await dns.waitUntilApplied(await release('acme'))
+    await scene.attempt(dns, await release('acme'))
     await dns.waitUntilApplied(await activate('acme', '192.0.2.2'))
     expect((await convergenceEntries('acme')).map(({ event, to }) => [event, to])).toEqual([
       ['published', 'active'],

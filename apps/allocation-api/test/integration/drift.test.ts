@@ -48,6 +48,18 @@ describe('drift', () => {
     })
   })
 
+  test('the history of a name whose conflict was removed does not count zero record sets', async () => {
+    const { dns } = replica()
+    await dns.waitUntilApplied(await activate('acme'))
+    const foreign = { name: 'acme.pool.test', type: 'NS', ttl: 60, values: ['ns.example.'] }
+    put(foreign)
+    await dns.repair(poolDomain)
+    fixture.provider.records.delete('acme.pool.test NS')
+    expect(await dns.repair(poolDomain)).toMatchObject({ pending: 0 })
+    const [entry] = await fixture.sql`select detail from allocation_history where event = 'repaired'`
+    expect(entry?.detail).toBe('Nothing differs any more: another writer changed it back.')
+  })
+
   test('the history has the number of repaired record sets', async () => {
     const { dns } = replica()
     await dns.waitUntilApplied(await activate('acme'))

@@ -3,7 +3,8 @@ import { describe, expect, test } from 'vitest'
 import { type RecordSet, recordKey } from '../../src/dns/domain/rrset.ts'
 import { poolDomain, useDnsFixture } from '../support/dns-fixture.ts'
 
-const down = { kind: 'unavailable', reason: 'The provider is down.' } as const
+/** For longer than a caller waits. */
+const down = { kind: 'unavailable', reason: 'The provider is down.', retryAfterMs: 30_000 } as const
 const MINUTE_MS = 60_000
 
 const set = (name: string, type: string, ...values: string[]): RecordSet => ({ name, type, ttl: 60, values })
@@ -245,6 +246,99 @@ describe('the records of other writers at and below a released name', () => {
     expect(await dns.repair(poolDomain)).toMatchObject({ pending: 0 })
     expect(present()).toEqual([])
     expect(await deletedRecords()).toEqual([['withdrawn', listed]])
+  })
+
+  describe('one that the provider keeps, although it says that it deletes it', () => {
+    const keep = 'shop.acme.pool.test'
+    const applies = () => fixture.provider.calls.filter(call => call === 'apply').length
+    const regrant = async () => {
+      const { dns } = replica()
+      await dns.waitUntilApplied(await activate('acme'))
+      fixture.provider.keptNames.add(keep)
+      put(...leftovers)
+      await dns.waitUntilApplied(await release('acme'))
+      return { dns, next: await activate('acme', '192.0.2.2'), before: applies() }
+    }
+
+    test('is a failure that names it, with a pause before the next attempt', async () => {
+      const { dns, next, before } = await regrant()
+      const { status, detail } = await fixture.attempt(dns, next)
+      expect([status, detail]).toEqual(['failing', expect.stringContaining(`${keep} A`)])
+      expect(applies() - before).toBe(1)
+    })
+
+    test('the next holder is published after three writes, with its name, and nothing repeats', async () => {
+      const { dns, next, before } = await regrant()
+      const published = { status: 'published', detail: expect.stringContaining(`${keep} A`) }
+      expect(await dns.waitUntilApplied(next)).toEqual(published)
+      expect(applies() - before).toBe(3)
+      expect(ownAddress()).toEqual(['192.0.2.2'])
+      expect(await dns.waitUntilApplied(next)).toEqual(published)
+      await advance(MINUTE_MS + 1_000)
+      expect(await dns.repair(poolDomain)).toMatchObject({ changeCount: 0, driftedCount: 0, pending: 0 })
+      expect(applies() - before).toBe(3)
+    })
+
+    test('a name whose own records are missing is not published because of that', async () => {
+      const { dns, next } = await regrant()
+      fixture.provider.rejectedNames.add('*.acme.pool.test')
+      await fixture.attempt(dns, next)
+      for (const attempts of [2, 3, 4]) {
+        await advance(MINUTE_MS)
+        await dns.syncDueZones()
+        await until('the next attempt has ended', async () => (await row('acme'))?.attempts === attempts)
+      }
+      expect(await row('acme')).toMatchObject({ failure: 'rejected' })
+    })
+
+    test('a name without a holder is failing, with one entry in the history and not one for each drift check', async () => {
+      const { dns } = replica()
+      await dns.waitUntilApplied(await activate('acme'))
+      await dns.waitUntilApplied(await release('acme'))
+      fixture.provider.keptNames.add(keep)
+      put(...leftovers)
+      for (let checks = 0; checks < 3; checks += 1) {
+        await advance(MINUTE_MS + 1_000)
+        await fixture.replica({ waitMs: 200 }).dns.repair(poolDomain)
+        await until('the attempt has failed', async () => (await row('acme'))?.failure === 'rejected')
+      }
+      expect((await fixture.events('acme')).slice(4)).toEqual(['withdrawn', 'failing'])
+    })
+
+    test('5000 of them, of which none is deleted: a pause too', async () => {
+      const { dns } = replica()
+      await dns.waitUntilApplied(await activate('acme'))
+      const many = Array.from({ length: 5_000 }, (_, i) => set(`n${i}.acme.pool.test`, 'TXT', `"${i}"`))
+      put(...many)
+      for (const { name } of many) fixture.provider.keptNames.add(name)
+      const before = applies()
+      const { detail } = await fixture.attempt(dns, await release('acme'))
+      expect(detail).toMatch(/n\d+\.acme\.pool\.test TXT and 495 more/)
+      expect(applies() - before).toBe(1)
+    })
+  })
+
+  test('a read after the write that shows an older state confirms nothing, and is a failure with a pause', async () => {
+    const { dns } = replica()
+    await dns.waitUntilApplied(await activate('acme'))
+    await dns.waitUntilApplied(await release('acme'))
+    const next = await activate('acme', '192.0.2.2')
+    const { provider } = fixture
+    const read = provider.read.bind(provider)
+    const marker = new Map(provider.markers)
+    provider.read = async (zone, wanted, signal) => {
+      const current = new Map(provider.markers)
+      provider.markers.clear()
+      for (const [key, old] of marker) provider.markers.set(key, old)
+      return read(zone, wanted, signal).finally(() => {
+        for (const [key, newer] of current) provider.markers.set(key, newer)
+      })
+    }
+    const { status, detail } = await fixture.attempt(dns, next)
+    expect([status, detail]).toEqual(['failing', expect.stringContaining('as it was before the last write')])
+    provider.read = read
+    await advance(MINUTE_MS)
+    expect(await dns.waitUntilApplied(next)).toEqual({ status: 'published' })
   })
 
   test('5000 of them are deleted in parts, and small names do not wait', async () => {

@@ -16,7 +16,7 @@ const expectPause = ({ min, max }: { readonly min: number; readonly max: number 
 
 describe('the reconciler', () => {
   const fixture = useDnsFixture()
-  const { replica, activate, release, row, advance } = fixture
+  const { replica, activate, attempt, release, row, advance } = fixture
 
   test('publishes the records of a commit and withdraws them after a release', async () => {
     const { dns } = replica()
@@ -110,17 +110,17 @@ describe('the reconciler', () => {
     fixture.provider.faults.push({ result: down })
     const first = await activate('acme')
     const waitUntilFailing = async () => {
-      expect(await dns.waitUntilApplied(first)).toEqual({ status: 'failing', detail: down.reason })
+      expect(await attempt(dns, first)).toEqual({ status: 'failing', detail: down.reason })
     }
     expectPause(await fixture.measurePause(waitUntilFailing), 0.5 + SPREAD_S)
     for (const [i, seconds] of [1, 2, 4, 8].entries()) {
       fixture.provider.faults.push({ result: down })
       await advance((seconds / 2 + SPREAD_S) * 1_000)
-      const attempt = async () => {
+      const next = async () => {
         await dns.syncDueZones()
         await until('the attempt is recorded', async () => (await row('acme'))?.attempts === i + 2)
       }
-      expectPause(await fixture.measurePause(attempt), seconds + SPREAD_S)
+      expectPause(await fixture.measurePause(next), seconds + SPREAD_S)
     }
     await advance(60_000)
     await dns.syncDueZones()
@@ -131,7 +131,7 @@ describe('the reconciler', () => {
   test('a name that is not due is not synced', async () => {
     const { dns } = replica()
     fixture.provider.faults.push({ result: down })
-    await dns.waitUntilApplied(await activate('acme'))
+    await attempt(dns, await activate('acme'))
     const calls = fixture.provider.calls.length
     await fixture.sql`update dns_names set next_attempt_at = now() + interval '1 hour'`
     await dns.syncDueZones()
@@ -186,7 +186,7 @@ describe('the reconciler', () => {
   test('records of a write that timed out after it took effect are owned and are withdrawn later', async () => {
     const { dns } = replica()
     fixture.provider.faults.push(null, { result: down, takesEffect: true })
-    const committed = await dns.waitUntilApplied(await activate('acme'))
+    const committed = await attempt(dns, await activate('acme'))
     expect(committed.status).toBe('failing')
     expect(fixture.provider.names()).toHaveLength(2)
     expect(await dns.waitUntilApplied(await release('acme'))).toEqual({ status: 'published' })
@@ -196,7 +196,7 @@ describe('the reconciler', () => {
   test('an unconfirmed write is repeated although its records exist, because an older write could still undo it', async () => {
     const { dns } = replica()
     fixture.provider.faults.push(null, { result: down, takesEffect: true })
-    await dns.waitUntilApplied(await activate('acme'))
+    await attempt(dns, await activate('acme'))
     const [unconfirmed] =
       await fixture.sql`select attempted_version = version and applied_version = 0 as expected from dns_names`
     expect(unconfirmed).toEqual({ expected: true })
@@ -225,7 +225,8 @@ describe('the reconciler', () => {
     const foreign = { name: 'acme.pool.test', type: 'CNAME', ttl: 60, values: ['elsewhere.example.'] }
     fixture.provider.records.set('acme.pool.test CNAME', foreign)
     fixture.provider.faults.push(null, { result: down })
-    await Promise.all([await activate('acme'), await activate('other')].map(dns.waitUntilApplied))
+    const stated = [await activate('acme'), await activate('other')]
+    await Promise.all(stated.map(version => attempt(dns, version)))
     expect(await row('acme')).toMatchObject({ failure: 'foreign-record' })
     expect(await row('other')).toMatchObject({ failure: 'provider' })
   })
@@ -234,7 +235,7 @@ describe('the reconciler', () => {
     const { dns } = replica()
     await dns.waitUntilApplied(await activate('acme', '192.0.2.1'))
     fixture.provider.faults.push({ result: down })
-    expect((await dns.waitUntilApplied(await release('acme'))).status).toBe('failing')
+    expect((await attempt(dns, await release('acme'))).status).toBe('failing')
     expect(await dns.waitUntilApplied(await activate('acme', '192.0.2.2'))).toEqual({ status: 'published' })
     await advance(600_000)
     await dns.syncDueZones()
@@ -378,7 +379,7 @@ describe('the reconciler', () => {
   test('a sync in which a name fails is incomplete', async () => {
     const { dns, syncs } = replica()
     fixture.provider.faults.push({ result: down })
-    await dns.waitUntilApplied(await activate('acme'))
+    await attempt(dns, await activate('acme'))
     expect(syncs).toEqual(['incomplete'])
     await dns.waitUntilApplied(await activate('beta'))
     expect(syncs).toEqual(['incomplete', 'done'])

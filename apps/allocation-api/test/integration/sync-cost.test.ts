@@ -74,8 +74,8 @@ describe('what a sync of one name costs', () => {
       id,
     )
     expect([...attempt.subdomains]).toEqual(['acme'])
-    const applied = names.map(name => ({ ...name, event: 'published' as const, detail: null }))
-    const outcomes = { applied, failed: [], isComplete: true, firstDriftCheckMs: 0 }
+    const applied = names.map(name => ({ ...name, event: 'published' as const, detail: null, leftover: null }))
+    const outcomes = { applied, failed: [], isComplete: true, serial: null, firstDriftCheckMs: 0 }
     expect(await repository.saveOutcomes(poolDomain, outcomes, { sql, isHeld: sql`true` })).toBe(true)
     const [rows] = await sql<{ count: number }[]>`
       select seq_tup_read + idx_tup_fetch as count from pg_stat_xact_user_tables where relname = 'dns_names'`

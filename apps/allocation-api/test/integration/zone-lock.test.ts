@@ -132,7 +132,8 @@ describe('the last statement of the work', () => {
     await sql`
       insert into dns_names (zone, subdomain, version, desired, changed_at, next_attempt_at)
       values ('sync.test', 'acme', 1, '[]', now(), now()), ('sync.test', 'fails', 1, '[]', now(), now())`
-    const withdrawn = { subdomain: 'acme', version: 1, desired: [], event: 'withdrawn', detail: null } as const
+    const none = { desired: [], detail: null, leftover: null } as const
+    const withdrawn = { subdomain: 'acme', version: 1, event: 'withdrawn', ...none } as const
     const failing = {
       subdomain: 'fails',
       version: 1,
@@ -140,8 +141,10 @@ describe('the last statement of the work', () => {
       failure: 'provider',
       reason: '',
       retryDelayMs: 1,
+      isTransient: false,
     } as const
-    const outcomes = { applied: [withdrawn], failed: [failing], isComplete: true, firstDriftCheckMs: 1_000 }
+    const ended = { isComplete: true, serial: null, firstDriftCheckMs: 1_000 }
+    const outcomes = { applied: [withdrawn], failed: [failing], ...ended }
     const finish = (lock: ZoneLock) => lock.finish(lane => saveOutcomes('sync.test', outcomes, lane))
     const readStored = async () => [
       ...(await sql`select applied_version, failure from dns_names where zone = 'sync.test' order by subdomain`),

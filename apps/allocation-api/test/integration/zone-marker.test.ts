@@ -172,6 +172,8 @@ describe('the marker of a zone', () => {
     edit()
     expect((await dns.repair(poolDomain)).kind).toBe('repaired')
     expect(getMarker()?.serial).toBe(await readSerial())
+    // Before, a read that shows it could be stale.
+    await advance(MINUTE_MS)
     edit()
     expect(await dns.waitUntilApplied(await activate('gamma'))).toEqual({ status: 'published' })
     expect(getMarker()?.serial).toBe(await readSerial())
@@ -203,6 +205,32 @@ describe('the marker of a zone', () => {
     expect([getMarker()?.serial, await readSerial()]).toEqual([2, 2])
     expect(stops).toEqual([])
   })
+
+  test.each([
+    ['an older marker', () => setSerial(1)],
+    ['no marker', () => fixture.provider.markers.clear()],
+  ])(
+    'a read with %s than that of the last confirmed write is stale: nothing is written for a minute',
+    async (_, age) => {
+      const { dns } = replica()
+      for (const name of ['one', 'two']) await dns.waitUntilApplied(await activate(name))
+      const { calls, markers } = fixture.provider
+      const newest = new Map(markers)
+      age()
+      const before = calls.length
+      const stated = await activate('three')
+      const { status, detail } = await fixture.attempt(dns, stated)
+      expect([status, detail]).toEqual(['failing', expect.stringContaining('as it was before the last write')])
+      expect(calls.slice(before)).toEqual(['read'])
+      for (const [key, marker] of newest) markers.set(key, marker)
+      await advance(1_000)
+      expect(await dns.waitUntilApplied(stated)).toEqual({ status: 'published' })
+      // After a minute, it is the marker that is wrong.
+      await advance(MINUTE_MS)
+      age()
+      expect(await dns.waitUntilApplied(await activate('four'))).toEqual({ status: 'published' })
+    },
+  )
 
   test('a provider that rejects the marker publishes the names, and the rejection is reported', async () => {
     const { dns, markerRejections } = replica()

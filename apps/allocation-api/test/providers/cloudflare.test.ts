@@ -42,6 +42,37 @@ test('all small pages are read', async () => {
   expect(double.count('list')).toBe(6)
 })
 
+test('a zone whose name the API has in Unicode is the zone of its A-labels, and so are its records', async () => {
+  await using subject = await startCloudflareSubject()
+  const { provider, double } = subject
+  const zone = 'xn--bcher-kva.example'
+  double.addZone(zone)
+  const changes = [upsert(set(`acme.${zone}`, 'A', '192.0.2.1')), upsert(set(`*.acme.${zone}`, 'A', '192.0.2.1'))]
+  expect(await provider.apply(zone, changes, signal())).toEqual(applied())
+  const read = await provider.read(zone, { names: [`acme.${zone}`, `*.acme.${zone}`], branches: [] }, signal())
+  expect(read.kind === 'read' && read.records.map(({ name }) => name)).toEqual([`*.acme.${zone}`, `acme.${zone}`])
+  expect(await provider.checkZone(zone, signal())).toEqual({ kind: 'writable' })
+  double.setStatus(zone, 'moved')
+  const other = createCloudflareProvider({ url: double.url, apiToken: double.token })
+  const notServed = expect.stringContaining('does not serve the zone xn--bcher-kva.example: its status is "moved"')
+  expect(await other.checkZone(zone, signal())).toMatchObject({ kind: 'unusable', reason: notServed })
+  expect(await other.read(zone, atOrBelow(zone), signal())).toMatchObject({ scope: 'zone', reason: notServed })
+})
+
+test('a zone of many pages that another client changes all the time: its names are read one by one', async () => {
+  await using subject = await startCloudflareSubject({ maxPageSize: 5 })
+  const { provider, double, zone } = subject
+  const names = Array.from({ length: 10 }, (_, i) => `n${i}.${zone}`)
+  for (const name of names) await subject.put(set(name, 'A', '192.0.2.1'))
+  for (let i = 0; i < 6; i += 1)
+    double.schedule('list', {
+      kind: 'concurrent-write',
+      before: () => double.put(zone, { name: `a${i}.${zone}`, type: 'A', content: '198.51.100.1' }),
+    })
+  const read = await provider.read(zone, { names, branches: [] }, signal())
+  expect(read.kind === 'read' && read.records.map(({ name }) => name).sort()).toEqual(names)
+})
+
 test.each([
   ['a record of the first page is deleted', [], ['n0'], 9],
   ['a record is added at the end', ['z'], [], 11],

@@ -174,17 +174,14 @@ test.each([400, 409, 413, 422])('the reason of a rejection by %i is one line of 
   expect(result.rejected[0]?.reason.length).toBeLessThanOrEqual(300)
 })
 
-test('a server that rejects everything gets a bounded number of requests', async () => {
+test('a server that rejects everything gets three requests, and no record is blamed', async () => {
   await using stub = await startStub(422, {}, '{"error":"No, for a reason that names no record"}')
   const fetched = vi.spyOn(globalThis, 'fetch')
   const names = Array.from({ length: 1_000 }, (_, i) => `n${i}.pool.test`)
   const changes = names.map(name => remove(name))
   const result = await stub.provider.apply('pool.test', changes, signal())
-  expect(toPatches(fetched)).toHaveLength(50)
-  if (result.kind !== 'applied') throw new Error(result.reason)
-  expect(result.rejected.length).toBeGreaterThan(10)
-  for (const { reason } of result.rejected) expect(reason).toContain('names no record')
-  expect([...result.rejected.map(({ name }) => name), ...(result.skipped ?? [])].sort()).toEqual(names.toSorted())
+  expect(toPatches(fetched)).toHaveLength(3)
+  expect(result).toMatchObject({ kind: 'unavailable', scope: 'zone', reason: expect.stringContaining('no record') })
 })
 
 test.each(['Slave', 'Consumer'])('a secondary zone of the kind %s: only that zone is unavailable', async kind => {
@@ -353,7 +350,7 @@ else {
         calls: 2,
       },
       // The error text has another spelling of the name, so bisection of 9 owners finds it.
-      { what: 'a space', changes: [upsert(a('x x', '192.0.2.1'))], name: at('x x'), reason: /unsupp/, calls: 9 },
+      { what: 'a space', changes: [upsert(a('x x', '192.0.2.1'))], name: at('x x'), reason: /unsupp/, calls: 10 },
       {
         what: 'another zone',
         changes: [upsert(set('x.example', 'A', '192.0.2.1'))],

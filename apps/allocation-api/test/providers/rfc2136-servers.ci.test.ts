@@ -268,6 +268,12 @@ const describeRfc2136 = (kind: ServerKind) => {
       expect(await serial()).toBe(before + 1)
     })
 
+    const grantTest = kind === bind ? test : () => {}
+    grantTest('a key with permission for addresses only: the check reports it', async () => {
+      const check = await provider('addresses.key.test').checkZone(zone, signal())
+      expect(check).toMatchObject({ kind: 'unusable', reason: expect.stringContaining('REFUSED') })
+    })
+
     const limitedTest = kind.hasLimitedKeys ? test : () => {}
     limitedTest('a key with permission for some names: those are changed, the others are rejected', async () => {
       const names = ['theirs', 'limited', 'a.limited', 'b.limited', 'xlimited', 'c.limited']

@@ -249,19 +249,20 @@ describe('rfc2136: a faulty server', () => {
   const many = Array.from({ length: 1_000 }, (_, i) => upsert(set(`n${i}.a.test`, 'A', '192.0.2.1')))
 
   test.each([
-    ['SERVFAIL', false],
+    ['SERVFAIL', true],
     ['FORMERR', false],
     ['REFUSED', true],
   ] as const)(
     'a server that responds %s to every update is unavailable; no change is rejected',
     async (name, isOfZone) => {
       const { result, requests } = await update(request => (request.readUInt16BE(8) > 0 ? rcode[name] : 0), many)
-      expect(result).toEqual({
+      expect(result).toMatchObject({
         kind: 'unavailable',
         reason: expect.stringContaining(`rejects every update of it (${name})`),
         ...(isOfZone ? { scope: 'zone' } : {}),
       })
-      expect(requests.length).toBeLessThan(170)
+      // The batch, its first and its last update, and whether the key may update anything.
+      expect(requests.length).toBeLessThanOrEqual(name === 'REFUSED' ? 161 : 3)
     },
   )
 
@@ -333,7 +334,7 @@ describe('rfc2136: a faulty server', () => {
     ['does not show what it applied', rcode.SERVFAIL, 'does not show'],
   ])('a server that %s: unavailable', async (_, code, reason) => {
     const { result } = await update(request => (isEffectCheck(request) ? code : 0), many)
-    expect(result).toEqual({ kind: 'unavailable', reason: expect.stringContaining(reason) })
+    expect(result).toMatchObject({ kind: 'unavailable', reason: expect.stringContaining(reason) })
   })
 
   test.each<[string, Handler, boolean]>([
@@ -351,7 +352,7 @@ describe('rfc2136: a faulty server', () => {
     [
       'a signed SERVFAIL',
       (request, socket) => send(socket, createSigner(request).signed(message(request, ok | 2))),
-      false,
+      true,
     ],
     ['an unsigned SERVFAIL', (request, socket) => send(socket, message(request, ok | 2)), false],
     ['no answer', (_, socket) => socket.end(), false],
@@ -359,7 +360,8 @@ describe('rfc2136: a faulty server', () => {
   ])('%s: whether only the zone is affected', async (_, answer, isOfZone) => {
     await using double = await startDnsDouble(answer)
     const result = await createRfc2136Provider(options(double.server)).read(zone, atOrBelow(zone), signal())
-    expect(result).toEqual({ kind: 'unavailable', reason: expect.any(String), ...(isOfZone ? { scope: 'zone' } : {}) })
+    expect(result).toMatchObject({ kind: 'unavailable', ...(isOfZone ? { scope: 'zone' } : {}) })
+    if (!isOfZone) expect(result).not.toHaveProperty('scope')
   })
 
   test.each([

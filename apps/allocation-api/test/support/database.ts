@@ -77,6 +77,7 @@ export const createTestDatabase = async ({ schema = true, connections = 10 } = {
             next_attempt_at = next_attempt_at - ${shift}, changed_at = changed_at - ${shift},
             applied_at = applied_at - ${shift}`,
         sql`update deployments set run_expires_at = run_expires_at - ${shift}`,
+        sql`update dns_zone_writes set confirmed_at = confirmed_at - ${shift}`,
         sql`update dns_zones set next_drift_check_at = next_drift_check_at - ${shift}`,
       ])
     },

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createDatabaseClient } from '@pool/runtime/database/client'
 import { isZoneMarker } from '@pool/test-kit/dns/zone-marker.ts'
+import { until } from '@pool/test-kit/poll.ts'
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest'
 import type {
   ApplyResult,
@@ -21,6 +22,7 @@ import {
 import type { DnsProvider } from '../../src/dns/provider.ts'
 import { type Caller, createPools } from '../../src/naming/naming.ts'
 import type { DriftCheckResult } from '../../src/observability/domain/observer.ts'
+import { isDecided, type SyncStatus, toDnsState } from '../../src/reconciler/domain/status.ts'
 import { createZoneLocks } from '../../src/reconciler/locked-zone.ts'
 import { createReconciler, type Reconciler } from '../../src/reconciler/reconciler.ts'
 import { createTestDatabase, repositoryOptions, type TestDatabase, truncateAllocations } from './database.ts'
@@ -42,6 +44,8 @@ class FakeProvider implements DnsProvider {
   readonly faults: (ProviderFault | null)[] = []
   /** Owner names that the provider rejects. */
   readonly rejectedNames = new Set<string>()
+  /** Owner names whose records the provider does not delete, although it says so. */
+  readonly keptNames = new Set<string>()
   /** The number of changes that one apply makes. It skips the others. */
   maxChanges = Number.POSITIVE_INFINITY
   /** The next read returns these records instead of the current ones. */
@@ -112,7 +116,7 @@ class FakeProvider implements DnsProvider {
       const records = isZoneMarker({ name }) ? this.markers : this.records
       if (this.rejectedNames.has(name)) rejected.push({ name, reason: 'not allowed' })
       else if (change.kind === 'upsert') records.set(recordKey(change.set), change.set)
-      else records.delete(recordKey(change))
+      else if (!this.keptNames.has(name)) records.delete(recordKey(change))
     }
     return rejected
   }
@@ -319,6 +323,16 @@ export const useDnsFixture = () => {
       const [found] = await database.sql`
         select * from dns_names where zone = ${poolDomain} and subdomain = ${subdomain}`
       return found
+    },
+    /** The status of a name after one attempt. A caller that waits lets the service repeat what failed. */
+    async attempt(dns: Reconciler, { zone, subdomain, version }: { zone: string; subdomain: string; version: number }) {
+      await dns.syncDueZones()
+      return until('the attempt has ended', async () => {
+        const [status] = await database.sql<[SyncStatus]>`
+          select version, applied_version as "appliedVersion", coalesce(last_error, leftover) as "lastError" from dns_names
+          where zone = ${zone} and subdomain = ${subdomain}`
+        return isDecided(status, version, false) && toDnsState(status)
+      })
     },
     /** The history of a name, oldest first. */
     async events(subdomain: string): Promise<string[]> {

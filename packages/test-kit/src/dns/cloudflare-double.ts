@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { isIPv4, isIPv6 } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
+import { domainToASCII, domainToUnicode } from 'node:url'
 import { freePort } from '@pool/dev/ports'
 
 /** Kinds of call: the search for a zone's id, a list of records, a batch. */
@@ -73,6 +74,10 @@ export interface CloudflareDouble extends AsyncDisposable {
   readonly resetCalls: () => void
   /** Creates a zone and returns its id. Replaces an existing zone of this name. */
   readonly addZone: (name: string, plan?: 'free' | 'pro', type?: 'full' | 'secondary') => string
+  /** Default: `active`. */
+  readonly setStatus: (name: string, status: string) => void
+  /** The number of records that the zone may have. */
+  readonly setQuota: (name: string, records: number) => void
   readonly deleteZone: (name: string) => void
   readonly records: (zone: string) => readonly WireRecord[]
   /** Bypasses the API and its rules. */
@@ -93,6 +98,7 @@ interface Zone {
   readonly name: string
   readonly plan: 'free' | 'pro'
   readonly type: 'full' | 'secondary'
+  quota: number
   records: readonly WireRecord[]
   previous: readonly WireRecord[]
 }
@@ -233,6 +239,8 @@ const runBatch = (zone: Zone, body: Fields): Fields => {
       }
     })
   }
+  if (draft.size > Math.max(zone.quota, zone.records.length))
+    throw new ApiError(400, 81_045, 'The record quota has been exceeded.')
   zone.previous = zone.records
   zone.records = Array.from(draft.values())
   return result
@@ -261,7 +269,10 @@ const listPage = (records: readonly WireRecord[], query: URLSearchParams, larges
       )
   const perPage = Math.min(Number(query.get('per_page') ?? 100), largestPage)
   const page = Number(query.get('page') ?? 1)
-  const result = found.slice((page - 1) * perPage, page * perPage)
+  const slice = found.slice((page - 1) * perPage, page * perPage)
+  const result = slice.map(record =>
+    record.name.includes('xn--') ? { ...record, name: domainToUnicode(record.name) } : record,
+  )
   const info = { page, per_page: perPage, count: result.length, total_count: found.length }
   const total_pages = Math.ceil(found.length / perPage)
   return { success: true, errors: [], messages: [], result, result_info: { ...info, total_pages } }
@@ -281,6 +292,7 @@ export const startCloudflareDouble = async (options: CloudflareDoubleOptions = {
     hasPointers = false,
   } = options
   const zones = new Map<string, Zone>()
+  const statuses = new Map<string, string>()
   const calls: Call[] = []
   const faults: Record<CallKind, CloudflareFault[]> = { zones: [], list: [], batch: [] }
   let delayMs = options.delayMs ?? 0
@@ -310,9 +322,11 @@ export const startCloudflareDouble = async (options: CloudflareDoubleOptions = {
         ? createErrorResponse(403, 9109, 'Invalid access token')
         : createErrorResponse(403, 10_000, 'Authentication error')
     if (kind === 'zones') {
-      const named = Array.from(zones.values()).filter(zone => zone.name === url.searchParams.get('name'))
+      const asked = domainToASCII(url.searchParams.get('name') ?? '')
+      const named = Array.from(zones.values()).filter(zone => zone.name === asked)
       const result = named.map(({ plan, id, name, type }) => ({
-        ...{ id, name, type, status: 'active' },
+        // As users report, in Unicode.
+        ...{ id, name: domainToUnicode(name), type, status: statuses.get(name) ?? 'active' },
         plan: { legacy_id: plan },
       }))
       const total = { count: result.length, total_count: result.length, total_pages: 1 }
@@ -416,9 +430,13 @@ export const startCloudflareDouble = async (options: CloudflareDoubleOptions = {
     count: kind => calls.filter(call => kind === undefined || call.kind === kind).length,
     resetCalls: () => calls.splice(0),
     addZone: (name, plan = 'free', type = 'full') => {
-      const zone = { id: newId(), name, plan, type, records: [], previous: [] }
+      const zone = { id: newId(), name, plan, type, quota: Number.POSITIVE_INFINITY, records: [], previous: [] }
       zones.set(name, zone)
       return zone.id
+    },
+    setStatus: (name, status) => void statuses.set(name, status),
+    setQuota: (name, records) => {
+      getZone(name).quota = records
     },
     deleteZone: name => void zones.delete(name),
     records: zone => getZone(zone).records,

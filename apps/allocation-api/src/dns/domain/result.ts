@@ -8,6 +8,8 @@ export interface Unavailable {
   readonly retryAfterMs?: number
   /** `zone`: only this zone is affected, for example because it does not exist. Default: the whole provider. */
   readonly scope?: 'zone' | 'provider'
+  /** Of a zone: the next call may succeed although nothing else changes. Failures of the whole provider always may. */
+  readonly isTransient?: true
 }
 
 /** The record sets at each of `names`, and those at or below each of `branches`. All are absolute names of one zone. */
@@ -42,11 +44,32 @@ export type ApplyResult =
   | {
       /** The provider has every change except those at the `rejected` and the `skipped` owner names. */
       readonly kind: 'applied'
-      readonly rejected: readonly { readonly name: string; readonly reason: string }[]
+      readonly rejected: readonly {
+        readonly name: string
+        readonly reason: string
+        /** Not the record is at fault: the zone has no room for it. */
+        readonly isZoneFull?: true
+      }[]
       /** Not applied because the search for rejected names reached its limit. Never all owner names of the call. */
       readonly skipped?: readonly string[]
     }
   | Unavailable
+
+/**
+ * What a refusal is about. Only those of records are searched record by record; of an `unknown` one it is found out with few
+ * calls. `room`: the zone is full, so what needs no room is written. `zone`, `account`: nothing more is written in this sync.
+ */
+export type RefusalScope = 'record' | 'room' | 'zone' | 'account' | 'unknown'
+
+/** Milliseconds until a zone or an account that refuses everything is tried again, unless something changes before. */
+export const REFUSAL_RETRY_MS = 60_000
+
+export const toZoneRefusal = (reason: string): Unavailable => ({
+  kind: 'unavailable',
+  scope: 'zone',
+  reason,
+  retryAfterMs: REFUSAL_RETRY_MS,
+})
 
 /** Whether the service can work with a zone. The texts are for an operator: no key, token or URL query in them. */
 export type ZoneCheck =

@@ -118,9 +118,15 @@ export const groupByOwner = (
   return { owners, rejected }
 }
 
-/** A rejected name is never also reported as skipped. */
-export const toApplyResult = (rejected: ReadonlyMap<string, string>, skipped: readonly string[]) => {
+/** A rejected name is never also reported as skipped. `full`: those of `rejected` for which the zone has no room. */
+export const toApplyResult = (
+  rejected: ReadonlyMap<string, string>,
+  skipped: readonly string[],
+  full: ReadonlySet<string> = new Set(),
+) => {
   const left = skipped.filter(name => !rejected.has(name))
-  const rejections = Array.from(rejected, ([name, reason]) => ({ name, reason }))
+  const toRejection = ([name, reason]: [string, string]) =>
+    full.has(name) ? { name, reason, isZoneFull: true as const } : { name, reason }
+  const rejections = Array.from(rejected, toRejection)
   return { kind: 'applied' as const, rejected: rejections, ...(left.length > 0 ? { skipped: left } : {}) }
 }

@@ -25,7 +25,7 @@ export interface DueName extends DesiredName {
   readonly version: number
   /** A drift check found that the provider no longer had the records. */
   readonly isDriftRepair: boolean
-  /** Consecutive failures of the same cause. */
+  /** Consecutive failures, those of an outage apart from others. */
   readonly attempts: number
   /** Null: the last attempt did not fail. */
   readonly failure: FailureCause | null

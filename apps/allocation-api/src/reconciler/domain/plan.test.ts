@@ -5,10 +5,12 @@ import type { DesiredName } from './name.ts'
 import {
   indexRecords,
   limitPlans,
+  type NameOutcome,
   type Outcome,
   type Plan,
   type PlanOptions,
   planName,
+  requireProgress,
   toOutcome,
   toRetryDelayMs,
 } from './plan.ts'
@@ -494,6 +496,7 @@ const noZone: ApplyResult = { kind: 'unavailable', reason: 'no zone', scope: 'zo
 
 const done: Outcome = { kind: 'applied', changes: [change] }
 const failed = (cause: string, reason: string) => ({ kind: 'failed', cause, reason })
+const outage = { ...failed('provider', 'down'), retryAfterMs: 7, isTransient: true }
 
 describe('the outcome of a name', () => {
   test.each<[what: string, plan: Plan, result: ApplyResult, outcome: object]>([
@@ -530,14 +533,41 @@ describe('the outcome of a name', () => {
       { ...skipping('*.acme.pool.test'), ...rejecting('acme.pool.test') },
       failed('rejected', 'The DNS provider rejected acme.pool.test: no'),
     ],
-    ['provider unavailable', changes, down, { ...failed('provider', 'down'), retryAfterMs: 7 }],
-    ['zone unavailable', changes, noZone, failed('zone', 'no zone')],
-    ['nothing to change, provider unavailable', noChanges, down, { ...failed('provider', 'down'), retryAfterMs: 7 }],
+    ['provider unavailable', changes, down, outage],
+    ['zone unavailable', changes, noZone, { ...failed('zone', 'no zone'), isTransient: false }],
+    [
+      'zone unavailable for a moment',
+      changes,
+      { ...noZone, isTransient: true },
+      { ...failed('zone', 'no zone'), isTransient: true },
+    ],
+    ['nothing to change, provider unavailable', noChanges, down, outage],
     ['conflict', conflict, applied, failed('foreign-record', 'in the way')],
     ['conflict, provider unavailable', conflict, down, failed('foreign-record', 'in the way')],
   ])('%s', (_, plan, result, outcome) => {
     expect(toOutcome('acme.pool.test', plan, result)).toEqual(outcome)
   })
+})
+
+describe('a sync is repeated at once only after progress', () => {
+  const one = (subdomain: string, kind: string) =>
+    ({ name: { subdomain }, outcome: { kind } }) as unknown as NameOutcome
+  test.each([
+    ['all were skipped', ['skipped', 'skipped'], [], ['failed', 'failed']],
+    ['all were skipped or locked', ['skipped', 'locked'], [], ['failed', 'locked']],
+    ['one was applied', ['skipped', 'applied'], [], ['skipped', 'applied']],
+    ['one failed, which the next sync is without', ['skipped', 'failed'], [], ['skipped', 'failed']],
+    ['a part of one was deleted', ['skipped', 'skipped'], ['b'], ['skipped', 'skipped']],
+  ])('%s', (_, kinds, advanced, expected) => {
+    const outcomes = kinds.map((kind, i) => one('ab'[i] ?? '', kind))
+    expect(requireProgress(outcomes, new Set(advanced)).map(({ outcome }) => outcome.kind)).toEqual(expected)
+  })
+})
+
+test('a name that fails at once has five attempts in ten seconds at most', () => {
+  const failure = { kind: 'failed', cause: 'rejected', reason: 'no' } as const
+  const pauses = [0, 1, 2, 3, 4].map(attempts => toRetryDelayMs({ attempts, failure: 'zone' }, failure, 0))
+  expect(pauses.reduce((sum, pause) => sum + pause)).toBeGreaterThan(10_000)
 })
 
 describe('the delay until the next attempt', () => {
@@ -546,7 +576,8 @@ describe('the delay until the next attempt', () => {
   test.each([
     ['the first failure', never, rejection, 0.5, 500],
     ['the third failure with the same cause', { attempts: 2, failure: 'rejected' } as const, rejection, 0.5, 2_000],
-    ['the first failure with a new cause', { attempts: 9, failure: 'provider' } as const, rejection, 0.5, 500],
+    ['the first failure after an outage', { attempts: 9, failure: 'provider' } as const, rejection, 0.5, 500],
+    ['a failure after those of another cause', { attempts: 2, failure: 'zone' } as const, rejection, 0.5, 2_000],
     ['a longer Retry-After', never, { ...rejection, retryAfterMs: 900 }, 0.5, 900],
     ['a shorter Retry-After', never, { ...rejection, retryAfterMs: 100 }, 0.5, 500],
     [

@@ -1,5 +1,5 @@
 import type { HistoryEntry } from '@pool/contract'
-import type { ApplyResult, Unavailable, WantedRecords } from '../../dns/domain/result.ts'
+import { type ApplyResult, toZoneRefusal, type Unavailable, type WantedRecords } from '../../dns/domain/result.ts'
 import {
   changeKey,
   isAtOrBelow,
@@ -229,11 +229,18 @@ export interface Failure {
   /** For an operator: no key or token in it. */
   readonly reason: string
   readonly retryAfterMs?: number | undefined
+  /** The next attempt may succeed although nothing else changes. */
+  readonly isTransient?: boolean
 }
 
 /** What one sync achieved for one name. */
 export type Outcome =
-  | { readonly kind: 'applied'; readonly changes: readonly RecordChange[] }
+  | {
+      readonly kind: 'applied'
+      readonly changes: readonly RecordChange[]
+      /** What the provider still has of an earlier holder, for the holder and operators. */
+      readonly leftover?: string
+    }
   | Failure
   /** The provider did not get to this name, or not to all of its changes: it stays due. */
   | { readonly kind: 'skipped' }
@@ -262,6 +269,7 @@ export interface AppliedName extends DesiredRecords {
   /** For the history. */
   readonly event: 'published' | 'withdrawn' | 'repaired'
   readonly detail: string | null
+  readonly leftover: string | null
 }
 
 export interface FailedName extends DesiredRecords {
@@ -269,6 +277,7 @@ export interface FailedName extends DesiredRecords {
   /** For an operator: no key or token in it. */
   readonly reason: string
   readonly retryDelayMs: number
+  readonly isTransient: boolean
 }
 
 /** After the provider recovers, the waiting names become due within this time and not all at the same moment. */
@@ -279,11 +288,12 @@ const STOPPED_RETRY_MS = 600_000
 
 const isStopCause = (cause: FailureCause): boolean => STOP_CAUSES.some(stopCause => stopCause === cause)
 
-export const toFailure = ({ reason, retryAfterMs, scope }: Unavailable): Failure => ({
+export const toFailure = ({ reason, retryAfterMs, scope, isTransient }: Unavailable): Failure => ({
   kind: 'failed',
   cause: scope === 'zone' ? 'zone' : 'provider',
   reason,
   retryAfterMs,
+  isTransient: scope !== 'zone' || isTransient === true,
 })
 
 export const toStopFailure = (zone: string, cause: StopCause): Failure => ({
@@ -297,6 +307,10 @@ export const toOutcome = (fqdn: string, plan: Plan, result: ApplyResult): Outcom
   if (plan.kind === 'conflict') return { kind: 'failed', cause: 'foreign-record', reason: plan.reason }
   if (result.kind === 'unavailable') return toFailure(result)
   const rejection = result.rejected.find(({ name }) => isAtOrBelow(name, fqdn))
+  if (rejection?.isZoneFull) {
+    const reason = `The zone has no room for ${rejection.name}: ${rejection.reason}. The name waits until there is room.`
+    return toFailure(toZoneRefusal(reason))
+  }
   if (rejection) {
     const reason = `The DNS provider rejected ${rejection.name}: ${rejection.reason}`
     return { kind: 'failed', cause: 'rejected', reason }
@@ -305,7 +319,7 @@ export const toOutcome = (fqdn: string, plan: Plan, result: ApplyResult): Outcom
   return { kind: 'applied', changes: plan.changes }
 }
 
-/** The failures of a name before this sync, all of one cause. */
+/** The failures of a name before this sync, and the cause of the last one. */
 export interface PreviousFailures {
   readonly attempts: number
   readonly failure: FailureCause | null
@@ -322,7 +336,8 @@ export const toRetryDelayMs = (
 ): number => {
   if (cause === 'provider') return retryAfterMs + MAX_SPREAD_MS * random
   if (isStopCause(cause)) return STOPPED_RETRY_MS
-  return Math.max(retryAfterMs, backoffMs(failure === cause ? attempts + 1 : 1, random))
+  // Attempts that ended for changing causes have a backoff too. Those of an outage say nothing about the name.
+  return Math.max(retryAfterMs, backoffMs(failure === 'provider' ? 1 : attempts + 1, random))
 }
 
 const toDeletedRecord = ({ name, type, ttl, values }: RecordSet): DeletedRecord => ({
@@ -340,31 +355,46 @@ export const toAppliedNames = ({ name, outcome }: NameOutcome): AppliedName[] =>
   if (outcome.kind !== 'applied') return []
   const { subdomain, version, desired, isDriftRepair } = name
   const event = isDriftRepair ? 'repaired' : desired.length === 0 ? 'withdrawn' : 'published'
-  const detail = `${outcome.changes.length} record sets differed from the records that this service had written.`
-  return [{ subdomain, version, desired, event, detail: isDriftRepair ? detail : null }]
+  const { length } = outcome.changes
+  const differed = `${length} record sets differed from the records that this service had written.`
+  const drift = length > 0 ? differed : 'Nothing differs any more: another writer changed it back.'
+  const { leftover = null } = outcome
+  return [{ subdomain, version, desired, event, detail: leftover ?? (isDriftRepair ? drift : null), leftover }]
 }
 
 /** `random` returns a number from 0 to 1. */
 export const toFailedNames = ({ name, outcome }: NameOutcome, random: () => number): FailedName[] => {
   if (outcome.kind !== 'failed') return []
   const { subdomain, version, desired } = name
-  const { cause, reason } = outcome
-  return [
-    { subdomain, version, desired, failure: cause, reason, retryDelayMs: toRetryDelayMs(name, outcome, random()) },
-  ]
+  const { cause, reason, isTransient = false } = outcome
+  const retryDelayMs = toRetryDelayMs(name, outcome, random())
+  return [{ subdomain, version, desired, failure: cause, reason, retryDelayMs, isTransient }]
 }
 
 /** The result of a sync for the callers that wait for it. Why a name was not applied is in the table. */
 export interface SyncResult {
-  /** The applied version by subdomain. */
+  /** The applied version by subdomain, without those of which the table has more to say. */
   readonly applied: ReadonlyMap<string, number>
-  /** The batch was full, or the provider skipped some names: more names may be due. */
+  /** The names that failed, by subdomain, and whether and when the next attempt may succeed. */
+  readonly failed: ReadonlyMap<string, Pick<FailedName, 'retryDelayMs' | 'isTransient'>>
+  /** The sync made progress, and the batch was full or the provider skipped some names: more names may be due. */
   readonly hasMore: boolean
-  /** At least one name could not be published or withdrawn. */
-  readonly hasFailed: boolean
 }
 
-export const NOTHING_SYNCED: SyncResult = { applied: new Map(), hasMore: false, hasFailed: false }
+export const NOTHING_SYNCED: SyncResult = { applied: new Map(), failed: new Map(), hasMore: false }
+
+/**
+ * A sync that achieved nothing is not repeated without a pause: the names that the provider did not get to have failed then.
+ * A failed name is progress, because the next sync is without it. `advanced`: names of which a part was written.
+ */
+export const requireProgress = (outcomes: readonly NameOutcome[], advanced: ReadonlySet<string>): NameOutcome[] => {
+  const isProgress = ({ name, outcome }: NameOutcome) =>
+    outcome.kind === 'applied' || outcome.kind === 'failed' || advanced.has(name.subdomain)
+  if (outcomes.some(isProgress)) return [...outcomes]
+  const reason = 'The DNS provider did not get to the changes of this name.'
+  const failure: Failure = { kind: 'failed', cause: 'zone', reason, isTransient: true }
+  return outcomes.map(one => (one.outcome.kind === 'skipped' ? { name: one.name, outcome: failure } : one))
+}
 
 /** The names of one sync: what one provider call can carry, and a bound on memory. */
 export const MAX_BATCH_SIZE = 1_000

@@ -27,6 +27,11 @@ describe('the status of the records', () => {
     expect(toDnsState(progress).status).toBe(status)
   })
 
+  test('a published name of which the provider keeps records of an earlier holder has a detail', () => {
+    const status = { version: 2, appliedVersion: 2, lastError: 'x.acme TXT' }
+    expect(toDnsState(status)).toEqual({ status: 'published', detail: 'x.acme TXT' })
+  })
+
   test('a failing name has a detail', () => {
     expect(toDnsState({ version: 1, appliedVersion: 0, lastError: 'down' })).toEqual({
       status: 'failing',
@@ -35,12 +40,14 @@ describe('the status of the records', () => {
   })
 
   test.each([
-    ['gone', null, true],
-    ['older version applied', { version: 3, appliedVersion: 2, lastError: null }, false],
-    ['own version applied', { version: 3, appliedVersion: 3, lastError: null }, true],
-    ['newer version applied', { version: 4, appliedVersion: 4, lastError: null }, true],
-    ['failed', { version: 3, appliedVersion: 2, lastError: 'down' }, true],
-  ] as const)('a caller that waits for version 3: %s', (_, status, decided) => {
-    expect(isDecided(status, 3)).toBe(decided)
+    ['gone', null, false, true],
+    ['older version applied', { version: 3, appliedVersion: 2, lastError: null }, false, false],
+    ['own version applied', { version: 3, appliedVersion: 3, lastError: null }, false, true],
+    ['newer version applied', { version: 4, appliedVersion: 4, lastError: null }, false, true],
+    ['failed', { version: 3, appliedVersion: 2, lastError: 'down' }, false, true],
+    ['failed, and repeated in time', { version: 3, appliedVersion: 2, lastError: 'down' }, true, false],
+    ['own version applied after a failure', { version: 3, appliedVersion: 3, lastError: null }, true, true],
+  ] as const)('a caller that waits for version 3: %s', (_, status, isTransient, decided) => {
+    expect(isDecided(status, 3, isTransient)).toBe(decided)
   })
 })

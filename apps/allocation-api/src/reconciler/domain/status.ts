@@ -14,12 +14,15 @@ export type FailureCause = (typeof FAILURE_CAUSES)[number]
 export interface SyncStatus {
   readonly version: number
   readonly appliedVersion: number
+  /** Why the last attempt failed; of an applied version, what the provider still has of an earlier holder. */
   readonly lastError: string | null
 }
 
 /** The status on the wire, for the version that the name has now. */
 export const toDnsState = (status: SyncStatus | null): DnsState => {
-  if (!status || status.appliedVersion >= status.version) return { status: 'published' }
+  if (!status) return { status: 'published' }
+  const isApplied = status.appliedVersion >= status.version
+  if (isApplied) return { status: 'published', ...(status.lastError === null ? {} : { detail: status.lastError }) }
   if (status.lastError === null) return { status: 'pending' }
   return { status: 'failing', detail: status.lastError }
 }
@@ -33,6 +36,9 @@ export const toWithdrawalState = (status: SyncStatus | null, version: number): D
   return status.version > version ? { status: 'pending' } : toDnsState(status)
 }
 
-/** Whether a caller need not wait for `version` any longer: it is applied, replaced by a newer one, or failed once. */
-export const isDecided = (status: SyncStatus | null, version: number): boolean =>
-  !status || status.appliedVersion >= version || status.lastError !== null
+/**
+ * Whether a caller need not wait for `version` any longer: it is applied, replaced by a newer one, or failed.
+ * `isTransient`: the next attempt may succeed while the caller waits.
+ */
+export const isDecided = (status: SyncStatus | null, version: number, isTransient: boolean): boolean =>
+  !status || status.appliedVersion >= version || (status.lastError !== null && !isTransient)

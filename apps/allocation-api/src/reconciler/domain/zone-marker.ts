@@ -19,6 +19,9 @@ export interface ZoneWrites extends ZoneMarker {
   readonly stoppedCause: StopCause | null
   /** Milliseconds since; null: the zone is not stopped. */
   readonly stoppedMsAgo: number | null
+  /** The number of the last write that the provider confirmed with its marker, and milliseconds since; null: none is known. */
+  readonly confirmedSerial: number
+  readonly confirmedMsAgo: number | null
   /** The kind of the provider that the zone was published with; null: none yet. */
   readonly providerKind: string | null
 }
@@ -64,6 +67,15 @@ export const findStopCause = (markers: readonly ZoneMarker[], writes: ZoneWrites
   if (markers.some(({ installation }) => installation !== writes.installation)) return 'other-installation'
   return maxSerial(markers) > writes.serial ? 'database-older' : null
 }
+
+/** A read is not older than this. A marker that is older was deleted, or the zone was restored: the next write replaces it. */
+const MAX_READ_AGE_MS = 60_000
+
+/** Whether a read with these markers shows the zone as it was before its last confirmed write. */
+export const isStaleRead = (
+  markers: readonly ZoneMarker[],
+  { confirmedSerial, confirmedMsAgo }: Pick<ZoneWrites, 'confirmedSerial' | 'confirmedMsAgo'>,
+): boolean => confirmedMsAgo !== null && confirmedMsAgo < MAX_READ_AGE_MS && maxSerial(markers) < confirmedSerial
 
 /** Whether the zone was published with this kind of provider, or not yet. */
 export const isOwnProvider = ({ providerKind }: ZoneWrites, kind: string): boolean =>

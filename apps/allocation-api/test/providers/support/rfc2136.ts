@@ -12,7 +12,7 @@ import { type RecordSet, recordKey } from '../../../src/dns/domain/rrset.ts'
 import type { Rfc2136Options } from '../../../src/dns/providers/rfc2136/index.ts'
 
 /** Keys with full access, with read access, and with update access only at and below `limited.<zone>`. */
-const keyNames = ['full.key.test', 'reader.key.test', 'limited.key.test'] as const
+const keyNames = ['full.key.test', 'reader.key.test', 'limited.key.test', 'addresses.key.test'] as const
 export type KeyName = (typeof keyNames)[number]
 
 const hasIpv6 = Object.values(networkInterfaces()).some(all => all?.some(({ address }) => address === '::1'))
@@ -232,6 +232,7 @@ zone "${zone}" {
   file "${zoneFile}";
   update-policy {
     grant full.key.test zonesub ANY;
+    grant addresses.key.test zonesub A;
     grant limited.key.test subdomain limited.${zone}. ANY;
   };
 };

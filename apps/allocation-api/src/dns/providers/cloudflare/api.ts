@@ -1,8 +1,9 @@
 import { isJsonObject, type JsonObject } from '../../../lib/text.ts'
-import type { Unavailable } from '../../domain/result.ts'
+import type { RefusalScope, Unavailable } from '../../domain/result.ts'
 import { type ProviderRequest, type ProviderResponse, requestJson } from '../../http-client.ts'
 import { sanitizeMessage } from '../../sanitize-error.ts'
 import { toList, toNumber, toText } from './record.ts'
+import { findScope } from './refusals.ts'
 
 export interface Success {
   readonly kind: 'done'
@@ -14,6 +15,7 @@ export interface Success {
 export interface CloudflareApiError {
   readonly kind: 'declined'
   readonly code: number
+  readonly scope: RefusalScope
   readonly reason: string
   /** The operation that caused the error, if the response names it: `['posts', 3]`. */
   readonly culprit?: readonly [string, number]
@@ -30,8 +32,6 @@ export interface StaleZoneError {
 const TOKEN_CODES: readonly number[] = [6003, 6111, 9103, 9106, 9109, 10_000]
 /** No zone has this id, or the id is malformed: with HTTP status 400 or 404. */
 const ZONE_CODES: readonly number[] = [1001, 7000, 7003]
-/** "Please wait and consider throttling your request speed." */
-const THROTTLED = 971
 /** Record does not exist; record already exists; identical record exists: the list was out of date. */
 const OUTDATED_CODES: readonly number[] = [81_044, 81_057, 81_058]
 const isAboutRecord = (code: number): boolean => code >= 81_000 && code < 82_000
@@ -67,14 +67,17 @@ export const classifyResponse = (
   const codes = all.map(error => toNumber(error.code) ?? 0)
   const texts = all.map(error => `${toText(error.message)} (${toNumber(error.code) ?? 'no code'})`)
   const message = sanitizeMessage(texts.join(', '), secrets)
-  if (status === 429 || codes.includes(THROTTLED))
+  const recordCode = codes.find(isAboutRecord)
+  const code = recordCode ?? codes.at(-1) ?? 0
+  const scopes = all.map(error => findScope(toNumber(error.code) ?? 0, toText(error.message)))
+  if (status === 429 || scopes.includes('account'))
     return unavailable('Cloudflare limits the rate of requests (HTTP status 429).', retryAfterMs)
   if (status >= 500 || errors.length === 0) {
     const detail = message || (status < 500 ? 'not an answer of its API' : '')
     return unavailable(`Cloudflare returned HTTP status ${status}${detail && `: ${detail}`}.`, retryAfterMs)
   }
-  const recordCode = codes.find(isAboutRecord)
-  if (recordCode === undefined) {
+  const scope = (['room', 'zone', 'record'] as const).find(known => scopes.includes(known)) ?? 'unknown'
+  if (recordCode === undefined && scope !== 'room') {
     if (status === 401 || status === 403 || codes.some(code => TOKEN_CODES.includes(code))) {
       const reason = `Cloudflare rejected the API token: ${message}. It needs Zone Read and DNS Write for the zone.`
       return { kind: 'doubt', unavailable: unavailable(reason) }
@@ -83,7 +86,7 @@ export const classifyResponse = (
       return { kind: 'doubt', unavailable: unavailable(`Cloudflare does not find the zone: ${message}.`) }
   }
   const culprit = all.map(parseCulprit).find(found => found !== undefined)
-  return { kind: 'declined', code: recordCode ?? codes.at(-1) ?? 0, reason: message, ...(culprit ? { culprit } : {}) }
+  return { kind: 'declined', code, scope, reason: message, ...(culprit ? { culprit } : {}) }
 }
 
 export interface Operations {

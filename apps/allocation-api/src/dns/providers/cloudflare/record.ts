@@ -1,7 +1,11 @@
 import { isIPv4, isIPv6 } from 'node:net'
+import { domainToASCII } from 'node:url'
 import { isJsonObject, type JsonObject } from '../../../lib/text.ts'
 import { type RecordSet, recordKey } from '../../domain/rrset.ts'
 import { quoteString, quoteStrings } from '../../wire/rdata.ts'
+
+/** The API returns the names of internationalized zones in Unicode. Their A-labels are the names everywhere else. */
+export const toAscii = (name: string): string => (/[^ -~]/.test(name) && domainToASCII(name)) || name.toLowerCase()
 
 export const toList = (value: unknown): readonly JsonObject[] =>
   Array.isArray(value) ? value.filter(isJsonObject) : []
@@ -99,7 +103,7 @@ export const parseRecord = (record: JsonObject): CloudflareRecord | undefined =>
   const [id, name, type, ttl] = [toText(record.id), toText(record.name), toText(record.type), toNumber(record.ttl)]
   if (!id || !name || !type || ttl === undefined) return undefined
   const isProxied = record.proxied === true
-  return { id, name: relative(name.toLowerCase()), type, ttl, isProxied, value: toPresentation(record) }
+  return { id, name: relative(toAscii(name)), type, ttl, isProxied, value: toPresentation(record) }
 }
 
 /**

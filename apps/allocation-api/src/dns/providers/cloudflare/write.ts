@@ -1,11 +1,18 @@
 import { chunkBySize } from '../../../lib/chunk.ts'
 import type { JsonObject } from '../../../lib/text.ts'
 import { type BatchResult, bisect } from '../../bisect.ts'
-import type { ApplyResult, Unavailable } from '../../domain/result.ts'
-import { isAtOrBelow, type OwnerChanges, type RecordChange, toApplyResult, toOwnerName } from '../../domain/rrset.ts'
+import { type ApplyResult, toZoneRefusal, type Unavailable } from '../../domain/result.ts'
+import {
+  createNameFilter,
+  isAtOrBelow,
+  type OwnerChanges,
+  type RecordChange,
+  toApplyResult,
+  toOwnerName,
+} from '../../domain/rrset.ts'
 import { type CloudflareApi, isOutdated, type Operations, type StaleZoneError } from './api.ts'
 import { type CloudflareRecord, toContent, toPresentation } from './record.ts'
-import { type ListedRecords, listRecords, type ZoneRef } from './zone.ts'
+import { type ListedRecords, listRecords, toSuffixes, type ZoneRef } from './zone.ts'
 
 /** Operations that apply `change` to the records of its name: keep matching records, patch others, delete surplus ones. */
 export const toOperations = (present: readonly CloudflareRecord[], change: RecordChange): Operations => {
@@ -93,6 +100,14 @@ export const planBatch = (
  */
 const MAX_REJECTIONS = 24
 
+/** Cloudflare has no room for more records in the zone. */
+interface ZoneFull {
+  readonly kind: 'full'
+  readonly reason: string
+}
+
+type Failure = StaleZoneError | Unavailable | ZoneFull
+
 const nothing: Operations = { deletes: [], patches: [], posts: [] }
 
 export interface WriteContext {
@@ -132,12 +147,17 @@ export const write = async (
     return undefined
   }
 
-  const send = async (names: readonly string[]): Promise<BatchResult<string, StaleZoneError | Unavailable>> => {
+  const send = async (names: readonly string[]): Promise<BatchResult<string, Failure>> => {
     const operations = mergeOperations(names.map(operationsAt))
     if (countOperations(operations) === 0) return { kind: 'accepted' }
     const answer = await api.batch(zoneRef.id, operations, signal)
-    if (answer.kind === 'done') return { kind: 'accepted' }
+    if (answer.kind === 'done') {
+      for (const name of names) planned.set(name, nothing)
+      return { kind: 'accepted' }
+    }
     if (answer.kind !== 'declined') return { kind: 'failed', failure: answer }
+    if (answer.scope === 'room') return { kind: 'failed', failure: { kind: 'full', reason: answer.reason } }
+    if (answer.scope === 'zone') return { kind: 'failed', failure: toZoneRefusal(`Cloudflare: ${answer.reason}.`) }
     if (isOutdated(answer) && names.some(name => !renewed.has(name))) {
       const failure = await plan(names)
       for (const name of names) renewed.add(name)
@@ -147,7 +167,45 @@ export const write = async (
     const culprit = Object.entries(operations).find(([key]) => key === list)?.[1][index]
     const ownsCulprit = (name: string) => Object.values(operationsAt(name)).some(own => own.includes(culprit))
     // The pointer format for batches is undocumented, so a named culprit is not certain.
-    return { kind: 'rejected', reason: answer.reason, suspects: culprit === undefined ? [] : names.filter(ownsCulprit) }
+    const suspects = culprit === undefined ? [] : names.filter(ownsCulprit)
+    return { kind: 'rejected', reason: answer.reason, suspects, isDoubtful: answer.scope === 'unknown' }
+  }
+
+  /** Sends batches; the failure that ended it, or the names that it did not get to. */
+  const sendAll = async (batches: readonly (readonly string[])[]): Promise<Failure | readonly string[]> => {
+    const result = await bisect(batches, send, { maxRejections: MAX_REJECTIONS })
+    if (result.kind === 'failed') return result.failure
+    if (result.kind === 'refused') return toZoneRefusal(`Cloudflare refuses changes of the zone: ${result.reason}.`)
+    for (const [name, reason] of result.rejected) rejected.set(name, reason)
+    return result.skipped
+  }
+  const toBatches = (names: readonly string[]) => {
+    const wanted = names.filter(name => countOperations(operationsAt(name)) > 0 && !rejected.has(name))
+    return chunkBySize(wanted, name => countOperations(operationsAt(name)), zoneRef.batchLimit)
+  }
+
+  /**
+   * Writes to a full zone what needs no room, and then one name after the other, with what is below it, as long as there is
+   * room. The others are rejected for that reason, without a search.
+   */
+  const fill = async ({ reason }: ZoneFull): Promise<Exclude<Failure, ZoneFull> | ReadonlySet<string>> => {
+    const grows = (name: string) => operationsAt(name).posts.length > operationsAt(name).deletes.length
+    const names = toBatches([...changes.keys()]).flat()
+    const growing = names.filter(grows)
+    const units = toSuffixes(growing).map(top =>
+      growing.filter(name => createNameFilter({ names: [], branches: [top] })(name)),
+    )
+    const others = names.filter(name => !grows(name))
+    // A single unit has been refused already.
+    const steps = others.length === 0 && units.length === 1 ? [] : [others, ...units]
+    for (const step of steps) {
+      const left = await sendAll(toBatches(step))
+      if ('kind' in left && left.kind === 'full') break
+      if ('kind' in left) return left
+    }
+    const full = new Set(toBatches(growing).flat())
+    for (const name of full) rejected.set(name, reason)
+    return full
   }
 
   /** Sends the deletions of a name that do not fit into one batch with its other operations. */
@@ -169,18 +227,16 @@ export const write = async (
   const hasSurplus = (name: string) => countOperations(operationsAt(name)) > zoneRef.batchLimit
   const [first] = changes.keys()
   if (first !== undefined && !hasSurplus(first) && [...changes.keys()].some(hasSurplus)) {
-    const sent = await bisect([[first]], send, { maxRejections: MAX_REJECTIONS })
-    if (sent.kind === 'failed') return sent.failure
-    for (const [name, reason] of sent.rejected) rejected.set(name, reason)
-    planned.set(first, nothing)
+    const sent = await sendAll([[first]])
+    if ('kind' in sent && sent.kind !== 'full') return sent
   }
   for (const name of changes.keys()) {
     const surplusFailure = await sendSurplus(name)
     if (surplusFailure) return surplusFailure
   }
-  const wanted = [...changes.keys()].filter(name => countOperations(operationsAt(name)) > 0)
-  const batches = chunkBySize(wanted, name => countOperations(operationsAt(name)), zoneRef.batchLimit)
-  const result = await bisect(batches, send, { maxRejections: MAX_REJECTIONS })
-  if (result.kind === 'failed') return result.failure
-  return toApplyResult(new Map([...rejected, ...result.rejected]), result.skipped)
+  const sent = await sendAll(toBatches([...changes.keys()]))
+  if (!('kind' in sent)) return toApplyResult(rejected, sent)
+  if (sent.kind !== 'full') return sent
+  const full = await fill(sent)
+  return 'kind' in full ? full : toApplyResult(rejected, [], full)
 }

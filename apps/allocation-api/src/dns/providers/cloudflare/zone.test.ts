@@ -56,15 +56,12 @@ test.each([
     [{ ...zone, id: 'p', status: 'pending' }, zone],
     { id: 'i', name: 'z.example', batchLimit: 200, pages: 1 },
   ],
-  [
-    'one that is not active yet',
-    [{ ...zone, status: 'pending' }],
-    { id: 'i', name: 'z.example', batchLimit: 200, pages: 1 },
-  ],
   ['another zone', [{ ...zone, name: 'other.z.example' }], zoneUnavailable('no zone z.example')],
   ['no zones', [], zoneUnavailable('no zone z.example')],
   ['no list', undefined, zoneUnavailable('no zone z.example')],
   ['without an id', [{ ...zone, id: undefined }], zoneUnavailable('no zone z.example')],
+  ['one that is not active yet', [{ ...zone, status: 'pending' }], zoneUnavailable('its status is "pending"')],
+  ['one that is no longer active', [{ ...zone, status: 'moved' }], zoneUnavailable('its status is "moved"')],
   ['a secondary zone', [{ ...zone, type: 'secondary' }], zoneUnavailable('secondary')],
 ])('%s', (_, zones, expected) => {
   expect(selectZone('z.example', zones)).toEqual(expected)

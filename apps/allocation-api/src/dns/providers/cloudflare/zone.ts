@@ -1,9 +1,10 @@
+import { domainToUnicode } from 'node:url'
 import { isJsonObject, type JsonObject } from '../../../lib/text.ts'
 import type { Unavailable, WantedRecords } from '../../domain/result.ts'
 import { createNameFilter } from '../../domain/rrset.ts'
 import { MAX_FULL_READ } from '../../read-zone.ts'
 import { type CloudflareApi, type StaleZoneError, type Success, unavailable } from './api.ts'
-import { type CloudflareRecord, parseRecord, toList, toNumber, toText } from './record.ts'
+import { type CloudflareRecord, parseRecord, toAscii, toList, toNumber, toText } from './record.ts'
 
 /** A zone in the API. */
 export interface ZoneRef {
@@ -23,7 +24,7 @@ const toBatchLimit = (zone: JsonObject): number => {
 
 /** Selects the zone `name` from the API's `zones`, or explains why it cannot be written. */
 export const selectZone = (name: string, zones: unknown): ZoneRef | Unavailable => {
-  const found = toList(zones).filter(entry => toText(entry.name).toLowerCase() === name)
+  const found = toList(zones).filter(entry => toAscii(toText(entry.name)) === name)
   // A domain can be in several accounts; it is active in one.
   const zone = found.find(({ status }) => status === 'active') ?? found[0]
   const id = toText(zone?.id)
@@ -32,12 +33,21 @@ export const selectZone = (name: string, zones: unknown): ZoneRef | Unavailable 
     return { ...unavailable(`Cloudflare has no zone ${name}, or the API token may not read it (Zone Read).`), scope }
   if (zone.type === 'secondary')
     return { ...unavailable(`The zone ${name} at Cloudflare is secondary: its records come from elsewhere.`), scope }
+  const status = toText(zone.status)
+  if (status !== '' && status !== 'active') {
+    const reason = `Cloudflare does not serve the zone ${name}: its status is "${status}". Check its name servers at the registrar.`
+    return { ...unavailable(reason), scope }
+  }
   return { id, name, batchLimit: toBatchLimit(zone), pages: 1 }
 }
 
+/** The status of a zone can change. */
+const MAX_REF_AGE_MS = 600_000
+
 /** Runs work on a zone with its cached id. If Cloudflare rejects the id, looks the zone up again. */
 export const createWithZone = (api: CloudflareApi) => {
-  const zoneRefs = new Map<string, ZoneRef>()
+  /** `foundAt`: of `performance.now`. */
+  const zoneRefs = new Map<string, { readonly ref: ZoneRef; readonly foundAt: number }>()
 
   return async <Result extends { readonly kind: string }>(
     zone: string,
@@ -46,18 +56,21 @@ export const createWithZone = (api: CloudflareApi) => {
   ): Promise<Result | Unavailable> => {
     const isStale = (result: Result | StaleZoneError): result is StaleZoneError => result.kind === 'doubt'
     const cached = zoneRefs.get(zone)
-    if (cached) {
-      const result = await work(cached)
+    if (cached && performance.now() - cached.foundAt < MAX_REF_AGE_MS) {
+      const result = await work(cached.ref)
       if (!isStale(result)) return result
       zoneRefs.delete(zone)
     }
-    const answer = await api.findZones(zone, signal)
+    let answer = await api.findZones(zone, signal)
+    const unicode = domainToUnicode(zone)
+    if (answer.kind === 'done' && toList(answer.result).length === 0 && unicode !== zone)
+      answer = await api.findZones(unicode, signal)
     if (answer.kind !== 'done') return answer.kind === 'doubt' ? answer.unavailable : answer
     const zoneRef = selectZone(zone, answer.result)
     if ('kind' in zoneRef) return zoneRef
     const result = await work(zoneRef)
     if (!isStale(result)) {
-      zoneRefs.set(zone, zoneRef)
+      zoneRefs.set(zone, { ref: zoneRef, foundAt: performance.now() })
       return result
     }
     // The token found the zone, so a missing permission concerns only this zone.
@@ -79,6 +92,8 @@ export type RecordPart =
 
 /** For this many names, one filtered call for each is cheaper than listing the whole zone, whatever its size. */
 const MAX_FILTERED_NAMES = 4
+/** Of a zone whose list is inconsistent because another client writes to it. */
+const MAX_NAMES_OF_BUSY_ZONE = 200
 /** Calls in flight: far below the limit of 200 per second for one address. */
 const MAX_PARALLEL_CALLS = 4
 /** Attempts to list a zone with consistent pages. */
@@ -122,7 +137,7 @@ export const listParts = async function* (
     yield { kind: 'restart' }
   }
   const reason = 'The record list from Cloudflare is inconsistent; another client may be changing the zone.'
-  yield { ...unavailable(reason), scope: 'zone' }
+  yield { ...unavailable(reason), scope: 'zone', isTransient: true }
 }
 
 /** Whether the pages of one list belong to one state of the zone. */
@@ -168,9 +183,10 @@ export const listRecords = async (
   onProgress: () => void = () => {},
 ): Promise<ListedRecords | StaleZoneError | Unavailable> => {
   const suffixes = toSuffixes([...names, ...branches])
-  const isFiltered = !suffixes.includes(place.name) && suffixes.length <= Math.max(MAX_FILTERED_NAMES, place.pages)
+  // In which form the filter has internationalized names is not documented.
+  const canFilter = !suffixes.includes(place.name) && domainToUnicode(place.name) === place.name
+  const isFiltered = canFilter && suffixes.length <= Math.max(MAX_FILTERED_NAMES, place.pages)
   const isWanted = createNameFilter({ names: [], branches: suffixes })
-  const lists = isFiltered ? suffixes : [undefined]
   let isFull = !isFiltered
   const listOne = async (suffix: string | undefined) => {
     const found = new Map<string, CloudflareRecord>()
@@ -180,7 +196,7 @@ export const listRecords = async (
       if (part.kind === 'restart') found.clear()
       else
         for (const record of part.records)
-          if (isFull || isFiltered || isWanted(record.name)) found.set(record.id, record)
+          if (isFull || suffix !== undefined || isWanted(record.name)) found.set(record.id, record)
       if (isFull && found.size > MAX_FULL_READ) {
         isFull = false
         for (const { id, name } of found.values()) if (!isWanted(name)) found.delete(id)
@@ -188,12 +204,20 @@ export const listRecords = async (
     }
     return found
   }
+  if (!isFiltered) {
+    const found = await listOne(undefined)
+    if (found instanceof Map) return { kind: 'listed', records: [...found.values()], isFullZone: isFull }
+    const isBusy = found.kind === 'unavailable' && found.isTransient
+    if (!isBusy || !canFilter || suffixes.length > MAX_NAMES_OF_BUSY_ZONE) return found
+    // Another client changes the zone all the time: the list of one name is a single call, which has one state.
+    isFull = false
+  }
   const all = new Map<string, CloudflareRecord>()
-  for (let i = 0; i < lists.length; i += MAX_PARALLEL_CALLS) {
-    for (const found of await Promise.all(lists.slice(i, i + MAX_PARALLEL_CALLS).map(listOne))) {
+  for (let i = 0; i < suffixes.length; i += MAX_PARALLEL_CALLS) {
+    for (const found of await Promise.all(suffixes.slice(i, i + MAX_PARALLEL_CALLS).map(listOne))) {
       if (!(found instanceof Map)) return found
       for (const [id, record] of found) all.set(id, record)
     }
   }
-  return { kind: 'listed', records: Array.from(all.values()), isFullZone: isFull }
+  return { kind: 'listed', records: Array.from(all.values()), isFullZone: false }
 }

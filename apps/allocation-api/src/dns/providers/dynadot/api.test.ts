@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
-import { parseResponse, parseSettings, toFingerprint } from './api.ts'
+import { findScope, parseResponse, parseSettings, toFingerprint } from './api.ts'
 
 test.each<[string, unknown, string]>([
   ['done', { SetDnsResponse: { ResponseCode: 0, Status: 'success' } }, 'success'],
   ['numbers as strings', { SetDnsResponse: { ResponseCode: '0', Status: 'success' } }, 'success'],
   ['a header', { SetDnsResponse: { SetDnsHeader: { SuccessCode: '0', Status: 'success' } } }, 'success'],
-  ['a code that contradicts the status', { SetDnsResponse: { ResponseCode: 0, Status: 'error' } }, 'error'],
-  ['an error', { SetDnsResponse: { ResponseCode: '-1', Status: 'error', Error: 'no such luck' } }, 'error'],
+  ['a code that contradicts the status', { SetDnsResponse: { ResponseCode: 0, Status: 'error' } }, 'unknown'],
+  ['an error', { SetDnsResponse: { ResponseCode: '-1', Status: 'error', Error: 'no such luck' } }, 'unknown'],
   ['busy', { SetDnsResponse: { ResponseCode: 5, Status: 'system_busy' } }, 'busy'],
   ['a key', { Response: { ResponseCode: '-1', Error: 'invalid key' } }, 'wrong-key'],
   [
@@ -17,17 +17,41 @@ test.each<[string, unknown, string]>([
   [
     'a failed connection to the main server',
     { Response: { ResponseCode: '-1', Error: 'problem with connection to main server' } },
-    'server-error',
+    'server',
   ],
-  ['an undocumented code', { SetDnsResponse: { ResponseCode: '7', Status: 'error', Error: 'hm' } }, 'server-error'],
-  ['a server in a value', { SetDnsResponse: { ResponseCode: '-1', Error: 'invalid mail server' } }, 'error'],
-  ['a domain in a value', { SetDnsResponse: { ResponseCode: '-1', Error: 'invalid domain in record' } }, 'error'],
+  ['an undocumented code', { SetDnsResponse: { ResponseCode: '7', Status: 'error', Error: 'hm' } }, 'server'],
+  ['a server in a value', { SetDnsResponse: { ResponseCode: '-1', Error: 'invalid mail server' } }, 'record'],
+  ['a domain in a value', { SetDnsResponse: { ResponseCode: '-1', Error: 'invalid domain in record' } }, 'record'],
   ['no code', { GetDnsResponse: { Status: 'success' } }, 'not-understood'],
   ['no envelope', {}, 'not-understood'],
   ['a list', [], 'not-understood'],
   ['not JSON', undefined, 'not-understood'],
 ])('the result of %s', (_, body, kind) => {
-  expect(parseResponse(body).kind).toBe(kind)
+  const result = parseResponse(body)
+  expect(result.kind === 'error' ? result.scope : result.kind).toBe(kind)
+})
+
+test.each([
+  ['rate limit exceeded', 'account'],
+  ['Too many requests', 'account'],
+  ['you have exceeded your API quota', 'account'],
+  ['calls per minute', 'account'],
+  ['your account is suspended', 'account'],
+  ['permission denied', 'account'],
+  ['insufficient balance', 'account'],
+  ['system_busy', 'busy'],
+  ['invalid key', 'wrong-key'],
+  ['could not find domain in your account', 'no-domain'],
+  ['problem with connection to main server', 'server'],
+  ['Please unlock your domain firstly.', 'zone'],
+  ['invalid ip address', 'record'],
+  ['only 100 sub records can be set', 'record'],
+  ['invalid mx distance', 'record'],
+  ['the separate value', 'record'],
+  ['no such luck', 'unknown'],
+  ['', 'unknown'],
+])('an error with the text "%s" is about: %s', (text, scope) => {
+  expect(findScope(text)).toBe(scope)
 })
 
 const withSettings = (settings: unknown) => ({ GetDns: { NameServerSettings: settings } })

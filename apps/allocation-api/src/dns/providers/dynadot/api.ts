@@ -1,15 +1,44 @@
 import { isJsonObject, type JsonObject } from '../../../lib/text.ts'
-import type { Unavailable } from '../../domain/result.ts'
+import { REFUSAL_RETRY_MS, type RefusalScope, toZoneRefusal, type Unavailable } from '../../domain/result.ts'
 import { requestJson } from '../../http-client.ts'
 import { sanitizeMessage } from '../../sanitize-error.ts'
 import type { DynadotRecord } from './record.ts'
 
+/**
+ * What an error is about, beside the scopes of a refusal. `busy`: the moment; `server`: Dynadot; `account`: also how many calls
+ * it may make.
+ */
+type DynadotScope = Exclude<RefusalScope, 'room'> | 'busy' | 'wrong-key' | 'no-domain' | 'server'
+
 /** The result of a command, from the body: Dynadot returns HTTP 200 for nearly everything. */
 type DynadotResult =
   | { readonly kind: 'success'; readonly content: JsonObject }
-  | { readonly kind: 'busy' | 'wrong-key' | 'no-domain' | 'not-understood' }
-  /** `error`: the request is at fault; `server-error`: Dynadot is at fault. */
-  | { readonly kind: 'error' | 'server-error'; readonly text: string }
+  | { readonly kind: 'not-understood' }
+  | { readonly kind: 'error'; readonly scope: DynadotScope; readonly text: string }
+
+/**
+ * Error texts are not documented. The rows follow texts that other clients report, such as "invalid key", "could not find
+ * domain in your account", system_busy, "problem with connection to main server" and "Please unlock your domain firstly",
+ * and words that such texts would have. The first row that fits counts; a text that fits none is `unknown`.
+ */
+const REFUSALS: readonly { readonly scope: DynadotScope; readonly text: RegExp }[] = [
+  { scope: 'busy', text: /busy|one request|being processed/i },
+  { scope: 'wrong-key', text: /\bkey\b/i },
+  { scope: 'no-domain', text: /in your account|could not find domain|domain (is )?not found/i },
+  { scope: 'server', text: /connection|main server|try again|maintenance|timed? ?out/i },
+  { scope: 'account', text: /\b(rate|throttl\w*|quota|too many (calls|requests)|(calls?|requests?) (limit|per))\b/i },
+  {
+    scope: 'account',
+    text: /\b(accounts?|suspend\w*|permissions?|unauthori[sz]ed|denied|balance|api (is )?(disabled|not enabled))\b/i,
+  },
+  { scope: 'zone', text: /\b(un)?lock(ed)?\b|\bexpired\b/i },
+  {
+    scope: 'record',
+    text: /\b(records?|subdomains?|hosts?|address|ip|ttl|mx|cname|txt|srv|value|type|distance)\b|^invalid /i,
+  },
+]
+
+export const findScope = (text: string): DynadotScope => REFUSALS.find(row => row.text.test(text))?.scope ?? 'unknown'
 
 const toText = (value: unknown): string | undefined =>
   typeof value === 'string' ? value : typeof value === 'number' ? String(value) : undefined
@@ -17,9 +46,7 @@ const toText = (value: unknown): string | undefined =>
 /**
  * The documentation describes ResponseCode (0: success, -1: failure), Status and Error. They are in an object named
  * after the command or, if the command was not processed, in `Response`. Some responses have them one level lower, in a
- * `...Header`, and numbers as strings. Error texts are not documented: the patterns follow texts that other clients
- * report ("invalid key", "could not find domain in your account", system_busy, "problem with connection to main
- * server"). A text that matches no pattern is an error.
+ * `...Header`, and numbers as strings.
  */
 export const parseResponse = (body: unknown): DynadotResult => {
   const content = isJsonObject(body) ? Object.values(body).find(isJsonObject) : undefined
@@ -31,13 +58,9 @@ export const parseResponse = (body: unknown): DynadotResult => {
   if (code === undefined) return { kind: 'not-understood' }
   if (code === '0' && (status === undefined || status === 'success')) return { kind: 'success', content }
   const text = toText(fields.Error) ?? status ?? ''
-  if (status === 'system_busy' || /busy|one request|being processed/i.test(text)) return { kind: 'busy' }
-  if (/\bkey\b/i.test(text)) return { kind: 'wrong-key' }
-  if (/in your account|could not find domain|domain (is )?not found/i.test(text)) return { kind: 'no-domain' }
+  const scope = findScope(status === 'system_busy' ? status : text)
   const isOther = code !== '-1' && code !== '0'
-  if (isOther || /connection|main server|try again|maintenance|timed? ?out/i.test(text))
-    return { kind: 'server-error', text }
-  return { kind: 'error', text }
+  return { kind: 'error', text, scope: isOther && ['record', 'unknown', 'zone'].includes(scope) ? 'server' : scope }
 }
 
 /** The only mode in which the provider writes: in any other mode, set_dns2 would change the domain to this one. */
@@ -94,7 +117,8 @@ export const toFingerprint = ({ mode, ttl, records }: DomainSettings): string =>
 /** The result of writing a domain's whole record set: all of it is stored, or the set was rejected and none is. */
 export type WriteResult =
   | { readonly kind: 'accepted' }
-  | { readonly kind: 'rejected'; readonly reason: string }
+  /** `isDoubtful`: it is not known that a record is at fault. */
+  | { readonly kind: 'rejected'; readonly reason: string; readonly isDoubtful?: boolean }
   | Unavailable
 
 export interface DynadotApiOptions {
@@ -152,7 +176,7 @@ export const createDynadotApi = ({ url, apiKey }: DynadotApiOptions) => {
     zone: string,
     parameters: readonly (readonly [string, string])[],
     signal: AbortSignal,
-  ): Promise<Extract<DynadotResult, { kind: 'success' }> | { kind: 'rejected'; reason: string } | Unavailable> => {
+  ): Promise<Extract<DynadotResult, { kind: 'success' }> | Exclude<WriteResult, { kind: 'accepted' }>> => {
     const target = new URL(url)
     for (const [name, value] of [['key', apiKey], ['command', command], ['domain', zone], ...parameters] as const)
       target.searchParams.set(name, value)
@@ -164,21 +188,27 @@ export const createDynadotApi = ({ url, apiKey }: DynadotApiOptions) => {
       return zoneUnavailable(`Dynadot rejected ${command} for ${zone} because the URL is too long (HTTP ${status}).`)
     if (status !== 200) return unavailable(`Dynadot responded to ${command} with HTTP ${status}.`, retryAfterMs)
     const result = parseResponse(body)
-    switch (result.kind) {
-      case 'success':
-        return result
+    if (result.kind === 'success') return result
+    if (result.kind === 'not-understood')
+      return unavailable(`The response of Dynadot to ${command} for ${zone} is not understood.`)
+    const { scope, text } = result
+    switch (scope) {
       case 'busy':
         return busy
       case 'wrong-key':
         return wrongKey
       case 'no-domain':
         return zoneUnavailable(`The Dynadot account has no domain ${zone}.`)
-      case 'server-error':
-        return unavailable(`Dynadot could not process ${command}: ${sanitize(result.text)}`)
-      case 'error':
-        return { kind: 'rejected', reason: sanitize(result.text) }
-      case 'not-understood':
-        return unavailable(`The response of Dynadot to ${command} for ${zone} is not understood.`)
+      case 'server':
+        return unavailable(`Dynadot could not process ${command}: ${sanitize(text)}`)
+      case 'account':
+        return unavailable(`Dynadot refuses calls of the account: ${sanitize(text)}`, REFUSAL_RETRY_MS)
+      case 'zone':
+        return toZoneRefusal(`Dynadot refuses changes of ${zone}: ${sanitize(text)}`)
+      case 'record':
+        return { kind: 'rejected', reason: sanitize(text) }
+      case 'unknown':
+        return { kind: 'rejected', reason: sanitize(text), isDoubtful: true }
     }
   }
 

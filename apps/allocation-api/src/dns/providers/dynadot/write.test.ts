@@ -264,8 +264,29 @@ test('the original set is rejected too: the zone is unavailable, and the last wr
     kind: 'unavailable',
     scope: 'zone',
     reason: expect.stringMatching(/pool\.example.*no foreign/),
+    retryAfterMs: 60_000,
   })
   expect(written.at(-1)).toEqual(before)
+})
+
+test.each([
+  ['the original set, too: two writes and no search', ['www'], 2],
+  ['an empty domain: the first and the last name alone are enough', [], 3],
+])('a refusal that is not known to be about a record, of %s', async (_, present, writes) => {
+  let count = 0
+  const refuse = async () => {
+    count += 1
+    return { kind: 'rejected', reason: 'something else', isDoubtful: true } as const
+  }
+  const result = await writeChanges(
+    ZONE,
+    domain(present),
+    upTo(20).map(i => upsert(i)),
+    refuse,
+  )
+  const reason = expect.stringMatching(/refuses every change of pool\.example: something else/)
+  expect(result).toEqual({ kind: 'unavailable', scope: 'zone', reason, retryAfterMs: 60_000 })
+  expect(count).toBe(writes)
 })
 
 test.each([1, 2, 3])('write %i fails: unavailable', async failsAt => {
@@ -287,7 +308,7 @@ test('no applicable change: no write', async () => {
   expect(result).toEqual({
     kind: 'applied',
     rejected: expect.arrayContaining([
-      { name: toFqdn(0), reason: expect.stringMatching(/101/) },
+      { name: toFqdn(0), reason: expect.stringMatching(/101/), isZoneFull: true },
       { name: toFqdn(1), reason: expect.stringMatching(/not a valid/) },
     ]),
   })
@@ -303,7 +324,7 @@ test('released and rejected names make room for others in the same apply', async
     kind: 'applied',
     rejected: [
       { name: toFqdn(1), reason: 'no n001' },
-      { name: toFqdn(3), reason: expect.stringMatching(/100 records.*101/) },
+      { name: toFqdn(3), reason: expect.stringMatching(/100 records.*101/), isZoneFull: true },
     ],
   })
   expect(storedHosts()).toEqual([...full.filter(host => host !== 'x7'), ...hosts(0, 2)].sort())

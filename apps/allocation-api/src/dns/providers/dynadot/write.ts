@@ -1,6 +1,6 @@
 import { chunkBySize } from '../../../lib/chunk.ts'
 import { type BatchResult, bisect } from '../../bisect.ts'
-import type { ApplyResult, Unavailable } from '../../domain/result.ts'
+import { type ApplyResult, toZoneRefusal, type Unavailable } from '../../domain/result.ts'
 import {
   changeKey,
   type RecordChange,
@@ -27,6 +27,8 @@ interface ChangedSet {
   readonly isChanged: boolean
   /** Owner name to reason. Records at these names are unchanged. */
   readonly rejected: ReadonlyMap<string, string>
+  /** Those of `rejected` for which the domain has no room. */
+  readonly full: ReadonlySet<string>
 }
 
 const findConflict = (set: RecordSet, records: readonly DynadotRecord[], zone: string): string | undefined =>
@@ -40,12 +42,9 @@ const isSame = (present: readonly DynadotRecord[], { ttl, values }: RecordSet, z
   return JSON.stringify(parseRecordSets(present, zone, ttl)[0]?.values ?? []) === JSON.stringify(wanted)
 }
 
-const tryChanges = (
-  before: readonly DynadotRecord[],
-  changes: readonly RecordChange[],
-  zone: string,
-): Omit<ChangedSet, 'rejected'> & { readonly rejected: Map<string, string> } => {
+const tryChanges = (before: readonly DynadotRecord[], changes: readonly RecordChange[], zone: string): ChangedSet => {
   const rejected = new Map<string, string>()
+  const full = new Set<string>()
   const gone = new Set(changes.filter(change => change.kind === 'delete').map(recordKey))
   let records = before.filter(record => !gone.has(toKey(record, zone)))
   let isChanged = records.length < before.length
@@ -67,12 +66,13 @@ const tryChanges = (
     if (count > MAX_RECORDS[place].count) {
       const limit = `${MAX_RECORDS[place].count} records of ${MAX_RECORDS[place].of}`
       rejected.set(set.name, `Dynadot allows at most ${limit}, and this change would make ${count}`)
+      full.add(set.name)
       continue
     }
     records = after
     isChanged = true
   }
-  return { records, isChanged, rejected }
+  return { records, isChanged, rejected, full }
 }
 
 /**
@@ -86,15 +86,17 @@ export const applyChanges = (
 ): ChangedSet => {
   const latest = Array.from(new Map(changes.map(change => [changeKey(change), change])).values())
   const rejected = new Map<string, string>()
+  const full = new Set<string>()
   for (const change of latest) {
     const reason = change.kind === 'upsert' ? validateRecordSet(change.set, zone) : undefined
     if (reason !== undefined) rejected.set(toOwnerName(change), reason)
   }
   for (;;) {
     const accepted = latest.filter(change => !rejected.has(toOwnerName(change)))
-    const { rejected: more, ...outcome } = tryChanges(before, accepted, zone)
-    if (more.size === 0) return { ...outcome, rejected }
+    const { rejected: more, full: moreFull, ...outcome } = tryChanges(before, accepted, zone)
+    if (more.size === 0) return { ...outcome, rejected, full }
     for (const [name, reason] of more) rejected.set(name, reason)
+    for (const name of moreFull) full.add(name)
   }
 }
 
@@ -134,8 +136,9 @@ const MAX_WRITES = 9
  * Applies `changes` to the settings `before`: in one write if Dynadot accepts it, otherwise in as many as bisection
  * needs to find the rejected names, up to MAX_WRITES. Each write contains everything accepted so far.
  *
- * If Dynadot accepts no write, the original set is written once more. If even that is rejected, a foreign record is at
- * fault, so the zone is unavailable and no name is rejected. An empty original set needs no such check.
+ * If Dynadot accepts no write, the original set is written once more; at once if it is not known that a record is at fault.
+ * If even that is rejected, no change is at fault, so the zone is unavailable and no name is rejected. An empty original set
+ * needs no such check.
  */
 export const writeChanges = async (
   zone: string,
@@ -151,11 +154,25 @@ export const writeChanges = async (
       .flatMap(change => (change.kind === 'upsert' ? [change.set] : []))
       .find(set => validateRecordSet(set, zone) === undefined)?.ttl
   const rejected = new Map<string, string>()
+  const full = new Set<string>()
   const skipped = new Set(names.map(({ name }) => name))
   let records = before.records
   let writes = 0
   /** Whether Dynadot is known to accept the set in `records`. */
   let isSound = before.records.length === 0
+  let isOriginalAccepted = false
+
+  const toRefusal = (reason: string) => toZoneRefusal(`Dynadot refuses every change of ${zone}: ${reason}`)
+  const checkOriginal = async (): Promise<Unavailable | undefined> => {
+    const original = await write(before)
+    isSound = true
+    isOriginalAccepted = original.kind === 'accepted'
+    if (original.kind === 'unavailable') return original
+    if (original.kind === 'accepted') return undefined
+    return original.isDoubtful
+      ? toRefusal(original.reason)
+      : toZoneRefusal(`Dynadot rejects the existing records of ${zone}: ${original.reason}`)
+  }
 
   const attempt = async (batch: readonly NameChanges[]): Promise<BatchResult<NameChanges, Unavailable | undefined>> => {
     const after = applyChanges(
@@ -168,18 +185,24 @@ export const writeChanges = async (
       writes += 1
       const result = await write({ ...before, ttl, records: after.records })
       if (result.kind === 'unavailable') return { kind: 'failed', failure: result }
+      if (result.kind === 'rejected' && result.isDoubtful && !isSound) {
+        writes += 1
+        const failure = await checkOriginal()
+        if (failure) return { kind: 'failed', failure }
+      }
       if (result.kind === 'rejected') {
         const [only] = batch
         if (only && batch.length === 1) {
           rejected.set(only.name, result.reason)
           skipped.delete(only.name)
         }
-        return result
+        return isOriginalAccepted ? { kind: 'rejected', reason: result.reason } : result
       }
       isSound = true
       records = after.records
     }
     for (const [name, reason] of after.rejected) rejected.set(name, reason)
+    for (const name of after.full) full.add(name)
     for (const { name } of batch) skipped.delete(name)
     return { kind: 'accepted' }
   }
@@ -190,13 +213,7 @@ export const writeChanges = async (
     { maxRejections: MAX_WRITES },
   )
   if (result.kind === 'failed' && result.failure) return result.failure
-  if (writes > 0 && !isSound) {
-    const original = await write(before)
-    if (original.kind === 'unavailable') return original
-    if (original.kind === 'rejected') {
-      const reason = `Dynadot rejects the existing records of ${zone}: ${original.reason}`
-      return { kind: 'unavailable', scope: 'zone', reason }
-    }
-  }
-  return toApplyResult(rejected, Array.from(skipped))
+  if (result.kind === 'refused') return toRefusal(result.reason)
+  const failure = writes > 0 && !isSound ? await checkOriginal() : undefined
+  return failure ?? toApplyResult(rejected, Array.from(skipped), full)
 }

@@ -1,11 +1,19 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import type { EnvReader } from '@pool/runtime/service/env'
 import pLimit from 'p-limit'
 import * as z from 'zod'
 import { chunkBySize } from '../../../lib/chunk.ts'
 import { JsonArrayError, JsonArraySplitter } from '../../../lib/json-array-splitter.ts'
 import { type BatchResult, bisect } from '../../bisect.ts'
-import type { ApplyResult, ReadResult, Unavailable, WantedRecords, ZoneCheck, ZonePart } from '../../domain/result.ts'
+import {
+  type ApplyResult,
+  type ReadResult,
+  toZoneRefusal,
+  type Unavailable,
+  type WantedRecords,
+  type ZoneCheck,
+  type ZonePart,
+} from '../../domain/result.ts'
 import { changeKey, groupByOwner, type RecordSet, recordKey, toApplyResult } from '../../domain/rrset.ts'
 import { type ProviderResponse, requestJson, requestStream, toUnavailable } from '../../http-client.ts'
 import type { DnsProvider, ReadProvider } from '../../provider.ts'
@@ -48,6 +56,23 @@ const rejections: ReadonlySet<number> = new Set([400, 409, 413, 422])
 /** Rejected calls of one `apply`: more than the logarithm of the largest part, and few enough for the timeout of one call. */
 const MAX_REJECTIONS = 50
 
+/** The pauses before a call is repeated that the server answered with 500, such as "database is locked" of SQLite. */
+const REPEAT_PAUSES_MS = [20, 50, 100, 200, 400]
+
+const repeat = async <Answer extends { readonly kind: string; readonly status?: number }>(
+  call: () => Promise<Answer>,
+  onError: () => void = () => {},
+): Promise<Answer> => {
+  for (const pauseMs of REPEAT_PAUSES_MS) {
+    const answer = await call()
+    if (answer.kind !== 'answered' || answer.status !== 500) return answer
+    onError()
+    await sleep(pauseMs)
+  }
+  return call()
+}
+
+const MAX_PARALLEL_WRITES = 16
 /** Queries by name in flight. */
 const MAX_PARALLEL_QUERIES = 8
 /** Record sets that the server sends in the time of one query by name. */
@@ -102,9 +127,16 @@ export const createPowerdnsProvider = ({ url, apiKey, serverId }: PowerdnsOption
 
   const toZoneUrl = (zone: string, query = ''): URL => new URL(encodeURIComponent(`${zone}.`) + query, zones)
   const get = (zone: string, query: string, signal: AbortSignal) =>
-    requestJson({ url: toZoneUrl(zone, query), headers }, signal)
-  const patch = (zone: string, rrsets: readonly unknown[], signal: AbortSignal) =>
-    requestJson({ url: toZoneUrl(zone), headers, method: 'PATCH', body: { rrsets } }, signal)
+    repeat(() => requestJson({ url: toZoneUrl(zone, query), headers }, signal))
+  /** SQLite has one writer, so after the first 500 the writes to all zones take turns. */
+  const turns = pLimit(MAX_PARALLEL_WRITES)
+  const patch = (zone: string, rrsets: readonly unknown[], signal: AbortSignal) => {
+    const call = () => requestJson({ url: toZoneUrl(zone), headers, method: 'PATCH', body: { rrsets } }, signal)
+    const takeTurns = () => {
+      turns.concurrency = 1
+    }
+    return turns(() => repeat(call, takeTurns))
+  }
 
   const unavailable = (zone: string, answer: ProviderResponse): Unavailable => {
     const { status, retryAfterMs } = answer
@@ -140,7 +172,8 @@ export const createPowerdnsProvider = ({ url, apiKey, serverId }: PowerdnsOption
     const error = errorIn(answer)
     const reason = sanitizeMessage(error, [apiKey]) || `PowerDNS answered ${answer.status}.`
     const culprit = parseOwner(error)
-    return { kind: 'rejected', reason, suspects: part.filter(({ name }) => name === culprit), isCertain: true }
+    const suspects = part.filter(({ name }) => name === culprit)
+    return { kind: 'rejected', reason, suspects, isCertain: true, isDoubtful: suspects.length === 0 }
   }
 
   const notFromApi: Unavailable = { kind: 'unavailable', reason: 'The response is not from the PowerDNS API.' }
@@ -156,7 +189,7 @@ export const createPowerdnsProvider = ({ url, apiKey, serverId }: PowerdnsOption
     signal: AbortSignal,
     maxBytes = Number.POSITIVE_INFINITY,
   ): AsyncGenerator<ZonePart | Unavailable, void> {
-    const response = await requestStream({ url: toZoneUrl(zone), headers }, signal)
+    const response = await repeat(() => requestStream({ url: toZoneUrl(zone), headers }, signal))
     if (response.kind === 'unavailable') return yield response
     if (response.kind === 'answered') return yield unavailable(zone, response)
     if ((response.length ?? 0) > maxBytes) {
@@ -289,6 +322,8 @@ export const createPowerdnsProvider = ({ url, apiKey, serverId }: PowerdnsOption
       using probe = createProbe(zone, signal, onProgress)
       const result = await bisect(parts, part => send(zone, part, probe.signal), { maxRejections: MAX_REJECTIONS })
       if (result.kind === 'failed') return probe.isOver() ? tooSlow(zone) : result.failure
+      if (result.kind === 'refused')
+        return toZoneRefusal(`PowerDNS refuses changes of the zone ${zone}: ${result.reason}`)
       const all = [...rejected, ...Array.from(result.rejected, ([{ name }, reason]) => [name, reason] as const)]
       return toApplyResult(
         new Map(all),

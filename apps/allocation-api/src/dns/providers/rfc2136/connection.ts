@@ -7,21 +7,25 @@ export class ServerError extends Error {
   /** According to the response, no other zone is affected. */
   readonly affectsZoneOnly: boolean
 
-  constructor(message: string, isOfZone = false) {
+  /** It may be over at the next attempt. */
+  readonly isTransient: boolean
+
+  constructor(message: string, isOfZone = false, isTransient = false) {
     super(message)
     this.affectsZoneOnly = isOfZone
+    this.isTransient = isTransient
   }
 }
 
 /** The server rejects the TSIG key, for everything or for this request. Knot DNS answers both with BADKEY. */
 export class KeyRejectedError extends ServerError {}
 
-/** RFC 2136 section 2.2: the server does not have this zone, or denies access to it. The other RCODEs affect all zones. */
-const ZONE_RCODES = new Set(['NOTAUTH', 'REFUSED', 'NXDOMAIN', 'NOTZONE'])
+/** The server does not have this zone, denies access to it, or cannot load or write it. The other RCODEs affect all zones. */
+const ZONE_RCODES = new Set(['NOTAUTH', 'REFUSED', 'NXDOMAIN', 'NOTZONE', 'SERVFAIL'])
 
 /** The error for a signed response with the RCODE `rcode`. */
 export const toServerError = (what: string, rcode: string): ServerError =>
-  new ServerError(`${what} (${rcode})`, ZONE_RCODES.has(rcode))
+  new ServerError(`${what} (${rcode})`, ZONE_RCODES.has(rcode), rcode === 'SERVFAIL')
 
 interface Connection {
   readonly send: (message: Buffer) => void

@@ -48,6 +48,7 @@ export const createRfc2136Provider = ({ server, tsig, now = Date.now }: Rfc2136O
         kind: 'unavailable',
         reason: `The DNS server of the zone ${zone}: ${error.message}.`,
         ...(error.affectsZoneOnly ? { scope: 'zone' } : {}),
+        ...(error.isTransient ? { isTransient: true } : {}),
       }
     // One odd record is enough for it, so the other zones continue.
     if (error instanceof FormatError)

@@ -182,12 +182,15 @@ export const encodeEffectCheck = (id: number, zone: string, updates: readonly Na
     [],
   )
 
+/** The responses that are about a record. Others can be about the zone or the server (RFC 2136 section 2.2). */
 const REJECTION_REASONS: Readonly<Record<string, string>> = {
   YXRRSET: 'the name has records that the last read did not return, or that conflict with a CNAME (YXRRSET)',
   NOTZONE: 'the name is not in this zone (NOTZONE)',
   REFUSED: 'the server does not allow this key to change it, or does not accept such a record (REFUSED)',
   BADKEY: 'the server does not allow this key to change it (BADKEY)',
 }
+
+const RECORD_REJECTIONS: ReadonlySet<string> = new Set([...Object.keys(REJECTION_REASONS), 'NXRRSET', 'YXDOMAIN'])
 
 /** The server does not have this zone, or is not its primary (RFC 2136 section 3.1). Every other update fails too. */
 const ZONE_REJECTIONS = new Set(['NOTAUTH', 'NOTIMP'])
@@ -212,7 +215,12 @@ export const checkUpdate = async (
   id: number,
 ): Promise<{ readonly kind: 'writable' }> => {
   const name = `_no-such-name.${zone}`
-  const update = buildUpdate(name, [{ kind: 'delete', name, type: 'A' }], undefined)
+  // The types of the service's own records. A grant can be for some types only.
+  const update = buildUpdate(
+    name,
+    ['A', 'TXT'].map(type => ({ kind: 'delete', name, type })),
+    undefined,
+  )
   for await (const { message } of exchangeSigned(peer, encodeUpdate(id, zone, [update]))) {
     const rcode = toRcodeName(message.rcode)
     if (rcode !== 'NOERROR') throw toServerError('does not allow this key to update it', rcode)
@@ -259,11 +267,14 @@ export const sendUpdates = async (
       const { rcode, reason } = await attempt(batch)
       if (reason === undefined) isAnyAccepted = true
       else lastRcode = rcode
-      return reason === undefined ? { kind: 'accepted' } : { kind: 'rejected', reason }
+      return reason === undefined
+        ? { kind: 'accepted' }
+        : { kind: 'rejected', reason, isDoubtful: !RECORD_REJECTIONS.has(rcode) }
     }
     const limits = { maxRejections: MAX_REJECTIONS * batches.length, now: () => 1_000 * peer.now() }
     const result = await bisect(batches, run, limits)
     if (result.kind === 'failed') return result.failure
+    if (result.kind === 'refused') throw toServerError(allRejected, lastRcode)
     if (result.skipped.length > 0 && !isAnyAccepted) throw toServerError(allRejected, lastRcode)
     return result
   }
