@@ -8,7 +8,8 @@ import { createCa } from '@pool/test-kit/ceph/test-ca.ts'
 import { type DedicatedPostgres, startDedicatedPostgres } from '@pool/test-kit/dedicated-postgres.ts'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { missingPgbouncer, startPgbouncer } from '@pool/test-kit/pgbouncer.ts'
-import { runUntilExit, toApiEntry } from '@pool/test-kit/services.ts'
+import { until } from '@pool/test-kit/poll.ts'
+import { runUntilExit, sendRequest, startApi, toApiEntry } from '@pool/test-kit/services.ts'
 import { startTcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createTestDatabase, useTestDatabase } from '../support/database.ts'
@@ -113,11 +114,17 @@ describe('a server that requires TLS', () => {
   test('one line at the start says which setting is missing', async () => {
     const missing = await startInVain(url)
     expect(missing.lines).toEqual([expect.stringMatching(/^start: .*without TLS; add sslmode=verify-full.*\(28000\)$/)])
-    const untrusted = await startInVain(`${url}?sslmode=verify-full&sslrootcert=${file('other-ca.crt')}`)
-    expect(untrusted.lines).toEqual([
-      expect.stringMatching(/^start: TLS with the database server failed .*sslrootcert/),
-    ])
-    expect([missing.code, untrusted.code]).toEqual([1, 1])
+    const unreadable = await startInVain(`${url}?sslmode=verify-full&sslrootcert=${file('no-such.crt')}`)
+    expect(unreadable.lines).toEqual([expect.stringMatching(/^start: the file of sslrootcert cannot be read/)])
+    expect([missing.code, unreadable.code]).toEqual([1, 1])
+  })
+
+  test('a certificate that is not trusted is waited for: the server may get another one', async () => {
+    const target = `${url}?sslmode=verify-full&sslrootcert=${file('other-ca.crt')}`
+    const api = await startApi(target, {}, { isReady: line => line.msg === 'listening' })
+    await until('it waits', () => /waiting.*TLS with the database server failed .*sslrootcert/.test(api.lines.join()))
+    expect((await sendRequest(`${api.url}/livez`, 'GET')).status).toBe(200)
+    await api.process.stop()
   })
 })
 

@@ -55,8 +55,9 @@ export const explainStartupError = (error: unknown, config: ConnectionConfig): S
   if (rejection !== null) return { isFinal: true, text: `${rejection} (${code})` }
   if (code.startsWith('CONNECT_TLS')) {
     return {
-      isFinal: true,
-      text: `${(error as Error).message}; correct sslmode and sslrootcert in ${config.urlVariable}`,
+      // A handshake can fail because of the server's certificate, which its operator can replace.
+      isFinal: code !== 'CONNECT_TLS_FAILED',
+      text: `${(error as Error).message}; correct sslmode and sslrootcert in ${config.urlVariable}, or the certificate of the server`,
     }
   }
   // PgBouncer reports a wrong user, password or database with the same code as a database that does not respond.
