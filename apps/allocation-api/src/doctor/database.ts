@@ -1,14 +1,20 @@
-import { createDatabaseClient, type Sql } from '@pool/runtime/database/client'
+import { createDatabaseClient, type Sessions, type Sql } from '@pool/runtime/database/client'
 import { parseConnectionString } from '@pool/runtime/database/connection-string'
 import { toDurability } from '@pool/runtime/database/health'
 import { listPendingMigrations, type Schema, SchemaVersionError } from '@pool/runtime/database/migrations'
 import {
   applySessionSettings,
-  checkPreparedStatements,
   createSessionSettings,
+  findRejectedParameter,
+  findUnusable,
+  toAlterRole,
+} from '@pool/runtime/database/session-settings'
+import {
+  checkPreparedStatements,
+  checkTransactions,
   explainStartupError,
   StartupError,
-  toAlterRole,
+  toRejectedParameterDetail,
 } from '@pool/runtime/database/startup'
 import { withTimeout } from '@pool/runtime/database/time'
 import type { Config } from '../config/config.ts'
@@ -138,27 +144,28 @@ const checkSessionSettings = async (url: string, timeoutMs: number, limitMs: num
     applicationName: APPLICATION_NAME,
     timeoutMs: limitMs,
   })
+  const unusable = findUnusable(applied)
+  if (unusable !== null) return badWithAdvice(check, unusable)
   const remedy = toAlterRole(applied)
   return remedy === ''
-    ? good(check, 'the server ends the work of clients that are gone')
+    ? good(check, 'they have the encoding and the settings that the service relies on')
     : bad(check, 'the pooler does not pass on settings that end the work of clients that are gone', remedy)
 }
 
 const checkPrepared = async (sql: Sql, url: string, isPooled: boolean, limitMs: number): Promise<Finding> => {
   const check = 'database prepared statements'
-  if (!sql.options.prepare) return good(check, `turned off by prepare=false in ${URL_VARIABLE}`)
-  if (!isPooled) return good(check, 'they work: no connection pooler is in between')
-  try {
-    await checkPreparedStatements(sql, {
-      open: sessions =>
-        createDatabaseClient(url, {
-          applicationName: APPLICATION_NAME,
-          maxConnections: 1,
-          maxStatementMs: limitMs,
-          sessions,
-        }),
-      urlVariable: URL_VARIABLE,
+  const open = (sessions: Pick<Sessions, 'add'>) =>
+    createDatabaseClient(url, {
+      applicationName: APPLICATION_NAME,
+      maxConnections: 1,
+      maxStatementMs: limitMs,
+      sessions,
     })
+  try {
+    await checkTransactions(sql, open)
+    if (!sql.options.prepare) return good(check, `turned off by prepare=false in ${URL_VARIABLE}`)
+    if (!isPooled) return good(check, 'they work: no connection pooler is in between')
+    await checkPreparedStatements(sql, { open, urlVariable: URL_VARIABLE })
     return good(check, 'they work through the connection pooler, across transactions')
   } catch (error) {
     if (error instanceof StartupError) return badWithAdvice(check, error.message)
@@ -213,6 +220,8 @@ export const checkDatabase = async ({
     pipelines: false,
   })
   const explain = (check: string, error: unknown): Finding => {
+    const parameter = findRejectedParameter(url, error)
+    if (parameter !== null) return badWithAdvice(check, `${URL_VARIABLE} ${toRejectedParameterDetail(parameter)}`)
     const { isFinal, text } = explainStartupError(error, { usesTls, urlVariable: URL_VARIABLE })
     if (isFinal || check === 'database') return badWithAdvice(check, text)
     const { code, name } = describeError(error)

@@ -375,8 +375,6 @@ export interface DatabaseClientOptions {
   readonly maxStatementMs?: number
   /** False: each connection carries one statement at a time, because its statements may wait for locks. */
   readonly pipelines?: boolean
-  /** Settings of each session. A connection pooler may reject them. */
-  readonly session?: Readonly<Record<string, string>>
   /** Seconds after which an idle connection is closed. Absent: never. */
   readonly idleTimeoutS?: number
   /** False: the driver never replaces a connection, because its transaction is in use. */
@@ -384,6 +382,17 @@ export interface DatabaseClientOptions {
   /** Shared by pools whose sessions are replaced when one of them finds the database read-only or silent. Absent: its own. */
   readonly sessions?: Pick<Sessions, 'add'>
 }
+
+/** By the connection string: the settings of the sessions that are opened from now on. */
+const pinnedSettings = new Map<string, Readonly<Record<string, string>>>()
+
+/** Every session that the client opens from now on has these settings, whatever the connection string says. */
+export const setSessionParameters = (sql: Sql, parameters: Readonly<Record<string, string>>): void =>
+  void Object.assign(sql.options.connection, parameters)
+
+/** Every client that this process creates for the connection string from now on has these settings in its sessions. */
+export const pinSessions = (url: string, parameters: Readonly<Record<string, string>>): void =>
+  void pinnedSettings.set(url, parameters)
 
 const DAY_MS = 86_400_000
 const SILENT_PART = 0.9
@@ -412,7 +421,7 @@ export const createDatabaseClient = (url: string, options: DatabaseClientOptions
     silenceMs: SILENT_PART * (options.maxStatementMs ?? DAY_MS),
     sessions: options.sessions ?? createSessions(),
   })
-  return postgres(driverUrl, {
+  const sql: Sql = postgres(driverUrl, {
     max: options.maxConnections,
     // The sockets have their own.
     connect_timeout: 0,
@@ -427,9 +436,11 @@ export const createDatabaseClient = (url: string, options: DatabaseClientOptions
     backoff: attempt => Math.min(1, 0.05 * 2 ** attempt),
     // Versions and counts stay far below 2^53.
     types: { int8: { to: 20, from: [20], serialize: String, parse: Number } },
-    connection: { application_name: options.applicationName, ...options.session },
+    connection: { application_name: options.applicationName },
     // Only array parameters need the catalog's types. Lists travel as JSON, which saves a round trip per connection.
     fetch_types: false,
     onnotice: () => {},
   })
+  setSessionParameters(sql, pinnedSettings.get(url) ?? {})
+  return sql
 }
