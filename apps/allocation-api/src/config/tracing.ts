@@ -33,6 +33,8 @@ export const readTracing = (env: EnvReader): TracingSettings | null => {
   if (endpoint && !/^https?:$/.test(URL.parse(endpoint)?.protocol ?? '')) {
     env.addIssue('OTEL_EXPORTER_OTLP_ENDPOINT', 'must be a URL such as http://127.0.0.1:4318')
   }
+  // Collectors accept both encodings at one address, and no other protocol there.
+  env.oneOf('OTEL_EXPORTER_OTLP_PROTOCOL', ['http/json', 'http/protobuf'], 'http/json')
   const settings = {
     serviceName: env.text('OTEL_SERVICE_NAME') ?? 'allocation-api',
     sampler: env.oneOf('OTEL_TRACES_SAMPLER', TRACE_SAMPLERS, 'parentbased_always_on'),

@@ -138,6 +138,43 @@ const checkSchema = async (
   }
 }
 
+/** The sequences, and the columns that their values are in. */
+const SEQUENCES = [
+  { sequence: 'allocation_history_id_seq', table: 'allocation_history', column: 'id' },
+  { sequence: 'deployments_number_seq', table: 'deployments', column: 'number' },
+  { sequence: 'deployment_history_id_seq', table: 'deployment_history', column: 'id' },
+  { sequence: 'dns_version', table: 'dns_names', column: 'version' },
+]
+
+/** Logical replication copies tables, not sequences. After a switch by it, every write would repeat a value. */
+const checkSequences = async (sql: Sql, limitMs: number): Promise<readonly Finding[]> => {
+  const check = 'database sequences'
+  const rows = await withTimeout(
+    sql<{ name: string; last: number }[]>`
+      select sequencename::text as name, coalesce(last_value, 0) as last from pg_sequences
+      where schemaname = current_schema()
+        and has_sequence_privilege(format('%I.%I', schemaname, sequencename), 'usage, select')`,
+    limitMs,
+  )
+  const lastValues = new Map(rows.map(({ name, last }) => [name, last]))
+  const behind: string[] = []
+  for (const { sequence, table, column } of SEQUENCES) {
+    const last = lastValues.get(sequence)
+    // Before the migrations, there is none.
+    if (last === undefined) continue
+    const [row] = await withTimeout(
+      sql<{ max: number | null }[]>`select max(${sql(column)}) from ${sql(table)}`,
+      limitMs,
+    )
+    if ((row?.max ?? 0) > last) behind.push(`select setval('${sequence}', (select max(${column}) from ${table}));`)
+  }
+  return [
+    behind.length === 0
+      ? good(check, 'they are not behind their tables')
+      : bad(check, 'the next writes would repeat values and fail with 500', `as the owner: ${behind.join(' ')}`),
+  ]
+}
+
 const checkSessionSettings = async (url: string, timeoutMs: number, limitMs: number): Promise<Finding> => {
   const check = 'database sessions'
   const applied = await applySessionSettings(url, createSessionSettings(timeoutMs), {
@@ -247,6 +284,7 @@ export const checkDatabase = async ({
       good('database', 'it can be reached'),
       ...judgeDatabase(facts, client),
       ...(await attempt('database schema', () => checkSchema(sql, schema, { facts, canCreate }, statementTimeoutMs))),
+      ...(await attempt('database sequences', () => checkSequences(sql, statementTimeoutMs))),
       ...(await attempt('database prepared statements', async () => [
         await checkPrepared(sql, url, facts.isPooled, statementTimeoutMs),
       ])),

@@ -15,7 +15,11 @@ export const openListeners = async (config: ServiceConfig, { log, metrics, obser
   const { managedDomains, operator, operatorOnlyList } = config
   const { clientAddress, consoleFolder } = routes
   const listenOn = async (port: number, variable: string, app: App): Promise<HttpServer> => {
-    const listening = { malformedRequestCode: 'invalid-format', address: config.listenAddress }
+    const listening = {
+      malformedRequestCode: 'invalid-format',
+      address: config.listenAddress,
+      keepAliveMs: config.keepAliveMs,
+    }
     return listen(app, port, listening).catch((error: NodeJS.ErrnoException) => {
       throw toListenError(error, { variable, port, addressVariable: 'PDM_LISTEN_ADDRESS' })
     })

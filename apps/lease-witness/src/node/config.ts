@@ -27,6 +27,7 @@ export interface Config {
   readonly allowsLostWrites: boolean
   /** Milliseconds between the signal to stop and the end of the listener. */
   readonly drainMs: number
+  readonly keepAliveMs: number
   /** What the worker gets as its bindings. */
   readonly settings: WitnessSettings
 }
@@ -48,6 +49,7 @@ const VARIABLES: readonly string[] = [
   'WITNESS_DATABASE_POOL_SIZE',
   'WITNESS_DATABASE_TIMEOUT',
   'WITNESS_DRAIN_DELAY',
+  'WITNESS_KEEP_ALIVE_TIMEOUT',
   'WITNESS_LISTEN_ADDRESS',
 ]
 
@@ -90,6 +92,7 @@ export const readConfig = (variables: Env): { readonly config: Config } | { read
       },
       allowsLostWrites: env.oneOf('WITNESS_ALLOW_LOST_WRITES', ['true', 'false'], 'false') === 'true',
       drainMs: env.durationMs('WITNESS_DRAIN_DELAY', '0s', { min: '0s', max: '10s' }),
+      keepAliveMs: env.durationMs('WITNESS_KEEP_ALIVE_TIMEOUT', '75s', { min: '1s', max: '1h' }),
       settings: values,
     }
   })

@@ -35,13 +35,14 @@ const startingServices: { readonly leases: LeaseService; readonly directory: Lea
  * to correct the configuration or the database.
  */
 export const startWitness = async (config: Config): Promise<Witness> => {
-  const { port, listenAddress, settings } = config
+  const { port, listenAddress, keepAliveMs, settings } = config
   const { onRequest, toSource } = createMetrics()
   const startingMetrics = toSource({ isReady: async () => false, durability: () => null })
   const startingApp = createApp(settings, { ...startingServices, onRequest, metrics: startingMetrics })
   const server = await listen(startingApp, port, {
     malformedRequestCode: 'invalid-request',
     address: listenAddress,
+    keepAliveMs,
   }).catch((error: NodeJS.ErrnoException) => {
     throw toListenError(error, { variable: 'PORT', port, addressVariable: 'WITNESS_LISTEN_ADDRESS' })
   })

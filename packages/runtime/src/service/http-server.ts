@@ -65,11 +65,15 @@ interface Problem {
   readonly detail: string
 }
 
+const KEEP_ALIVE_MS = 75_000
+
 export interface ListenOptions {
   /** The error code of a request that is not valid HTTP. */
   readonly malformedRequestCode: string
   /** The IP address to bind to. Absent or null: every address of the machine. */
   readonly address?: string | null
+  /** How long a connection without a request stays open, at least. Proxies and clients should close it earlier. */
+  readonly keepAliveMs?: number
 }
 
 export interface HttpServer {
@@ -163,7 +167,7 @@ const hasSeveralHosts = ({ rawHeaders }: IncomingMessage): boolean => {
 export const listen = async (
   app: App,
   port: number,
-  { malformedRequestCode, address: bindAddress }: ListenOptions,
+  { malformedRequestCode, address: bindAddress, keepAliveMs = KEEP_ALIVE_MS }: ListenOptions,
 ): Promise<HttpServer> => {
   const toMalformed = (detail: string): Problem => ({ error: malformedRequestCode, detail })
   let current = app
@@ -187,6 +191,7 @@ export const listen = async (
     }
     return listener(request, response)
   })
+  server.keepAliveTimeout = keepAliveMs
   const exchanges = trackExchanges(server)
   handleProtocolErrors(server, exchanges, toMalformed)
   const { promise, resolve, reject } = Promise.withResolvers<void>()
