@@ -19,6 +19,7 @@ import {
 import { withTimeout } from '@pool/runtime/database/time'
 import type { Config } from '../config/config.ts'
 import { describeError } from '../observability/domain/redact.ts'
+import { MAX_CONCURRENT_ZONES } from '../reconciler/locked-zone.ts'
 import { type DatabaseFacts, judgeDatabase } from './domain/database.ts'
 import { bad, badWithAdvice, type Finding, good, notChecked } from './domain/report.ts'
 
@@ -26,11 +27,15 @@ const URL_VARIABLE = 'PDM_DATABASE_URL'
 const APPLICATION_NAME = 'allocation-api doctor'
 /** Seconds for which PgBouncer rejects clients after it could not log in to the server. Its default is 15. */
 const MAX_LOGIN_RETRY_S = 2
+/** For the statements of requests and of the work under the locks. */
+const SPARE_SERVER_CONNECTIONS = 4
 
 export interface DatabaseCheckOptions {
   readonly database: Config['database']
   /** Connections that one process of the service can open. */
   readonly connections: number
+  /** How many pools are managed. */
+  readonly pools: number
   readonly schema: Schema
   /** Milliseconds since the epoch. */
   readonly wallClock: () => number
@@ -213,7 +218,16 @@ const checkPrepared = async (sql: Sql, url: string, isPooled: boolean, limitMs: 
 /** The administration console of PgBouncer is a database of that name. It answers simple queries only. */
 const toConsoleUrl = (url: string): string => url.replace(/^(postgres(?:ql)?:\/\/[^/?#]*)(?:\/[^?#]*)?/, '$1/pgbouncer')
 
-const checkLoginRetry = async (url: string, limitMs: number): Promise<Finding> => {
+/** A zone that is written holds a server connection, and its work needs further ones. */
+const judgePoolSize = (size: number, pools: number): readonly Finding[] => {
+  const check = 'pgbouncer default_pool_size'
+  const need = Math.min(pools, MAX_CONCURRENT_ZONES) + SPARE_SERVER_CONNECTIONS
+  const text = `${size} server connections; each process of the service needs ${need} of them`
+  if (Number.isNaN(size)) return []
+  return [size < need ? bad(check, text, `set default_pool_size = ${need} for each process`) : good(check, text)]
+}
+
+const checkPgbouncer = async (url: string, pools: number, limitMs: number): Promise<readonly Finding[]> => {
   const check = 'pgbouncer server_login_retry'
   const advice = 'set server_login_retry = 1 in pgbouncer.ini'
   const sql = createDatabaseClient(toConsoleUrl(url), {
@@ -223,17 +237,23 @@ const checkLoginRetry = async (url: string, limitMs: number): Promise<Finding> =
   })
   try {
     const rows = await withTimeout(sql.unsafe<{ key: string; value: string }[]>('show config').simple(), limitMs)
-    const seconds = Number(rows.find(({ key }) => key === 'server_login_retry')?.value ?? Number.NaN)
-    if (Number.isNaN(seconds)) return notChecked(check, 'the pooler does not report it', advice)
-    return seconds > MAX_LOGIN_RETRY_S
-      ? bad(check, `after a restart of Postgres, PgBouncer rejects every request for ${seconds} s`, advice)
-      : good(check, `${seconds} s`)
+    const read = (name: string) => Number(rows.find(({ key }) => key === name)?.value ?? Number.NaN)
+    const seconds = read('server_login_retry')
+    if (Number.isNaN(seconds)) return [notChecked(check, 'the pooler does not report it', advice)]
+    return [
+      seconds > MAX_LOGIN_RETRY_S
+        ? bad(check, `after a restart of Postgres, PgBouncer rejects every request for ${seconds} s`, advice)
+        : good(check, `${seconds} s`),
+      ...judgePoolSize(read('default_pool_size'), pools),
+    ]
   } catch {
-    return notChecked(
-      check,
-      'the user may not read the console of PgBouncer, or it is another pooler',
-      `${advice}; list the user in stats_users to have it checked`,
-    )
+    return [
+      notChecked(
+        check,
+        'the user may not read the console of PgBouncer, or it is another pooler',
+        `${advice}; list the user in stats_users to have it checked`,
+      ),
+    ]
   } finally {
     await sql.end({ timeout: 0 })
   }
@@ -243,6 +263,7 @@ const checkLoginRetry = async (url: string, limitMs: number): Promise<Finding> =
 export const checkDatabase = async ({
   database,
   connections,
+  pools,
   schema,
   wallClock,
   statementTimeoutMs,
@@ -291,7 +312,7 @@ export const checkDatabase = async ({
       ...(await attempt('database sessions', async () => [
         await checkSessionSettings(url, timeoutMs, statementTimeoutMs),
       ])),
-      ...(facts.isPooled ? [await checkLoginRetry(url, statementTimeoutMs)] : []),
+      ...(facts.isPooled ? await checkPgbouncer(url, pools, statementTimeoutMs) : []),
     ]
   } catch (error) {
     return [explain('database', error), notChecked('database role and schema', 'the database cannot be used')]

@@ -99,6 +99,7 @@ const findAll = async (config: ServiceConfig, dependencies: Required<Dependencie
       checkDatabase({
         database,
         connections,
+        pools: config.managedDomains.length,
         schema: await readSchema(),
         wallClock: Date.now,
         statementTimeoutMs: statementMs,

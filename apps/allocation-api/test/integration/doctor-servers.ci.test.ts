@@ -60,6 +60,16 @@ describe.skipIf(shouldSkip(missingPgbouncer))('PgBouncer', () => {
       expectOneProblem(env, 'pgbouncer server_login_retry', /15 s.*server_login_retry = 1/),
     ))
 
+  test('fewer server connections than the zones of one process need', () =>
+    check('narrow', {}, async env => {
+      const pools = Array.from({ length: 5 }, (_, index) => `p${index}.test`).join()
+      await expectOneProblem(
+        { ...env, DNSPROVIDER_MANAGED_DOMAINS: pools },
+        'pgbouncer default_pool_size',
+        /8 server connections; each process of the service needs 9 of them; set default_pool_size = 9/,
+      )
+    }))
+
   test('settings that the pooler does not pass on', () =>
     check('no_settings', { hasSettings: false }, env =>
       expectOneProblem(env, 'database sessions', /alter role "no_settings" set client_connection_check_interval/),
