@@ -84,7 +84,7 @@ describe('pool domain', () => {
     ['capitals are lower-cased', 'Pool.TEST', 'pool.test'],
     ['white space around it is trimmed', ' pool.test\t', 'pool.test'],
     ['KELVIN SIGN is unchanged', '\u212aool.test', '\u212aool.test'],
-    ['a trailing dot is preserved: the service decides whether the pool is managed', 'pool.test.', 'pool.test.'],
+    ['a final dot is dropped', 'pool.test.', 'pool.test'],
   ])('%s', (_, given, canonical) => {
     expect(read(poolDomain, given)).toBe(canonical)
   })

@@ -68,8 +68,11 @@ export const subdomain = z
 /** The pool domain in the path. The service decides whether it is managed (`unsupported-pool`). */
 export const poolDomain = z
   .string()
-  .overwrite(canonicalName)
-  .meta({ description: 'A managed pool domain; trimmed and lower-cased before validation.', example: 'pool.test' })
+  .overwrite(text => canonicalName(text).replace(/\.$/, ''))
+  .meta({
+    description: 'A managed pool domain; trimmed, lower-cased and without a final dot before validation.',
+    example: 'pool.test',
+  })
 
 /** One label of a host name (RFC 1123 section 2.1), in lower case. */
 export const isDnsLabel = (text: string): boolean => /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(text)

@@ -30,6 +30,7 @@ test('only the database URL has no default', () => {
     witness: null,
     consoleFolder: null,
     drainMs: 0,
+    keepAliveMs: 75_000,
     managedDomains: ['pool.test'],
     database: { url, usesTls: false, poolSize: 10, timeoutMs: 5_000 },
     reservation: { ttlMs: 600_000, maxAgeMs: 86_400_000 },
@@ -139,6 +140,7 @@ describe('valid values', () => {
     ['OTEL_SERVICE_NAME', 'names', c => c.tracing, null],
     ['PDM_LOG_LEVEL', 'ERROR', c => c.logLevel, 'error'],
     ['PDM_DRAIN_DELAY', '10s', c => c.drainMs, 10_000],
+    ['PDM_KEEP_ALIVE_TIMEOUT', '1h', c => c.keepAliveMs, 3_600_000],
     ['PDM_OPERATOR_TOKENS', 'sixteen-letters-', c => c.operator, { port: 8_081, tokens: ['sixteen-letters-'] }],
     [
       'PDM_OPERATOR_TOKENS',
@@ -257,6 +259,7 @@ describe('managed domains', () => {
 describe('invalid values', () => {
   test.each([
     ['OTEL_TRACES_EXPORTER', 'zipkin'],
+    ['OTEL_EXPORTER_OTLP_PROTOCOL', 'grpc'],
     ['OTEL_EXPORTER_OTLP_ENDPOINT', '127.0.0.1:4318'],
     ['OTEL_TRACES_SAMPLER', 'jaeger_remote'],
     ['OTEL_TRACES_SAMPLER_ARG', '10 %'],
@@ -301,6 +304,7 @@ describe('invalid values', () => {
     ['PDM_DEPLOYMENT_LOG_RETENTION', '59m'],
     ['PDM_LOG_LEVEL', 'verbose'],
     ['PDM_DRAIN_DELAY', '11s'],
+    ['PDM_KEEP_ALIVE_TIMEOUT', '999ms'],
     ['PDM_OPERATOR_TOKENS', 'good,mark token'],
     ['PDM_OPERATOR_TOKENS', 'mark-"token"'],
     ['PDM_OPERATOR_TOKENS', 'mark-t=oken'],
@@ -387,6 +391,7 @@ test('one result lists every issue, without a secret', () => {
     PDM_SWEEPER_INTERVAL: 'x',
     PDM_LOG_LEVEL: 'x',
     PDM_DRAIN_DELAY: 'x',
+    PDM_KEEP_ALIVE_TIMEOUT: 'x',
     PDM_OPERATOR_TOKENS: 'mark token',
     PDM_OPERATOR_PORT: 'x',
     PDM_OPERATOR_ONLY_LIST: 'x',
@@ -399,7 +404,7 @@ test('one result lists every issue, without a secret', () => {
     PDM_PLATFORM_PREFIX: '-',
     PROVIDER_TOKEN_URLS: 'mark',
   })
-  expect(new Set(issues.map(({ variable }) => variable)).size).toBe(20)
+  expect(new Set(issues.map(({ variable }) => variable)).size).toBe(21)
   expect(JSON.stringify(issues)).not.toContain('mark')
 })
 

@@ -45,6 +45,7 @@ export interface Config {
   /** The folder of the console's build; null: where the build writes it. */
   readonly consoleFolder: string | null
   readonly drainMs: number
+  readonly keepAliveMs: number
   readonly managedDomains: readonly string[]
   readonly database: {
     readonly url: string
@@ -241,6 +242,7 @@ export const readConfig = (env: EnvReader): Config => {
     witness: readWitness(env),
     consoleFolder: testSettings.consoleFolder ?? null,
     drainMs: env.durationMs('PDM_DRAIN_DELAY', '0s', { min: '0s', max: '10s' }),
+    keepAliveMs: env.durationMs('PDM_KEEP_ALIVE_TIMEOUT', '75s', { min: '1s', max: '1h' }),
     managedDomains: readManagedDomains(env, recordNames),
     database: readDatabase(env),
     reservation: { ttlMs, maxAgeMs: Math.max(ttlMs, maxAgeMs) },

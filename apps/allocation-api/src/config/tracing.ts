@@ -38,6 +38,8 @@ export const readTracing = (env: EnvReader): TracingSettings | null => {
     return endpoint
   })
   const exporter = env.oneOf('OTEL_TRACES_EXPORTER', ['otlp', 'none'], endpoints.length > 0 ? 'otlp' : 'none')
+  // Collectors accept both encodings at one address, and no other protocol there.
+  env.oneOf('OTEL_EXPORTER_OTLP_PROTOCOL', ['http/json', 'http/protobuf'], 'http/json')
   const settings = {
     serviceName: env.text('OTEL_SERVICE_NAME') ?? 'allocation-api',
     sampler: env.oneOf('OTEL_TRACES_SAMPLER', TRACE_SAMPLERS, 'parentbased_always_on'),

@@ -1,18 +1,25 @@
-import { createDatabaseClient, type Sql } from '@pool/runtime/database/client'
+import { createDatabaseClient, type Sessions, type Sql } from '@pool/runtime/database/client'
 import { parseConnectionString } from '@pool/runtime/database/connection-string'
 import { toDurability } from '@pool/runtime/database/health'
 import { listPendingMigrations, type Schema, SchemaVersionError } from '@pool/runtime/database/migrations'
 import {
   applySessionSettings,
-  checkPreparedStatements,
   createSessionSettings,
+  findRejectedParameter,
+  findUnusable,
+  toAlterRole,
+} from '@pool/runtime/database/session-settings'
+import {
+  checkPreparedStatements,
+  checkTransactions,
   explainStartupError,
   StartupError,
-  toAlterRole,
+  toRejectedParameterDetail,
 } from '@pool/runtime/database/startup'
 import { withTimeout } from '@pool/runtime/database/time'
 import type { Config } from '../config/config.ts'
 import { describeError } from '../observability/domain/redact.ts'
+import { MAX_CONCURRENT_ZONES } from '../reconciler/locked-zone.ts'
 import { type DatabaseFacts, judgeDatabase } from './domain/database.ts'
 import { judgeGrowth, NEWEST_ROWS, type TableFacts } from './domain/growth.ts'
 import { bad, badWithAdvice, type Finding, good, notChecked } from './domain/report.ts'
@@ -21,12 +28,16 @@ const URL_VARIABLE = 'PDM_DATABASE_URL'
 const APPLICATION_NAME = 'allocation-api doctor'
 /** Seconds for which PgBouncer rejects clients after it could not log in to the server. Its default is 15. */
 const MAX_LOGIN_RETRY_S = 2
+/** For the statements of requests and of the work under the locks. */
+const SPARE_SERVER_CONNECTIONS = 4
 
 export interface DatabaseCheckOptions {
   readonly database: Config['database']
   readonly retention: Config['retention']
   /** Connections that one process of the service can open. */
   readonly connections: number
+  /** How many pools are managed. */
+  readonly pools: number
   readonly schema: Schema
   /** Milliseconds since the epoch. */
   readonly wallClock: () => number
@@ -158,33 +169,71 @@ const checkGrowth = async (
   return judgeGrowth(tables, retention)
 }
 
+/** The sequences, and the columns that their values are in. */
+const SEQUENCES = [
+  { sequence: 'allocation_history_id_seq', table: 'allocation_history', column: 'id' },
+  { sequence: 'deployments_number_seq', table: 'deployments', column: 'number' },
+  { sequence: 'deployment_history_id_seq', table: 'deployment_history', column: 'id' },
+  { sequence: 'dns_version', table: 'dns_names', column: 'version' },
+]
+
+/** Logical replication copies tables, not sequences. After a switch by it, every write would repeat a value. */
+const checkSequences = async (sql: Sql, limitMs: number): Promise<readonly Finding[]> => {
+  const check = 'database sequences'
+  const rows = await withTimeout(
+    sql<{ name: string; last: number }[]>`
+      select sequencename::text as name, coalesce(last_value, 0) as last from pg_sequences
+      where schemaname = current_schema()
+        and has_sequence_privilege(format('%I.%I', schemaname, sequencename), 'usage, select')`,
+    limitMs,
+  )
+  const lastValues = new Map(rows.map(({ name, last }) => [name, last]))
+  const behind: string[] = []
+  for (const { sequence, table, column } of SEQUENCES) {
+    const last = lastValues.get(sequence)
+    // Before the migrations, there is none.
+    if (last === undefined) continue
+    const [row] = await withTimeout(
+      sql<{ max: number | null }[]>`select max(${sql(column)}) from ${sql(table)}`,
+      limitMs,
+    )
+    if ((row?.max ?? 0) > last) behind.push(`select setval('${sequence}', (select max(${column}) from ${table}));`)
+  }
+  return [
+    behind.length === 0
+      ? good(check, 'they are not behind their tables')
+      : bad(check, 'the next writes would repeat values and fail with 500', `as the owner: ${behind.join(' ')}`),
+  ]
+}
+
 const checkSessionSettings = async (url: string, timeoutMs: number, limitMs: number): Promise<Finding> => {
   const check = 'database sessions'
   const applied = await applySessionSettings(url, createSessionSettings(timeoutMs), {
     applicationName: APPLICATION_NAME,
     timeoutMs: limitMs,
   })
+  const unusable = findUnusable(applied)
+  if (unusable !== null) return badWithAdvice(check, unusable)
   const remedy = toAlterRole(applied)
   return remedy === ''
-    ? good(check, 'the server ends the work of clients that are gone')
+    ? good(check, 'they have the encoding and the settings that the service relies on')
     : bad(check, 'the pooler does not pass on settings that end the work of clients that are gone', remedy)
 }
 
 const checkPrepared = async (sql: Sql, url: string, isPooled: boolean, limitMs: number): Promise<Finding> => {
   const check = 'database prepared statements'
-  if (!sql.options.prepare) return good(check, `turned off by prepare=false in ${URL_VARIABLE}`)
-  if (!isPooled) return good(check, 'they work: no connection pooler is in between')
-  try {
-    await checkPreparedStatements(sql, {
-      open: sessions =>
-        createDatabaseClient(url, {
-          applicationName: APPLICATION_NAME,
-          maxConnections: 1,
-          maxStatementMs: limitMs,
-          sessions,
-        }),
-      urlVariable: URL_VARIABLE,
+  const open = (sessions: Pick<Sessions, 'add'>) =>
+    createDatabaseClient(url, {
+      applicationName: APPLICATION_NAME,
+      maxConnections: 1,
+      maxStatementMs: limitMs,
+      sessions,
     })
+  try {
+    await checkTransactions(sql, open)
+    if (!sql.options.prepare) return good(check, `turned off by prepare=false in ${URL_VARIABLE}`)
+    if (!isPooled) return good(check, 'they work: no connection pooler is in between')
+    await checkPreparedStatements(sql, { open, urlVariable: URL_VARIABLE })
     return good(check, 'they work through the connection pooler, across transactions')
   } catch (error) {
     if (error instanceof StartupError) return badWithAdvice(check, error.message)
@@ -195,7 +244,16 @@ const checkPrepared = async (sql: Sql, url: string, isPooled: boolean, limitMs: 
 /** The administration console of PgBouncer is a database of that name. It answers simple queries only. */
 const toConsoleUrl = (url: string): string => url.replace(/^(postgres(?:ql)?:\/\/[^/?#]*)(?:\/[^?#]*)?/, '$1/pgbouncer')
 
-const checkLoginRetry = async (url: string, limitMs: number): Promise<Finding> => {
+/** A zone that is written holds a server connection, and its work needs further ones. */
+const judgePoolSize = (size: number, pools: number): readonly Finding[] => {
+  const check = 'pgbouncer default_pool_size'
+  const need = Math.min(pools, MAX_CONCURRENT_ZONES) + SPARE_SERVER_CONNECTIONS
+  const text = `${size} server connections; each process of the service needs ${need} of them`
+  if (Number.isNaN(size)) return []
+  return [size < need ? bad(check, text, `set default_pool_size = ${need} for each process`) : good(check, text)]
+}
+
+const checkPgbouncer = async (url: string, pools: number, limitMs: number): Promise<readonly Finding[]> => {
   const check = 'pgbouncer server_login_retry'
   const advice = 'set server_login_retry = 1 in pgbouncer.ini'
   const sql = createDatabaseClient(toConsoleUrl(url), {
@@ -205,17 +263,23 @@ const checkLoginRetry = async (url: string, limitMs: number): Promise<Finding> =
   })
   try {
     const rows = await withTimeout(sql.unsafe<{ key: string; value: string }[]>('show config').simple(), limitMs)
-    const seconds = Number(rows.find(({ key }) => key === 'server_login_retry')?.value ?? Number.NaN)
-    if (Number.isNaN(seconds)) return notChecked(check, 'the pooler does not report it', advice)
-    return seconds > MAX_LOGIN_RETRY_S
-      ? bad(check, `after a restart of Postgres, PgBouncer rejects every request for ${seconds} s`, advice)
-      : good(check, `${seconds} s`)
+    const read = (name: string) => Number(rows.find(({ key }) => key === name)?.value ?? Number.NaN)
+    const seconds = read('server_login_retry')
+    if (Number.isNaN(seconds)) return [notChecked(check, 'the pooler does not report it', advice)]
+    return [
+      seconds > MAX_LOGIN_RETRY_S
+        ? bad(check, `after a restart of Postgres, PgBouncer rejects every request for ${seconds} s`, advice)
+        : good(check, `${seconds} s`),
+      ...judgePoolSize(read('default_pool_size'), pools),
+    ]
   } catch {
-    return notChecked(
-      check,
-      'the user may not read the console of PgBouncer, or it is another pooler',
-      `${advice}; list the user in stats_users to have it checked`,
-    )
+    return [
+      notChecked(
+        check,
+        'the user may not read the console of PgBouncer, or it is another pooler',
+        `${advice}; list the user in stats_users to have it checked`,
+      ),
+    ]
   } finally {
     await sql.end({ timeout: 0 })
   }
@@ -226,6 +290,7 @@ export const checkDatabase = async ({
   database,
   retention,
   connections,
+  pools,
   schema,
   wallClock,
   statementTimeoutMs,
@@ -240,6 +305,8 @@ export const checkDatabase = async ({
     pipelines: false,
   })
   const explain = (check: string, error: unknown): Finding => {
+    const parameter = findRejectedParameter(url, error)
+    if (parameter !== null) return badWithAdvice(check, `${URL_VARIABLE} ${toRejectedParameterDetail(parameter)}`)
     const { isFinal, text } = explainStartupError(error, { usesTls, urlVariable: URL_VARIABLE })
     if (isFinal || check === 'database') return badWithAdvice(check, text)
     const { code, name } = describeError(error)
@@ -265,6 +332,7 @@ export const checkDatabase = async ({
       good('database', 'it can be reached'),
       ...judgeDatabase(facts, client),
       ...(await attempt('database schema', () => checkSchema(sql, schema, { facts, canCreate }, statementTimeoutMs))),
+      ...(await attempt('database sequences', () => checkSequences(sql, statementTimeoutMs))),
       ...(await attempt('database prepared statements', async () => [
         await checkPrepared(sql, url, facts.isPooled, statementTimeoutMs),
       ])),
@@ -274,7 +342,7 @@ export const checkDatabase = async ({
       ...(await checkGrowth(sql, schema, retention, statementTimeoutMs).catch(() => [
         notChecked('database growth', 'the tables do not exist yet, cannot be read, or took too long'),
       ])),
-      ...(facts.isPooled ? [await checkLoginRetry(url, statementTimeoutMs)] : []),
+      ...(facts.isPooled ? await checkPgbouncer(url, pools, statementTimeoutMs) : []),
     ]
   } catch (error) {
     return [explain('database', error), notChecked('database role and schema', 'the database cannot be used')]

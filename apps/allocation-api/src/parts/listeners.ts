@@ -37,6 +37,7 @@ export const openListeners = async (config: ServiceConfig, { log, metrics, obser
     const listening: ListenOptions = {
       malformedRequestCode: 'invalid-format',
       address: config.listenAddress,
+      keepAliveMs: config.keepAliveMs,
       limits: toServerLimits(Math.min(readMemoryLimit(), MAX_MEMORY_BYTES), CLIENT_SHARE, part),
       probePaths: [...PROBE_ROUTES],
       toConnectionClient: peer => (isProxy(peer) ? null : toRateLimitKey(clientAddress(peer, () => undefined))),

@@ -454,7 +454,7 @@ export const toPlanOptions = async (
 }
 
 /** Each has one provider call and one database connection. */
-const MAX_CONCURRENT_ZONES = 16
+export const MAX_CONCURRENT_ZONES = 16
 
 /** The lock of a provider that accepts one call at a time for the whole account. No zone has this name. */
 const ACCOUNT_LOCK = '(account)'

@@ -8,10 +8,12 @@ import { createCa } from '@pool/test-kit/ceph/test-ca.ts'
 import { type DedicatedPostgres, startDedicatedPostgres } from '@pool/test-kit/dedicated-postgres.ts'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { missingPgbouncer, startPgbouncer } from '@pool/test-kit/pgbouncer.ts'
-import { runUntilExit, toApiEntry } from '@pool/test-kit/services.ts'
+import { until } from '@pool/test-kit/poll.ts'
+import { runUntilExit, sendRequest, startApi, toApiEntry, toWitnessEntry } from '@pool/test-kit/services.ts'
 import { startTcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createTestDatabase, useTestDatabase } from '../support/database.ts'
+import { run } from '../support/doctor.ts'
 
 /** The lines of a start that is expected to fail, and the exit code. */
 const startInVain = (url: string) =>
@@ -113,11 +115,17 @@ describe('a server that requires TLS', () => {
   test('one line at the start says which setting is missing', async () => {
     const missing = await startInVain(url)
     expect(missing.lines).toEqual([expect.stringMatching(/^start: .*without TLS; add sslmode=verify-full.*\(28000\)$/)])
-    const untrusted = await startInVain(`${url}?sslmode=verify-full&sslrootcert=${file('other-ca.crt')}`)
-    expect(untrusted.lines).toEqual([
-      expect.stringMatching(/^start: TLS with the database server failed .*sslrootcert/),
-    ])
-    expect([missing.code, untrusted.code]).toEqual([1, 1])
+    const unreadable = await startInVain(`${url}?sslmode=verify-full&sslrootcert=${file('no-such.crt')}`)
+    expect(unreadable.lines).toEqual([expect.stringMatching(/^start: the file of sslrootcert cannot be read/)])
+    expect([missing.code, unreadable.code]).toEqual([1, 1])
+  })
+
+  test('a certificate that is not trusted is waited for: the server may get another one', async () => {
+    const target = `${url}?sslmode=verify-full&sslrootcert=${file('other-ca.crt')}`
+    const api = await startApi(target, {}, { isReady: line => line.msg === 'listening' })
+    await until('it waits', () => /waiting.*TLS with the database server failed .*sslrootcert/.test(api.lines.join()))
+    expect((await sendRequest(`${api.url}/livez`, 'GET')).status).toBe(200)
+    await api.process.stop()
   })
 })
 
@@ -136,6 +144,35 @@ describe('a start that the operator must help', async () => {
     const { lines, code } = await startInVain(toUrl())
     expect(lines).toEqual([expect.stringMatching(line)])
     expect(code).toBe(1)
+  })
+
+  test.each([
+    ['keepalives=0', /PDM_DATABASE_URL has the parameter keepalives/],
+    ['pgbouncer=true', /PDM_DATABASE_URL has the parameter pgbouncer with/],
+    ['work_mem=never', /PDM_DATABASE_URL has the parameter work_mem with/],
+  ])('a parameter that nothing knows, %s: exit code 2, and the doctor names it too', async (parameter, text) => {
+    const url = `${database.url}?${parameter}`
+    const { lines, code } = await startInVain(url)
+    expect(lines).toEqual([expect.stringMatching(text)])
+    expect(code).toBe(2)
+    const report = await run({ PDM_DATABASE_URL: url, PATH: '' })
+    expect(report.text).toMatch(text)
+  })
+
+  test('an encoding that lacks characters: exit code 1, of the witness too', async () => {
+    const name = `latin_${Date.now()}`
+    await database.sql.unsafe(`create database ${name} encoding 'LATIN1' locale 'C' template template0`)
+    const url = withUrl(database.url, { pathname: `/${name}` })
+    const witness = runUntilExit({
+      entry: toWitnessEntry(),
+      env: { PORT: '0', WITNESS_DATABASE_URL: url, BEARER_TOKENS_CSV: 'token-of-the-witness' },
+    })
+    for (const { lines, code } of [await startInVain(url), await witness]) {
+      expect(lines.at(-1)).toMatch(/the database has the encoding LATIN1.*encoding 'UTF8'/)
+      expect(code).toBe(1)
+    }
+    expect((await run({ PDM_DATABASE_URL: url, PATH: '' })).text).toContain('the database has the encoding LATIN1')
+    await database.sql.unsafe(`drop database ${name}`)
   })
 
   test('a role without privileges: exit code 1 and one line', async () => {

@@ -6,6 +6,7 @@ import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { missingPgbouncer, startPgbouncer } from '@pool/test-kit/pgbouncer.ts'
 import { until } from '@pool/test-kit/poll.ts'
 import { startReplicatedPostgres } from '@pool/test-kit/replicated-postgres.ts'
+import { runUntilExit, toApiEntry } from '@pool/test-kit/services.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type KeyName, knot, startServer } from '../providers/support/rfc2136.ts'
 import { createRoleDatabase, type Env, expectOneProblem, findProblems, SECRET } from '../support/doctor.ts'
@@ -32,10 +33,10 @@ describe.skipIf(shouldSkip(missingPgbouncer))('PgBouncer', () => {
     alter role ${role} set idle_in_transaction_session_timeout = '60s'`
   const check = async (
     role: string,
-    { query = '?prepare=false', lines = 'server_login_retry = 1', hasSettings = true },
+    { query = '?prepare=false', lines = 'server_login_retry = 1', hasSettings = true, more = '' },
     expectation: (env: Env) => Promise<unknown>,
   ): Promise<void> => {
-    const url = await createRoleDatabase(postgres.url, role, hasSettings ? { sql: settings(role) } : {})
+    const url = await createRoleDatabase(postgres.url, role, { sql: `${hasSettings ? settings(role) : ''}; ${more}` })
     const pgbouncer = await startPgbouncer(url, 8, {
       settings: `stats_users = ${role}\n${lines}`,
       preparedStatements: false,
@@ -59,9 +60,56 @@ describe.skipIf(shouldSkip(missingPgbouncer))('PgBouncer', () => {
       expectOneProblem(env, 'pgbouncer server_login_retry', /15 s.*server_login_retry = 1/),
     ))
 
+  test('fewer server connections than the zones of one process need', () =>
+    check('narrow', {}, async env => {
+      const pools = Array.from({ length: 5 }, (_, index) => `p${index}.test`).join()
+      await expectOneProblem(
+        { ...env, DNSPROVIDER_MANAGED_DOMAINS: pools },
+        'pgbouncer default_pool_size',
+        /8 server connections; each process of the service needs 9 of them; set default_pool_size = 9/,
+      )
+    }))
+
   test('settings that the pooler does not pass on', () =>
     check('no_settings', { hasSettings: false }, env =>
       expectOneProblem(env, 'database sessions', /alter role "no_settings" set client_connection_check_interval/),
+    ))
+
+  /** What the doctor and the start say of it; the start ends. */
+  const expectBoth = (check: string, text: RegExp) => async (env: Env) => {
+    await expectOneProblem(env, check, text)
+    const { code, lines } = await runUntilExit({ entry: toApiEntry(), env: { ...env, PORT: '0' } })
+    expect(code).toBe(1)
+    expect(lines.at(-1)).toMatch(text)
+  }
+
+  test('a setting of the role that changes results, which the pooler does not replace', () =>
+    check(
+      'unpinned',
+      {
+        more: `alter role unpinned set default_transaction_isolation = 'serializable'; alter role unpinned set datestyle = 'German'`,
+      },
+      expectBoth(
+        'database sessions',
+        /not pass on default_transaction_isolation; execute alter role "unpinned" set default_transaction_isolation = 'read committed'/,
+      ),
+    ))
+
+  test('a login role that takes on another one: settings belong to the login role', () =>
+    check(
+      'login',
+      {
+        hasSettings: false,
+        more: 'create role owner_of_tables; grant owner_of_tables to login; reassign owned by login to owner_of_tables; alter role login set role owner_of_tables',
+      },
+      env => expectOneProblem(env, 'database sessions', /alter role "login" set/),
+    ))
+
+  test('a pool mode without transactions', () =>
+    check(
+      'statement',
+      { lines: 'server_login_retry = 1\npool_mode = statement' },
+      expectBoth('database prepared statements', /pool_mode = statement.*set pool_mode = transaction/),
     ))
 })
 

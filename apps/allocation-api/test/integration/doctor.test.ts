@@ -250,6 +250,18 @@ const broken: Readonly<Record<string, readonly Broken[]>> = {
       /grant select, insert, update, delete/,
     ],
   ],
+  'database sequences': [
+    [
+      'a sequence behind its table, as after logical replication',
+      async () => ({
+        PDM_DATABASE_URL: await createDatabase('behind', {
+          sql: `insert into dns_names (zone, subdomain, version, desired, changed_at, next_attempt_at)
+            values ('pool.test', 'a', 7, '[]', now(), now())`,
+        }),
+      }),
+      /setval\('dns_version', \(select max\(version\) from dns_names\)\)/,
+    ],
+  ],
   'database writes': [
     // It has no other bad line, so the doctor needs no write.
     [

@@ -92,7 +92,7 @@ test('a database that accepts connections and does not respond is waited for, to
   proxy.freeze()
   const { child, url, waits } = await startProcess(fastClock)
   await until('it waits', () => waits().length > 0)
-  expect(waits()[0]).toMatch(/the database cannot be reached; .* \((?:no response|CONNECT_TIMEOUT)\)/)
+  expect(waits()[0]).toMatch(/the database cannot be reached; .* \((?:no response|CONNECT_TIMEOUT|ETIMEDOUT)\)/)
   expect((await sendRequest(`${url}/livez`, 'GET')).status).toBe(200)
   proxy.thaw()
   await until('it is ready', async () => (await sendRequest(`${url}/readyz`, 'GET')).status === 200)

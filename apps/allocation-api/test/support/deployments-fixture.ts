@@ -1,5 +1,6 @@
 import type { Deployment } from '@pool/contract'
 import { createDatabaseClient, type Sql } from '@pool/runtime/database/client'
+import { toConnectionError } from '@pool/runtime/database/errors'
 import { createServerClock } from '@pool/runtime/database/time'
 import { createWriter } from '@pool/runtime/database/writer'
 import { until } from '@pool/test-kit/poll.ts'
@@ -75,10 +76,6 @@ export interface DeploymentReplica {
   setDatabaseUnavailable(isUnavailable: boolean): void
 }
 
-class ConnectionRefusedError extends Error {
-  readonly code = 'ECONNREFUSED'
-}
-
 /** `killed-unheard`: the statement takes effect, but its answer is never received. */
 type Connectivity = 'connected' | 'unavailable' | 'killed' | 'killed-unheard'
 
@@ -98,7 +95,8 @@ const withConnectivity = (sql: Sql, connectivity: () => Connectivity, onUnheard:
           }
         }
         if (state === 'unavailable') {
-          return (_: unknown, reject: (error: Error) => void) => reject(new ConnectionRefusedError('refused'))
+          return (_: unknown, reject: (error: Error) => void) =>
+            reject(toConnectionError(new Error('refused'), { hadSession: false }))
         }
         return typeof value === 'function' ? value.bind(of) : value
       },

@@ -48,6 +48,7 @@ test('the defaults', () => {
       database: { url, listenUrl: url, usesTls: false, poolSize: 4, timeoutMs: 5_000 },
       allowsLostWrites: false,
       drainMs: 0,
+      keepAliveMs: 75_000,
     },
   })
 })

@@ -31,6 +31,7 @@ export interface Config {
   readonly drainMs: number
   /** What is valid, but probably a mistake. */
   readonly warnings: readonly ConfigIssue[]
+  readonly keepAliveMs: number
   /** What the worker gets as its bindings. */
   readonly settings: WitnessSettings
 }
@@ -52,6 +53,7 @@ const VARIABLES: readonly string[] = [
   'WITNESS_DATABASE_POOL_SIZE',
   'WITNESS_DATABASE_TIMEOUT',
   'WITNESS_DRAIN_DELAY',
+  'WITNESS_KEEP_ALIVE_TIMEOUT',
   'WITNESS_LISTEN_ADDRESS',
   'WITNESS_REQUIRE_TLS',
 ]
@@ -99,6 +101,7 @@ export const readConfig = (variables: Env): { readonly config: Config } | { read
       allowsLostWrites: env.oneOf('WITNESS_ALLOW_LOST_WRITES', ['true', 'false'], 'false') === 'true',
       drainMs: env.durationMs('WITNESS_DRAIN_DELAY', '0s', { min: '0s', max: '10s' }),
       warnings: [...plain, ...findUnknownVariables(variables, knownVariables)],
+      keepAliveMs: env.durationMs('WITNESS_KEEP_ALIVE_TIMEOUT', '75s', { min: '1s', max: '1h' }),
       settings: values,
     }
   })

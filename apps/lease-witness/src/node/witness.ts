@@ -37,7 +37,7 @@ const startingServices: { readonly leases: LeaseService; readonly directory: Lea
  * to correct the configuration or the database.
  */
 export const startWitness = async (config: Config): Promise<Witness> => {
-  const { port, listenAddress, settings } = config
+  const { port, listenAddress, keepAliveMs, settings } = config
   const { onRequest, toSource } = createMetrics()
   const startingMetrics = toSource({ isReady: async () => false, durability: () => null })
   const startingApp = createApp(settings, { ...startingServices, onRequest, metrics: startingMetrics })
@@ -46,6 +46,7 @@ export const startWitness = async (config: Config): Promise<Witness> => {
     address: listenAddress,
     limits: toServerLimits(readMemoryLimit(), CLIENT_SHARE),
     probePaths: ['/healthz'],
+    keepAliveMs,
   }).catch((error: NodeJS.ErrnoException) => {
     throw toListenError(error, { variable: 'PORT', port, addressVariable: 'WITNESS_LISTEN_ADDRESS' })
   })

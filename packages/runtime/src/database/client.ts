@@ -3,7 +3,7 @@ import { createConnection, isIP, Socket } from 'node:net'
 import { type ConnectionOptions, checkServerIdentity, connect as connectTls } from 'node:tls'
 import postgres from 'postgres'
 import { type ConnectionString, parseConnectionString, type TlsSettings } from './connection-string.ts'
-import { isReadOnlyCode, NO_WRITABLE_SERVER } from './errors.ts'
+import { isReadOnlyCode, NO_WRITABLE_SERVER, toConnectionError } from './errors.ts'
 
 export type Sql = postgres.Sql<{ int8: number }>
 
@@ -110,10 +110,13 @@ const destroyOnSilence = (socket: Socket, timeoutMs: number): void => {
   const startTimer = () => {
     if (timer) return
     const since = monotonicNow()
-    timer = setTimeout(() => {
+    const fail = () => {
+      if (!timer) return
       socket.emit(SILENT, since)
       socket.destroy(Object.assign(new Error(`no answer for ${timeoutMs} ms`), { code: 'ETIMEDOUT' }))
-    }, timeoutMs).unref()
+    }
+    // After a pause of this process, the answer may have arrived and is read next.
+    timer = setTimeout(() => setImmediate(fail), timeoutMs).unref()
   }
   const write = socket.write.bind(socket) as (...args: unknown[]) => boolean
   socket.write = (...args: unknown[]) => {
@@ -143,10 +146,21 @@ interface DriverTarget {
 interface HostState {
   readonly host: string
   readonly port: number
-  /** Not tried before this time, unless no host is left. */
+  /** Its server rejected a session: another host is tried until this time. */
   rejectedUntil: number
+  /** Not null: it did not respond, so every other host comes first, and it is tried again at this time. */
+  silentUntil: number | null
   lastError: Error | null
 }
+
+/** What this process knows of the hosts of a connection string. Every client, and every attempt of a start, adds to it. */
+interface KnownHosts {
+  readonly states: readonly HostState[]
+  /** The host that last accepted a session. */
+  preferred: HostState | null
+}
+
+const knownHosts = new Map<string, KnownHosts>()
 
 /** The first message of a TLS connection (Postgres manual, message formats: SSLRequest). */
 const SSL_REQUEST = Buffer.from([0, 0, 0, 8, 4, 210, 22, 47])
@@ -155,6 +169,10 @@ const CONNECT_TIMEOUT_MS = 5_000
 const DEFAULT_PORT = 5_432
 /** After a server rejected a session, the others are tried first for this time. */
 const REJECTION_MS = 1_000
+/** After a host did not respond, the others are tried alone for this time. */
+const SILENCE_MS = 2_000
+/** A host that fails later than this did not respond: a refused connection takes milliseconds. */
+const MAX_REFUSAL_MS = 1_000
 
 const toConnectError = (code: string, message: string, cause?: unknown): Error =>
   Object.assign(new Error(message, { cause }), { code })
@@ -211,16 +229,15 @@ const encrypt = async (socket: Socket, host: string, options: ConnectionOptions)
   return encrypted
 }
 
+const createTimeoutError = () => toConnectError('CONNECT_TIMEOUT', 'the database server did not respond')
+
 const connectTo = async ({ host, port }: HostState, tls: TlsSettings | null): Promise<Socket> => {
   const isPath = host.startsWith('/')
   const options = tls && !isPath ? await readTlsOptions(tls) : null
   const socket = isPath ? createConnection({ path: `${host}/.s.PGSQL.${port}` }) : createConnection({ host, port })
   // Without a listener, an error that arrives between two steps would end the process.
   socket.on('error', () => {})
-  const timer = setTimeout(
-    () => socket.destroy(toConnectError('CONNECT_TIMEOUT', 'the database server did not respond')),
-    CONNECT_TIMEOUT_MS,
-  )
+  const timer = setTimeout(() => socket.destroy(createTimeoutError()), CONNECT_TIMEOUT_MS)
   try {
     await untilEvent(socket, 'connect')
     return options ? await encrypt(socket, host, options).catch(error => Promise.reject(toTlsError(error))) : socket
@@ -235,69 +252,114 @@ const connectTo = async ({ host, port }: HostState, tls: TlsSettings | null): Pr
 /** A socket that fails. The driver handles only errors of a socket that it has. */
 const createFailedSocket = (error: Error): Socket => {
   const socket = new Socket()
-  setImmediate(() => socket.destroy(error))
+  setImmediate(() => socket.destroy(toConnectionError(error, { hadSession: false })))
   return socket
+}
+
+/**
+ * The hosts to try, in this order. A host that does not respond costs one connect timeout: after it, all others come first,
+ * and it is tried again only while none of them accepts sessions.
+ */
+const toCandidates = ({ states, preferred }: KnownHosts): readonly HostState[] => {
+  const now = monotonicNow()
+  const ordered = preferred ? [preferred, ...states.filter(state => state !== preferred)] : states
+  if (states.length === 1 || states.every(({ silentUntil }) => silentUntil !== null)) return ordered
+  const usable = ordered.filter(({ rejectedUntil, silentUntil }) => now >= Math.max(rejectedUntil, silentUntil ?? 0))
+  return usable.toSorted((a, b) => Number(a.silentUntil !== null) - Number(b.silentUntil !== null))
 }
 
 /**
  * Creates the connected sockets of a pool. Of several hosts, the one that last accepted a session is tried first, then the
  * others in order. The driver emits on the socket: `session` when the session can be used, `sqlstate` for each error of the
  * server, and `unfit` if the server rejects the session or is not one that the connection string wants; then the next host
- * gets its turn, also if the server closes the connection before the session.
+ * gets its turn, also if the connection fails in another way before the session.
  */
 const createSocketFactory = (
   connection: Pick<ConnectionString, 'hosts' | 'sessions' | 'tls'>,
   { silenceMs, sessions }: { readonly silenceMs: number; readonly sessions: Pick<Sessions, 'add'> },
 ) => {
-  let states: readonly HostState[] | undefined
-  let preferred: HostState | undefined
-
-  const toStates = (driver: DriverTarget): readonly HostState[] => {
+  const findKnown = (driver: DriverTarget): KnownHosts => {
     const hosts = connection.hosts.length > 0 ? connection.hosts : [{ host: '', port: null }]
-    return hosts.map(({ host, port }, index) => ({
+    const addresses = hosts.map(({ host, port }, index) => ({
       host: host || (driver.host[0] ?? 'localhost'),
       port: port ?? (index === 0 ? driver.port[0] : undefined) ?? DEFAULT_PORT,
-      rejectedUntil: 0,
-      lastError: null,
     }))
+    const key = JSON.stringify([connection.sessions, addresses])
+    const known = knownHosts.get(key) ?? {
+      states: addresses.map(address => ({ ...address, rejectedUntil: 0, silentUntil: null, lastError: null })),
+      preferred: null,
+    }
+    knownHosts.set(key, known)
+    return known
   }
 
-  const prepare = (socket: Socket, state: HostState): Socket => {
+  const addSilence = (known: KnownHosts, state: HostState): void => {
+    state.silentUntil = monotonicNow() + SILENCE_MS
+    if (known.preferred === state) known.preferred = null
+  }
+
+  const addFailure = (known: KnownHosts, state: HostState, error: Error, startedAt: number): void => {
+    state.lastError = toConnectionError(error, { hadSession: false })
+    if (monotonicNow() - startedAt >= MAX_REFUSAL_MS) addSilence(known, state)
+    else state.silentUntil = null
+  }
+
+  const prepare = (socket: Socket, known: KnownHosts, state: HostState, startedAt: number): Socket => {
     destroyOnSilence(socket, silenceMs)
-    // A balancer without a healthy server does this. Without an error, the driver would connect again at once, and never stop.
-    const rejectClose = () => {
-      const error = toConnectError('ECONNRESET', 'the server closed the connection')
-      if (!socket.emit('unfit', error)) socket.destroy(error)
+    let hadSession = false
+    const reject = (error: Error): void => {
+      if (socket.destroyed) return
+      addFailure(known, state, error, startedAt)
+      state.rejectedUntil = monotonicNow() + REJECTION_MS
+      // Without an error, the driver connects again at once. Of a single host, it would never stop.
+      socket.destroy(known.states.length > 1 ? undefined : error)
     }
+    const timer = setTimeout(
+      () => reject(createTimeoutError()),
+      Math.max(0, startedAt + CONNECT_TIMEOUT_MS - monotonicNow()),
+    )
+    // A balancer without a healthy server does this.
+    const rejectClose = () => reject(toConnectError('ECONNRESET', 'the server closed the connection'))
     socket.once('end', rejectClose)
     for (const event of ['session', 'sqlstate']) socket.once(event, () => socket.removeListener('end', rejectClose))
+    socket.once('close', () => clearTimeout(timer))
     socket.once('session', () => {
-      preferred = state
+      clearTimeout(timer)
+      hadSession = true
+      state.silentUntil = null
+      known.preferred = state
       sessions.add(socket)
     })
-    if ((states?.length ?? 0) > 1 || connection.sessions !== 'any') {
-      socket.once('unfit', (error?: Error) => {
+    socket.on(SILENT, () => addSilence(known, state))
+    socket.once('unfit', (error?: Error) =>
+      reject(error ?? toConnectError(NO_WRITABLE_SERVER, 'no database server accepts writes')),
+    )
+    // Before the listener of the driver, which rejects the statements.
+    socket.on('error', error => {
+      if (!hadSession) {
+        addFailure(known, state, error, startedAt)
         state.rejectedUntil = monotonicNow() + REJECTION_MS
-        state.lastError = error ?? toConnectError(NO_WRITABLE_SERVER, 'no database server accepts writes')
-        socket.destroy()
-      })
-    }
+      }
+      toConnectionError(error, { hadSession })
+    })
     return socket
   }
 
+  let known: KnownHosts | undefined
   return async (driver: DriverTarget): Promise<Socket> => {
-    states ??= toStates(driver)
-    const ordered = preferred ? [preferred, ...states.filter(state => state !== preferred)] : states
-    for (const state of ordered) {
-      if (monotonicNow() < state.rejectedUntil) continue
+    known ??= findKnown(driver)
+    for (const state of toCandidates(known)) {
+      const startedAt = monotonicNow()
+      // While it is tried, other connections do not wait for it.
+      if (state.silentUntil !== null) state.silentUntil = startedAt + CONNECT_TIMEOUT_MS + SILENCE_MS
       try {
-        return prepare(await connectTo(state, connection.tls), state)
+        return prepare(await connectTo(state, connection.tls), known, state, startedAt)
       } catch (error) {
-        state.lastError = error as Error
+        addFailure(known, state, error as Error, startedAt)
       }
     }
     // A standby that rejects a session is the better explanation than a server that is down.
-    const errors = ordered.map(({ lastError }) => lastError).filter(error => error !== null)
+    const errors = known.states.map(({ lastError }) => lastError).filter(error => error !== null)
     const unfit = errors.find(error => 'code' in error && error.code === NO_WRITABLE_SERVER)
     return createFailedSocket(unfit ?? errors[0] ?? toConnectError('CONNECT_FAILED', 'no database server'))
   }
@@ -307,14 +369,12 @@ export interface DatabaseClientOptions {
   readonly maxConnections: number
   readonly applicationName: string
   /**
-   * Milliseconds that the slowest statement may take. A connection that receives nothing for twice as long after a write
-   * is closed. Absent: only the kernel detects a lost peer.
+   * Milliseconds after which the slowest statement is abandoned. A connection that receives nothing for nearly as long after
+   * a write is closed, so that the next statement finds another one. Absent: only the kernel detects a lost peer.
    */
   readonly maxStatementMs?: number
   /** False: each connection carries one statement at a time, because its statements may wait for locks. */
   readonly pipelines?: boolean
-  /** Settings of each session. A connection pooler may reject them. */
-  readonly session?: Readonly<Record<string, string>>
   /** Seconds after which an idle connection is closed. Absent: never. */
   readonly idleTimeoutS?: number
   /** False: the driver never replaces a connection, because its transaction is in use. */
@@ -323,7 +383,19 @@ export interface DatabaseClientOptions {
   readonly sessions?: Pick<Sessions, 'add'>
 }
 
+/** By the connection string: the settings of the sessions that are opened from now on. */
+const pinnedSettings = new Map<string, Readonly<Record<string, string>>>()
+
+/** Every session that the client opens from now on has these settings, whatever the connection string says. */
+export const setSessionParameters = (sql: Sql, parameters: Readonly<Record<string, string>>): void =>
+  void Object.assign(sql.options.connection, parameters)
+
+/** Every client that this process creates for the connection string from now on has these settings in its sessions. */
+export const pinSessions = (url: string, parameters: Readonly<Record<string, string>>): void =>
+  void pinnedSettings.set(url, parameters)
+
 const DAY_MS = 86_400_000
+const SILENT_PART = 0.9
 
 /**
  * How many statements the driver may send on a connection before the first one is answered; none if statements cannot be
@@ -346,12 +418,13 @@ export const createDatabaseClient = (url: string, options: DatabaseClientOptions
   if ('issue' in connection) throw new Error(`the connection string ${connection.issue}`)
   const { driverUrl } = connection
   const socket = createSocketFactory(connection, {
-    silenceMs: 2 * (options.maxStatementMs ?? DAY_MS),
+    silenceMs: SILENT_PART * (options.maxStatementMs ?? DAY_MS),
     sessions: options.sessions ?? createSessions(),
   })
-  return postgres(driverUrl, {
+  const sql: Sql = postgres(driverUrl, {
     max: options.maxConnections,
-    connect_timeout: 5,
+    // The sockets have their own.
+    connect_timeout: 0,
     // The sockets are encrypted before the driver gets them.
     ssl: false,
     ...(connection.sessions === 'any' ? {} : { target_session_attrs: connection.sessions }),
@@ -363,9 +436,11 @@ export const createDatabaseClient = (url: string, options: DatabaseClientOptions
     backoff: attempt => Math.min(1, 0.05 * 2 ** attempt),
     // Versions and counts stay far below 2^53.
     types: { int8: { to: 20, from: [20], serialize: String, parse: Number } },
-    connection: { application_name: options.applicationName, ...options.session },
+    connection: { application_name: options.applicationName },
     // Only array parameters need the catalog's types. Lists travel as JSON, which saves a round trip per connection.
     fetch_types: false,
     onnotice: () => {},
   })
+  setSessionParameters(sql, pinnedSettings.get(url) ?? {})
+  return sql
 }

@@ -9,11 +9,14 @@ import {
   mayStillExecute,
   NO_WRITABLE_SERVER,
   NotWrittenError,
+  toConnectionError,
 } from './errors.ts'
 import { TimeoutError } from './time.ts'
 
 const serverError = (code: string) => Object.assign(new postgres.PostgresError('example'), { code })
 const systemError = (code: string) => Object.assign(new Error('example'), { code })
+const notConnected = (code: string) => toConnectionError(systemError(code), { hadSession: false })
+const lost = (code: string) => toConnectionError(systemError(code), { hadSession: true })
 
 test.each([
   ['08006', 'connection failure'],
@@ -48,21 +51,34 @@ test.each([
   expect(isConnectionRejected(serverError(code))).toBe(false)
 })
 
-test.each([
-  'CONNECTION_CLOSED',
-  'CONNECTION_DESTROYED',
-  'CONNECT_TIMEOUT',
-  'ECONNREFUSED',
-  'ECONNRESET',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EPIPE',
-  'ETIMEDOUT',
-  'EHOSTUNREACH',
-  'EADDRNOTAVAIL',
-])('%s: the database is unreachable', code => {
-  expect(isDatabaseUnavailable(systemError(code))).toBe(true)
-  expect(isStatementRejected(systemError(code))).toBe(false)
+test.each(['CONNECTION_CLOSED', 'CONNECTION_DESTROYED', 'CONNECTION_ENDED'])(
+  '%s of the driver: the database is unreachable',
+  code => {
+    expect(isDatabaseUnavailable(systemError(code))).toBe(true)
+    expect(isStatementRejected(systemError(code))).toBe(false)
+  },
+)
+
+// Of a name, a TCP or Unix socket, TLS and the server; any other code would do.
+test.each(['ENOTFOUND', 'ECONNREFUSED', 'ENOENT', 'EACCES', 'ENOTSOCK', 'ERR_SSL_WRONG_VERSION_NUMBER', 'EXAMPLE'])(
+  '%s of a connection: unreachable, whatever the code; before the session, the statement had no effect',
+  code => {
+    for (const error of [notConnected(code), lost(code)]) {
+      expect(isDatabaseUnavailable(error)).toBe(true)
+      expect(isStatementRejected(error)).toBe(false)
+    }
+    expect([isNotExecuted(notConnected(code)), isNotExecuted(lost(code))]).toEqual([true, false])
+    expect([mayStillExecute(notConnected(code)), mayStillExecute(lost(code))]).toEqual([false, true])
+  },
+)
+
+test('a server that rejects the session with any error is unavailable, and no statement was sent', () => {
+  const rejected = toConnectionError(serverError('55000'), { hadSession: false })
+  expect([isDatabaseUnavailable(rejected), isNotExecuted(rejected), isStatementRejected(rejected)]).toEqual([
+    true,
+    true,
+    false,
+  ])
 })
 
 test('a timeout: the database is unavailable', () => {
@@ -72,6 +88,7 @@ test('a timeout: the database is unavailable', () => {
 test.each([
   new Error('without a code'),
   systemError('EACCES'),
+  systemError('ECONNREFUSED'),
   systemError('UNDEFINED_VALUE'),
   Object.assign(new Error('example'), { code: 57_014 }),
   { code: '57P01' },
@@ -90,7 +107,7 @@ test.each([
   ['a server that recovers from a crash', Object.assign(serverError('57P03'), { detail: 'example' }), false],
   ['no writable server among several', systemError(NO_WRITABLE_SERVER), true],
   ['too many connections', serverError('53300'), false],
-  ['a refused connection', systemError('ECONNREFUSED'), false],
+  ['a refused connection', notConnected('ECONNREFUSED'), false],
   ['a timeout', new TimeoutError('no answer'), false],
 ])('%s: the database accepts no writes, or it does not respond', (_, error, isReadOnly) => {
   expect(isDatabaseReadOnly(error)).toBe(isReadOnly)
@@ -102,19 +119,15 @@ test.each(['28P01', '3D000', '40001', '40P01', '53100', '53300', '55P03', '57P03
   code => expect(isNotExecuted(serverError(code))).toBe(true),
 )
 
-test.each(['CONNECT_TIMEOUT', 'ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN'])('%s: the statement had no effect', code =>
-  expect(isNotExecuted(systemError(code))).toBe(true),
-)
-
 test.each([
   serverError('08006'),
   serverError('57014'),
   serverError('57P01'),
   serverError('58030'),
   systemError('CONNECTION_CLOSED'),
-  systemError('ECONNRESET'),
-  systemError('EPIPE'),
-  systemError('ETIMEDOUT'),
+  lost('ECONNRESET'),
+  lost('EPIPE'),
+  lost('ETIMEDOUT'),
   new TimeoutError('example'),
   new Error('example'),
 ])('%s %#: the effect of the statement is unknown', error => expect(isNotExecuted(error)).toBe(false))
@@ -124,8 +137,8 @@ test('a write that had no effect can be tried again later', () => {
 })
 
 test.each<[unknown, boolean]>([
-  [systemError('ECONNRESET'), true],
-  [systemError('ETIMEDOUT'), true],
+  [lost('ECONNRESET'), true],
+  [lost('ETIMEDOUT'), true],
   [systemError('CONNECTION_CLOSED'), true],
   [new TimeoutError('late'), true],
   // A pooler reports the loss of its connection to the server with this class.
@@ -134,7 +147,7 @@ test.each<[unknown, boolean]>([
   [serverError('25006'), false],
   [serverError('55P03'), false],
   [serverError('23505'), false],
-  [systemError('ECONNREFUSED'), false],
+  [notConnected('ECONNREFUSED'), false],
   [systemError(NO_WRITABLE_SERVER), false],
   [new NotWrittenError('the row is locked'), false],
   [new TypeError('a defect'), false],

@@ -7,8 +7,8 @@ import { TimeoutError } from './time.ts'
  * an operator can correct each of them without a change to the statement.
  */
 const UNAVAILABLE_SQLSTATE = /^(?:08|28|3D000|53|57P|57014|58|25006|40001|40P01|55P03)/
-const UNAVAILABLE_SYSTEM_CODE =
-  /^(?:CONNECT|ECONN|ENOTFOUND|EAI_|EPIPE|ETIMEDOUT|EHOSTUNREACH|EHOSTDOWN|ENETUNREACH|ENETDOWN|EADDRNOTAVAIL|ENOBUFS)/
+/** The driver's own errors of a connection. Those of the socket are known by their origin. */
+const UNAVAILABLE_DRIVER_CODE = /^CONNECT/
 const CONNECTION_REJECTED_SQLSTATE = /^(?:28|3D000)/
 /** A read-only transaction, as on a hot standby; a full disk. */
 const READ_ONLY_SQLSTATE = /^(?:25006|53100)$/
@@ -21,9 +21,20 @@ const CLOSED_STANDBY = { code: '57P03', detail: 'Hot standby mode is disabled.' 
 /** The code of a connection error if no server of the connection string accepts writes. */
 export const NO_WRITABLE_SERVER = 'CONNECT_NO_WRITABLE_SERVER'
 
-/** Errors of a statement that the server has rolled back, and of connections that could not be opened. */
+/** Errors of a statement that the server has rolled back. */
 const NOT_EXECUTED_SQLSTATE = /^(?:28|3D000|40001|40P01|53|55P03|57P03|57PD)/
-const NOT_CONNECTED = /^(?:CONNECT_TIMEOUT|ECONNREFUSED|ENOTFOUND|EAI_)/
+
+/**
+ * The errors of connections to a server, of any kind of address and with any code, and whether a session had begun.
+ * Before it, no statement was sent.
+ */
+const connectionErrors = new WeakMap<Error, { readonly hadSession: boolean }>()
+
+/** Records that a connection to the database failed with this error. The first call decides. Returns the error. */
+export const toConnectionError = (error: Error, { hadSession }: { readonly hadSession: boolean }): Error => {
+  if (!connectionErrors.has(error)) connectionErrors.set(error, { hadSession })
+  return error
+}
 
 /** A write that certainly had no effect, and that may succeed later. */
 export class NotWrittenError extends Error {
@@ -34,8 +45,9 @@ export class NotWrittenError extends Error {
 
 /** Whether the statement certainly had no effect. After any other error of a connection that is unknown. */
 export const isNotExecuted = (error: unknown): boolean => {
-  if (!(error instanceof Error) || !('code' in error) || typeof error.code !== 'string') return false
-  return (error instanceof postgres.PostgresError ? NOT_EXECUTED_SQLSTATE : NOT_CONNECTED).test(error.code)
+  if (!(error instanceof Error)) return false
+  if (connectionErrors.get(error)?.hadSession === false) return true
+  return error instanceof postgres.PostgresError && NOT_EXECUTED_SQLSTATE.test(error.code)
 }
 
 /**
@@ -67,8 +79,10 @@ export const isDatabaseReadOnly = (error: unknown): boolean => {
 /** Whether the database is down, unreachable or overloaded. Any other error is a defect of the statement or of the caller. */
 export const isDatabaseUnavailable = (error: unknown): boolean => {
   if (error instanceof TimeoutError || error instanceof NotWrittenError) return true
-  if (!(error instanceof Error) || !('code' in error) || typeof error.code !== 'string') return false
-  const codes = error instanceof postgres.PostgresError ? UNAVAILABLE_SQLSTATE : UNAVAILABLE_SYSTEM_CODE
+  if (!(error instanceof Error)) return false
+  if (connectionErrors.has(error)) return true
+  if (!('code' in error) || typeof error.code !== 'string') return false
+  const codes = error instanceof postgres.PostgresError ? UNAVAILABLE_SQLSTATE : UNAVAILABLE_DRIVER_CODE
   return codes.test(error.code)
 }
 

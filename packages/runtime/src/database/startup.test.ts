@@ -1,5 +1,6 @@
 import postgres from 'postgres'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { toConnectionError } from './errors.ts'
 import { type DatabaseWait, explainStartupError, StartupError, waitForDatabase } from './startup.ts'
 
 const explain = (code: string, usesTls: boolean) =>
@@ -35,7 +36,8 @@ test('a missing privilege: the role of migrate needs other rights than that of t
   })
 })
 
-const systemError = (code: string) => Object.assign(new Error('mark-host'), { code })
+const systemError = (code: string) =>
+  toConnectionError(Object.assign(new Error('mark-host'), { code }), { hadSession: false })
 const serverError = (code: string) => Object.assign(new postgres.PostgresError('mark-role'), { code })
 const HOUR_MS = 3_600_000
 

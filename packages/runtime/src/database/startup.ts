@@ -1,8 +1,16 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import postgres from 'postgres'
-import { createDatabaseClient, type DatabaseClientOptions, type Sessions, type Sql } from './client.ts'
+import { ConfigIssuesError } from '../service/env.ts'
+import { type DatabaseClientOptions, pinSessions, type Sessions, type Sql, setSessionParameters } from './client.ts'
 import { isDatabaseReadOnly, isDatabaseUnavailable } from './errors.ts'
 import { type MigrateOptions, migrate, type Schema } from './migrations.ts'
+import {
+  applySessionSettings,
+  createSessionSettings,
+  findRejectedParameter,
+  findUnusable,
+  toAlterRole,
+} from './session-settings.ts'
 import { withTimeout } from './time.ts'
 
 /** The operator must correct the configuration or the database. The message says what is wrong, then what to do. */
@@ -23,6 +31,10 @@ export interface ConnectionConfig {
   /** The environment variable with the connection string. */
   readonly urlVariable: string
 }
+
+/** Completes a sentence that begins with the name of the variable. */
+export const toRejectedParameterDetail = (parameter: string): string =>
+  `has the parameter ${parameter} with a value, or with a name, that the server does not know; correct or remove it`
 
 const explainUnprepared = (urlVariable: string): string =>
   `the connection pooler does not support prepared statements; add prepare=false to ${urlVariable}, or set max_prepared_statements of PgBouncer`
@@ -55,17 +67,20 @@ export const explainStartupError = (error: unknown, config: ConnectionConfig): S
   if (rejection !== null) return { isFinal: true, text: `${rejection} (${code})` }
   if (code.startsWith('CONNECT_TLS')) {
     return {
-      isFinal: true,
-      text: `${(error as Error).message}; correct sslmode and sslrootcert in ${config.urlVariable}`,
+      // A handshake can fail because of the server's certificate, which its operator can replace.
+      isFinal: code !== 'CONNECT_TLS_FAILED',
+      text: `${(error as Error).message}; correct sslmode and sslrootcert in ${config.urlVariable}, or the certificate of the server`,
     }
   }
   // PgBouncer reports a wrong user, password or database with the same code as a database that does not respond.
   const reason =
     code === '08P01'
       ? `the connection pooler rejects the connection; check the user, the password and the name of the database in ${config.urlVariable} and in userlist.txt, whether the database responds, and the log of the pooler`
-      : isDatabaseReadOnly(error)
-        ? `the database accepts no writes; wait until it does, or name the primary in ${config.urlVariable}`
-        : `the database cannot be reached; start the server, or correct the host and the port in ${config.urlVariable}`
+      : code === '57014'
+        ? `the server ended a statement; remove statement_timeout from the role and the database that ${config.urlVariable} names`
+        : isDatabaseReadOnly(error)
+          ? `the database accepts no writes; wait until it does, or name the primary in ${config.urlVariable}`
+          : `the database cannot be reached; start the server, or correct the host and the port in ${config.urlVariable}`
   return { isFinal: false, text: `${reason} (${code})` }
 }
 
@@ -122,6 +137,38 @@ const CHECK_TIMEOUT_MS = 2_000
 /** The SQLSTATE of an unknown prepared statement. */
 const UNKNOWN_STATEMENT = '26000'
 
+/** Only a pooler has process ids of its own. */
+const isPooled = async (sql: Sql): Promise<boolean> => {
+  const session = await sql<{ pid: number }[]>`select pg_backend_pid() as pid`
+  return session.state.pid !== session[0]?.pid
+}
+
+/**
+ * Rejects with a `StartupError` if a connection pooler has a mode without transactions. It closes a connection that begins
+ * one, sometimes without a reason, so this is tried again. `open` is as below.
+ */
+export const checkTransactions = async (
+  sql: Sql,
+  open: (sessions: Pick<Sessions, 'add'>) => Sql,
+  triesLeft = 2,
+): Promise<void> => {
+  if (!(await isPooled(sql))) return
+  const client = open({ add: () => {} })
+  try {
+    await withTimeout(client`select 1`, CHECK_TIMEOUT_MS)
+    await withTimeout(client`begin`, CHECK_TIMEOUT_MS)
+    await withTimeout(client`commit`, CHECK_TIMEOUT_MS)
+  } catch (error) {
+    if (!['08P01', 'CONNECTION_CLOSED', 'ECONNRESET'].includes(toCode(error))) throw error
+    if (triesLeft > 1) return checkTransactions(sql, open, triesLeft - 1)
+    throw new StartupError(
+      'the connection pooler allows no transactions (pool_mode = statement); set pool_mode = transaction in pgbouncer.ini',
+    )
+  } finally {
+    await client.end({ timeout: 0 })
+  }
+}
+
 /**
  * Rejects with a `StartupError` if a connection pooler gives a prepared statement to a server connection that does not know
  * it. The driver repeats such a statement, but not reliably under load. `open` creates a client with one connection. A
@@ -131,9 +178,7 @@ export const checkPreparedStatements = async (
   sql: Sql,
   { open, urlVariable }: { readonly open: (sessions: Pick<Sessions, 'add'>) => Sql; readonly urlVariable: string },
 ): Promise<void> => {
-  const session = await sql<{ pid: number }[]>`select pg_backend_pid() as pid`
-  // Only a pooler has process ids of its own.
-  if (session.state.pid === session[0]?.pid) return
+  if (!(await isPooled(sql))) return
   let isUnknown = false
   const sessions: Pick<Sessions, 'add'> = {
     add(socket) {
@@ -154,89 +199,6 @@ export const checkPreparedStatements = async (
     await Promise.all([prepared, other].map(client => client.end({ timeout: 0 })))
   }
   if (isUnknown) throw new StartupError(explainUnprepared(urlVariable))
-}
-
-/** Settings of the server that end a session's work if its client no longer waits for it. */
-export type SessionSettings = Readonly<Record<string, string>>
-
-export interface AppliedSettings {
-  /** What a client sends when it connects; empty if the server rejects that. */
-  readonly parameters: SessionSettings
-  /** The wanted settings that the sessions do not have. */
-  readonly missing: SessionSettings
-  readonly role: string
-}
-
-/**
- * `lock_timeout` is for locks of whole tables: the statements of requests limit their waits for rows themselves.
- * `client_connection_check_interval` ends statements of clients that are gone.
- */
-export const createSessionSettings = (maxStatementMs: number): SessionSettings => ({
-  client_connection_check_interval: '2s',
-  lock_timeout: `${maxStatementMs}ms`,
-  idle_in_transaction_session_timeout: '60s',
-})
-
-/** An unsupported startup parameter (PgBouncer); an unknown setting; a value that the platform does not support. */
-const REJECTED_SQLSTATES = ['08P01', '42704', '22023']
-
-const isRejected = (error: unknown): boolean =>
-  error instanceof postgres.PostgresError && REJECTED_SQLSTATES.includes(error.code)
-
-/** The settings of a new session that are off, and its role. */
-const readMissing = async (sql: Sql, wanted: SessionSettings, timeoutMs: number) => {
-  const rows = await withTimeout(
-    sql<{ role: string; name: string | null }[]>`
-      select current_user as role, s.name from (values (1)) one (n)
-      left join pg_settings s on s.name in (select jsonb_array_elements_text(${sql.json(Object.keys(wanted))}))
-        and s.setting <> '0'`,
-    timeoutMs,
-  )
-  const present = rows.map(({ name }) => name)
-  const missing = Object.fromEntries(Object.entries(wanted).filter(([name]) => !present.includes(name)))
-  return { missing, role: rows[0]?.role ?? '' }
-}
-
-/**
- * Finds out whether sessions can have these settings. A connection pooler in transaction mode rejects them, because its
- * sessions belong to no client; then the role must have them. Rejects if the database cannot be reached.
- */
-export const applySessionSettings = async (
-  url: string,
-  wanted: SessionSettings,
-  { applicationName, timeoutMs }: { readonly applicationName: string; readonly timeoutMs: number },
-): Promise<AppliedSettings> => {
-  const check = async (parameters: SessionSettings): Promise<AppliedSettings> => {
-    const sql = createDatabaseClient(url, {
-      maxConnections: 1,
-      applicationName,
-      maxStatementMs: timeoutMs,
-      session: parameters,
-    })
-    try {
-      return { parameters, ...(await readMissing(sql, wanted, timeoutMs)) }
-    } finally {
-      await sql.end({ timeout: 0 })
-    }
-  }
-  try {
-    return await check(wanted)
-  } catch (error) {
-    if (!isRejected(error)) throw error
-    return check({})
-  }
-}
-
-/** The statements that give the missing settings to the role. */
-export const toAlterRole = ({ role, missing }: Pick<AppliedSettings, 'role' | 'missing'>): string =>
-  Object.entries(missing)
-    .map(([name, value]) => `alter role "${role.replaceAll('"', '""')}" set ${name} = '${value}';`)
-    .join(' ')
-
-/** Every connection that the client opens from now on sends the parameters. Those of the URL take precedence. */
-const setSessionParameters = (sql: Sql, parameters: SessionSettings): void => {
-  const { connection } = sql.options
-  Object.assign(connection, { ...parameters, ...connection })
 }
 
 /** A migration can rewrite a table. After twice this time without an answer its connection counts as lost. */
@@ -260,9 +222,9 @@ export interface PrepareDatabaseOptions {
 }
 
 /**
- * What a service does before its first statement: gives its sessions their settings, checks that prepared statements work
- * through a pooler, and applies the pending migrations. Returns the statement that an operator must execute because a pooler
- * does not pass the settings on; empty if there is none.
+ * What a service does before its first statement: gives its sessions their settings, checks that transactions and prepared
+ * statements work through a pooler, and applies the pending migrations. Returns the statement that an operator must execute
+ * because a pooler does not pass the settings on; empty if there is none. Rejects if the service could not work.
  */
 export const prepareDatabase = async ({
   url,
@@ -275,8 +237,20 @@ export const prepareDatabase = async ({
   schema,
   onMigration,
 }: PrepareDatabaseOptions): Promise<string> => {
-  const applied = await applySessionSettings(url, createSessionSettings(timeoutMs), { applicationName, timeoutMs })
+  const applied = await applySessionSettings(url, createSessionSettings(timeoutMs), {
+    applicationName,
+    timeoutMs,
+  }).catch((error: unknown) => {
+    const parameter = findRejectedParameter(url, error)
+    throw parameter === null
+      ? error
+      : new ConfigIssuesError([{ variable: urlVariable, detail: toRejectedParameterDetail(parameter) }])
+  })
+  const unusable = findUnusable(applied)
+  if (unusable !== null) throw new StartupError(unusable)
+  pinSessions(url, applied.basics)
   for (const client of clients) setSessionParameters(client, applied.parameters)
+  await checkTransactions(probe, sessions => openPool('start', 1, { sessions }))
   if (probe.options.prepare) {
     await checkPreparedStatements(probe, { open: sessions => openPool('start', 1, { sessions }), urlVariable })
   }

@@ -1,7 +1,7 @@
 import postgres from 'postgres'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { Sql } from './client.ts'
-import { NotWrittenError } from './errors.ts'
+import { NotWrittenError, toConnectionError } from './errors.ts'
 import type { ServerClock } from './time.ts'
 import { createWriter, isLockTimeout } from './writer.ts'
 
@@ -151,13 +151,12 @@ describe('a locked row', () => {
 
 describe('the deadline', () => {
   test.each([
-    ['the server may execute it until then', 'ECONNRESET', TIMEOUT_MS],
+    ['the server may execute it until then', toConnectionError(new Error('reset'), { hadSession: true }), TIMEOUT_MS],
     ['a pooler lost the server', serverError('08006'), TIMEOUT_MS],
     ['the server ended it', serverError('57P01'), 0],
-    ['it was not sent', 'ECONNREFUSED', 0],
-  ])('a write whose connection was lost: %s', async (_, cause, rejectedAfterMs) => {
+    ['it was not sent', toConnectionError(new Error('refused'), { hadSession: false }), 0],
+  ])('a write whose connection was lost: %s', async (_, error, rejectedAfterMs) => {
     const { writer } = setUp()
-    const error = typeof cause === 'string' ? Object.assign(new Error('example'), { code: cause }) : cause
     let rejectedAfter: number | undefined
     const startedAt = performance.now()
     const rejected = writer

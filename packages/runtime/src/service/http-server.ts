@@ -90,6 +90,8 @@ interface Problem {
   readonly detail: string
 }
 
+const KEEP_ALIVE_MS = 75_000
+
 export interface ServerLimits {
   readonly connections: SharedLimitOptions
   /** Of bodies of which a part has not arrived. */
@@ -129,6 +131,8 @@ export interface ListenOptions {
   readonly toConnectionClient?: (address: string) => string | null
   /** The same of a body. */
   readonly toClient?: (request: IncomingMessage) => string | null
+  /** How long a connection without a request stays open, at least. Proxies and clients should close it earlier. */
+  readonly keepAliveMs?: number
 }
 
 export interface HttpServer {
@@ -274,6 +278,7 @@ export const listen = async (
   {
     malformedRequestCode,
     address: bindAddress,
+    keepAliveMs = KEEP_ALIVE_MS,
     limits = toServerLimits(readMemoryLimit(), 1),
     probePaths = [],
     toConnectionClient = address => address,
@@ -330,6 +335,7 @@ export const listen = async (
     return listener(request, response)
   })
   const connections = limitConnections(server, limits.connections, toConnectionClient)
+  server.keepAliveTimeout = keepAliveMs
   const exchanges = trackExchanges(server)
   handleProtocolErrors(server, exchanges, toMalformed)
   const { promise, resolve, reject } = Promise.withResolvers<void>()

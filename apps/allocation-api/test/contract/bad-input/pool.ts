@@ -69,7 +69,7 @@ const notPools: readonly (readonly [rule: string, segment: string])[] = [
   ['a pool that is not managed', 'other.test'],
   ['a name below a managed pool is not the pool', 'a.pool.test'],
   ['a name above a managed pool is not the pool', 'test'],
-  ['a pool with a trailing dot is another text', 'pool.test.'],
+  ['a pool with two final dots', 'pool.test..'],
   ['a pool with NUL', 'pool.test%00'],
   ['a pool with an incomplete percent-encoding', 'pool.test%'],
   ['a pool that is not UTF-8', '%ff%fe'],
