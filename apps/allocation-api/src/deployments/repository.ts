@@ -34,6 +34,8 @@ export interface NewDeployment {
   readonly tokenHash: Buffer
   readonly reservationTokenHash: Buffer | null
   readonly proof: Proof | null
+  /** Whether its bucket exists already. */
+  readonly adoptsBucket: boolean
   /** Of the request, for the history. */
   readonly caller: Caller
 }
@@ -42,6 +44,8 @@ export interface NewOperation {
   readonly operation: 'apply' | 'destroy'
   readonly record: DeploymentRecord
   readonly proof: Proof | null
+  /** Whether its bucket exists already. */
+  readonly adoptsBucket: boolean
   /** Of the request, for the history. */
   readonly caller: Caller
 }
@@ -59,12 +63,6 @@ export interface DeploymentSituation extends Situation {
   /** Whether a run of the lineage is known to have created the bucket. */
   readonly hasCreatedBucket: boolean
   readonly isAbandoned: boolean
-}
-
-/** What an earlier lineage left under an FQDN. */
-export interface Remains {
-  readonly hasInfrastructure: boolean
-  readonly bucket: string | null
 }
 
 export interface DeploymentPageQuery {
@@ -95,6 +93,7 @@ interface DeploymentRow {
   readonly error: string | null
   readonly result: DeploymentResult | null
   readonly module: string | null
+  readonly keptBucket: string | null
 }
 
 const toDeployment = (row: DeploymentRow): Deployment => {
@@ -112,6 +111,7 @@ const toDeployment = (row: DeploymentRow): Deployment => {
     ...(row.module === null ? {} : { module: row.module }),
     objectStorageRegion: storage?.region ?? '',
     objectStorageBucket: storage?.bucket ?? '',
+    ...(row.keptBucket === null ? {} : { keptBucket: row.keptBucket }),
     numEvents: row.numEvents,
     ...(row.error === null ? {} : { error: row.error }),
     ...(row.result === null ? {} : { result: row.result }),
@@ -167,7 +167,7 @@ export const createDeploymentRepository = (
   const { now, milliseconds } = timeSql(sql)
   const parts = deploymentSql(sql)
   const { runColumns, historyColumns, appendHistory, bindProof } = parts
-  const { claimBucket, hasCreatedBucket, dropProvisionalClaim } = parts
+  const { claimBucket, hasCreatedBucket, markBucketCreated, dropProvisionalClaim } = parts
   /** The first part of each statement. The others select from it. */
   const begin = ({ limitLockWait }: Guard) => sql`select where ${limitLockWait}`
   /** True, or an error that undoes the statement. `written` are all of its parts that write. */
@@ -176,7 +176,9 @@ export const createDeploymentRepository = (
   const leaseEnd = sql`${now} + ${milliseconds(leaseMs)}`
   const columns = sql`
     d.id, d.number, d.status, d.request, d.started_at as "startedAt", d.finished_at as "finishedAt",
-    d.line_count as "numEvents", d.error, d.result, d.module`
+    d.line_count as "numEvents", d.error, d.result, d.module, (
+      select c.bucket from bucket_claims c where c.lineage_id = d.lineage_id and c.is_permanent order by c.bucket limit 1
+    ) as "keptBucket"`
   /** A finished deployment that no call has changed since it was read. */
   const unchanged = ({ id, generation }: Pick<DeploymentSituation, 'id' | 'generation'>) =>
     sql`d.id = ${id} and d.run_generation = ${generation} and d.finished_at is not null`
@@ -193,7 +195,7 @@ export const createDeploymentRepository = (
       deployment: NewDeployment,
       claim: IdempotencyClaim | null,
     ): Promise<StoredCreateDecision | DuplicateRequest> {
-      const { id, lineageId, name, record, tokenHash, reservationTokenHash, proof, caller } = deployment
+      const { id, lineageId, name, record, tokenHash, reservationTokenHash, proof, adoptsBucket, caller } = deployment
       const statement: Execute<StoredCreateDecision[]> = (lane, guard) => lane`
         with input as (
           select decode(${claim?.keyHash ?? null}, 'hex') as key_hash, decode(${claim?.fingerprint ?? null}, 'hex') as fingerprint,
@@ -212,7 +214,7 @@ export const createDeploymentRepository = (
           select lineage_id, sovereign_fqdn, ${name?.poolDomain ?? null}, ${name?.subdomain ?? null}, ${now}, ${now}
           from inserted
           returning 1
-        ), claimed as (${claimBucket(record.storage?.bucket ?? null, sql`inserted`)}), outcomes as (
+        ), claimed as (${claimBucket(record.storage?.bucket ?? null, adoptsBucket, sql`inserted`)}), outcomes as (
           select claim.*, jsonb_build_object('outcome', 'created', 'id', id) as result from claim, inserted
         ), stored as (${sql.unsafe(storeOutcomes('outcomes'))}),
         ${assertInTime(guard, ['inserted', 'history', 'challenges', 'lineage', 'claimed', 'stored'])}
@@ -236,20 +238,17 @@ export const createDeploymentRepository = (
       return rows.length > 0
     },
 
-    /** What other lineages left under the FQDN; null if nothing. */
-    async findRemains(sovereignFQDN: string, exceptLineage: string | null): Promise<Remains | null> {
-      const [row] = await withTimeout(
-        sql<Remains[]>`
-          select bool_or(l.has_infrastructure) as "hasInfrastructure",
-            min(c.bucket) filter (where c.is_permanent) as bucket
-          from lineages l left join bucket_claims c on c.lineage_id = l.id
-          where l.sovereign_fqdn = ${sovereignFQDN} and l.archived_at is null
+    /** Whether another lineage has infrastructure under the FQDN. */
+    async hasRemains(sovereignFQDN: string, exceptLineage: string | null): Promise<boolean> {
+      const rows = await withTimeout(
+        sql`
+          select from lineages l
+          where l.sovereign_fqdn = ${sovereignFQDN} and l.archived_at is null and l.has_infrastructure
             and l.id is distinct from ${exceptLineage}::uuid
-            and (l.has_infrastructure or c.is_permanent)
-          having count(*) > 0`,
+          limit 1`,
         timeoutMs,
       )
-      return row ?? null
+      return rows.length > 0
     },
 
     /** Whether a deployment of the FQDN is ready or becomes ready. */
@@ -286,7 +285,7 @@ export const createDeploymentRepository = (
      */
     async accept(
       situation: DeploymentSituation,
-      { operation, record, proof, caller }: NewOperation,
+      { operation, record, proof, adoptsBucket, caller }: NewOperation,
     ): Promise<AcceptResult> {
       const bucket = operation === 'apply' ? (record.storage?.bucket ?? null) : null
       const statement: Execute<RunRow[]> = (lane, guard) => lane`
@@ -299,12 +298,16 @@ export const createDeploymentRepository = (
           returning d.*
         ), history as (${appendHistory(sql`accepted`, `${operation}-requested`, caller)}),
         challenges as (${bindProof(proof, sql`accepted`)}),
-        claimed as (${claimBucket(bucket, sql`accepted`)}),
-        ${assertInTime(guard, ['accepted', 'history', 'challenges', 'claimed'])}
+        claimed as (${claimBucket(bucket, adoptsBucket, sql`accepted`)}),
+        adopted as (${markBucketCreated(sql`(select * from accepted where ${adoptsBucket})`)}),
+        ${assertInTime(guard, ['accepted', 'history', 'challenges', 'claimed', 'adopted'])}
         select ${runColumns} from in_time, accepted d join lineages l on l.id = d.lineage_id`
       try {
         const [row] = await write(situation.id, statement)
-        return row ? { kind: 'accepted', state: toRunState(row) } : { kind: 'changed' }
+        if (!row) return { kind: 'changed' }
+        // The statement does not see its own claim.
+        const hasCreatedBucket = row.hasCreatedBucket || adoptsBucket
+        return { kind: 'accepted', state: { ...toRunState(row), hasCreatedBucket } }
       } catch (error) {
         return { kind: toConflict(error) }
       }

@@ -22,7 +22,11 @@ const settings = {
   passthrough: [],
 }
 const check = async (env: Record<string, string>, backend: { type: string; settings: object } | null = null) => {
-  const prerequisites = { checkBinary: async () => 'There is none: install it.', checkModule: async () => null }
+  const prerequisites = {
+    checkBinary: async () => 'There is none: install it.',
+    checkModule: async () => null,
+    describeLimits: async () => null,
+  }
   const findings = await checkDeployments({ ...settings, backend } as typeof settings, prerequisites, env)
   return findings.filter(({ check: name }) => name !== 'free space')
 }

@@ -15,10 +15,10 @@ export interface StartupChecks {
     'managedDomains' | 'dnsProvider' | 'dns' | 'objectStorage' | 'objectStorageCa' | 'env'
   >
   readonly provider: Pick<DnsProvider, 'checkZone' | 'concurrency'>
-  readonly provisioner: Pick<Provisioner, 'preflight'>
+  readonly provisioner: Pick<Provisioner, 'preflight' | 'describeLimits'>
   readonly observer: Pick<
     Observer,
-    'onZonesUnusable' | 'onObjectStorageUnreachable' | 'onDeploymentsUnavailable' | 'onError'
+    'onZonesUnusable' | 'onObjectStorageUnreachable' | 'onDeploymentsUnavailable' | 'onModuleLimited' | 'onError'
   >
   /** Ends the checks: what they find afterwards may come from the stop. */
   readonly signal: AbortSignal
@@ -45,7 +45,10 @@ const reportStorage = async ({ config, observer, signal }: StartupChecks): Promi
 
 const reportDeployments = async ({ provisioner, observer, signal }: StartupChecks): Promise<void> => {
   const missing = await provisioner.preflight(signal)
-  if (missing !== null && !signal.aborted) observer.onDeploymentsUnavailable(missing)
+  if (signal.aborted) return
+  if (missing !== null) return observer.onDeploymentsUnavailable(missing)
+  const limits = await provisioner.describeLimits()
+  if (limits !== null) observer.onModuleLimited(limits)
 }
 
 /** Reports what the service cannot do as it is configured. It serves everything else meanwhile. Never rejects. */

@@ -265,6 +265,9 @@ export const createObserver = (
     onDeploymentsUnavailable(reason) {
       log.warn({ reason }, 'deployments unavailable')
     },
+    onModuleLimited(limits) {
+      log.info({ limits }, 'deployment module is limited')
+    },
     onRunEnded(deployment, outcome, seconds) {
       metrics.countRun(outcome, seconds)
       log.info({ deployment, outcome, seconds }, 'deployment run ended')

@@ -259,7 +259,7 @@ describe('new input', () => {
       objectStorageRegion: 'hel1',
       ...toKeys(withStorage('')),
     }
-    expect(await replica.deployments.apply(id, withBucket, owner)).toEqual({ kind: 'bucket-conflict' })
+    expect(await replica.deployments.apply(id, withBucket, owner)).toMatchObject({ kind: 'bucket-conflict' })
     await fixture.sql`delete from pool_allocations`
     await fixture.sql`
       insert into pool_allocations (pool_domain, subdomain, state, reserved_at, expires_at, token_hash, created_by)

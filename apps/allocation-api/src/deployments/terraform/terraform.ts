@@ -37,6 +37,7 @@ import {
   type BucketImport,
   createTemporaryWorkdir,
   createWorkdir,
+  type Directories,
   listUnsavedStates,
   removeEarlierWorkdirs,
   removeTemporaryWorkdir,
@@ -57,6 +58,13 @@ export interface TerraformOptions extends TerraformSettings {
 type Log = (line: DeploymentLogLine) => void
 
 const LOCAL_DEPLOYMENT_MODULE = fileURLToPath(new URL('../../../../../infra/local-deployment', import.meta.url))
+/** For deployments with object storage: only it needs a provider, which Terraform downloads even if nothing uses it. */
+const LOCAL_DEPLOYMENT_WITH_BUCKET = fileURLToPath(
+  new URL('../../../../../infra/local-deployment-with-bucket', import.meta.url),
+)
+
+const toModuleDir = (moduleDir: string | null, bucket: string | null): string =>
+  resolve(moduleDir ?? (bucket === null ? LOCAL_DEPLOYMENT_MODULE : LOCAL_DEPLOYMENT_WITH_BUCKET))
 const DEFAULT_GRACE_MS = 10_000
 /** For everything that an unlock does, including the wait for a run in this process. */
 const UNLOCK_TIMEOUT_MS = 60_000
@@ -147,7 +155,8 @@ export const createPrerequisites = ({
   new Prerequisites({
     binary,
     dataDir: resolve(dataDir),
-    moduleDir: resolve(moduleDir ?? LOCAL_DEPLOYMENT_MODULE),
+    moduleDir: toModuleDir(moduleDir, null),
+    bucketModuleDir: toModuleDir(moduleDir, 'any'),
     env: toTerraformEnv({ PATH: env.PATH, HOME: env.HOME }, []),
   })
 
@@ -190,7 +199,7 @@ export const createKeyedMutex = (): KeyedMutex => {
  */
 class TerraformProvisioner implements Provisioner {
   readonly #options: TerraformOptions
-  readonly #directories: { readonly dataDir: string; readonly moduleDir: string }
+  readonly #dataDir: string
   readonly #env: Readonly<Record<string, string>>
   /** Secrets of the environment, which the log must not show. */
   readonly #envSecrets: readonly string[]
@@ -199,10 +208,7 @@ class TerraformProvisioner implements Provisioner {
 
   constructor(options: TerraformOptions) {
     this.#options = options
-    this.#directories = {
-      dataDir: resolve(options.dataDir),
-      moduleDir: resolve(options.moduleDir ?? LOCAL_DEPLOYMENT_MODULE),
-    }
+    this.#dataDir = resolve(options.dataDir)
     this.#env = toTerraformEnv(options.env, options.passthrough)
     this.#envSecrets = findEnvSecrets(options.env, options.passthrough)
     this.#prerequisites = createPrerequisites(options)
@@ -212,8 +218,16 @@ class TerraformProvisioner implements Provisioner {
     return this.#prerequisites.check(signal)
   }
 
-  moduleVersion(): Promise<string> {
-    return readModuleVersion(this.#directories.moduleDir)
+  makesBucket(): Promise<boolean> {
+    return this.#prerequisites.makesBucket()
+  }
+
+  describeLimits(): Promise<string | null> {
+    return this.#prerequisites.describeLimits()
+  }
+
+  moduleVersion(bucket: string | null): Promise<string> {
+    return readModuleVersion(toModuleDir(this.#options.moduleDir, bucket))
   }
 
   apply(request: ProvisioningRequest, log: Log, signal: AbortSignal): Promise<ProvisioningResult> {
@@ -291,7 +305,7 @@ class TerraformProvisioner implements Provisioner {
   }
 
   archive({ stateKey }: StateRequest): Promise<string> {
-    return archiveState(this.#directories.dataDir, stateKey, this.#options.backend)
+    return archiveState(this.#dataDir, stateKey, this.#options.backend)
   }
 
   async findLockHolder(lock: StateLock): Promise<'running' | 'ended' | 'unknown'> {
@@ -315,13 +329,13 @@ class TerraformProvisioner implements Provisioner {
   }
 
   async cleanUp(id: string, run: number, log: Log): Promise<void> {
-    const states = await removeEarlierWorkdirs(this.#directories.dataDir, id, run)
+    const states = await removeEarlierWorkdirs(this.#dataDir, id, run)
     for (const state of states) log(toUnsavedStateLine(state))
   }
 
   /** Until its backend has it, the state says that what exists does not. */
   async #rejectUnsavedState({ id }: StateRequest): Promise<void> {
-    const [file] = await listUnsavedStates(this.#directories.dataDir, id)
+    const [file] = await listUnsavedStates(this.#dataDir, id)
     if (file) throw new CommandFailedError(toUnsavedStateLine(`state/${file}`).message)
   }
 
@@ -374,7 +388,7 @@ class TerraformProvisioner implements Provisioner {
   ): Promise<Result> {
     const { id, run, stateKey, variables, secrets } = request
     const { graceMs = DEFAULT_GRACE_MS, timeoutMs } = this.#options
-    const { dataDir } = this.#directories
+    const dataDir = this.#dataDir
     const release = await this.#mutex.acquire(stateKey, ended)
     if (!release) throw new StoppedError()
     let cwd: string | undefined
@@ -385,7 +399,8 @@ class TerraformProvisioner implements Provisioner {
       cwd = isRun
         ? await createWorkdir(dataDir, id, run)
         : await createTemporaryWorkdir(dataDir, timeoutMs + TEMPORARY_MARGIN_MS)
-      if (isStateOnly) await writeStateModule(cwd, this.#directories, { stateKey, backend: this.#options.backend })
+      if (isStateOnly)
+        await writeStateModule(cwd, this.#toDirectories(request), { stateKey, backend: this.#options.backend })
       else await this.#writeRootModule(cwd, request)
       const mask = createMask([...Object.values(secrets), ...this.#envSecrets])
       const session = new TerraformSession({
@@ -412,9 +427,13 @@ class TerraformProvisioner implements Provisioner {
     }
   }
 
+  #toDirectories({ bucket }: StateRequest): Directories {
+    return { dataDir: this.#dataDir, moduleDir: toModuleDir(this.#options.moduleDir, bucket) }
+  }
+
   #writeRootModule(cwd: string, request: StateRequest & Values, bucketImport?: BucketImport): Promise<void> {
     const { stateKey, variables, secrets } = request
-    return writeRootModule(cwd, this.#directories, {
+    return writeRootModule(cwd, this.#toDirectories(request), {
       stateKey,
       backend: this.#options.backend,
       variables: Object.keys(variables),

@@ -117,6 +117,8 @@ export interface Observer extends ReconcilerObserver {
   onObjectStorageUnreachable(reason: string): void
   /** At the start: something that deployments need is missing on this machine. `reason` has no secrets. */
   onDeploymentsUnavailable(reason: string): void
+  /** At the start: what the deployment module does not make. */
+  onModuleLimited(limits: string): void
   /** This process ended its run of a deployment. */
   onRunEnded(deployment: string, outcome: string, seconds: number): void
 }
