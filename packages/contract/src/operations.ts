@@ -508,10 +508,12 @@ export const operations = defineOperations({
     counted: 'apply-deployment',
     summary: 'Applies the current module again, also with new input: resumes, updates or reinstalls.',
     pathParams: deploymentPath,
+    key: true,
     headers: deploymentToken,
     body: { schema: d.applyRequest, required: false },
     results: { 202: { description: 'Started. Follow `streamURL`.', schema: d.deploymentStarted } },
     errors: [
+      'idempotency-key-reused',
       ...ownerErrors,
       ...runErrors,
       'destroy-incomplete',
@@ -538,10 +540,11 @@ export const operations = defineOperations({
     counted: 'destroy-deployment',
     summary: 'Destroys the infrastructure but for the bucket, then releases the name.',
     pathParams: deploymentPath,
+    key: true,
     headers: deploymentToken,
     body: { schema: d.destroyRequest, required: false },
     results: { 202: { description: 'Started. Follow `streamURL`.', schema: d.deploymentStarted } },
-    errors: [...ownerErrors, ...runErrors],
+    errors: [...ownerErrors, ...runErrors, 'idempotency-key-reused'],
   }),
   unlockDeployment: post('/api/v1/deployments/{id}/unlock', {
     tag: 'Deployments',
@@ -550,8 +553,10 @@ export const operations = defineOperations({
     summary: 'Lifts the state lock that a run of this deployment left.',
     description: 'Call it only if no Terraform of this deployment runs on any machine.',
     pathParams: deploymentPath,
+    key: true,
     results: { 200: { description: 'The state is not locked by that lock any more.', schema: d.deploymentUnlocked } },
     errors: [
+      'idempotency-key-reused',
       deploymentNotFound,
       'in-progress',
       'lock-not-recorded',
@@ -564,6 +569,7 @@ export const operations = defineOperations({
     counted: 'remove-deployment',
     summary: 'Cancels a run in progress, or deletes a finished deployment of which nothing remains.',
     pathParams: deploymentPath,
+    key: true,
     headers: deploymentToken,
     query: d.removeQuery,
     results: {
@@ -574,6 +580,7 @@ export const operations = defineOperations({
       204: { description: 'Deleted.' },
     },
     errors: [
+      'idempotency-key-reused',
       ...ownerErrors,
       ['forbidden', 'Only an operator can abandon infrastructure.'],
       'still-up',

@@ -66,7 +66,7 @@ export interface DeploymentOperations {
   plan(id: string, body: unknown, caller: CallerWithToken, signal: AbortSignal): Promise<PlanOutcome>
   remove(id: string, shouldAbandon: boolean, caller: CallerWithToken): Promise<RemoveOutcome>
   cancel(id: string, caller: CallerWithToken): Promise<CancelOutcome>
-  unlock(id: string, caller: Caller): Promise<UnlockOutcome>
+  unlock(id: string, caller: Caller, key?: string): Promise<UnlockOutcome>
   /** What was done to deployments, also to deleted ones; newest first. */
   history(query: DeploymentHistoryQuery): Promise<Page<DeploymentHistoryEntry>>
   tailLog(id: string, after: number, signal: AbortSignal): Promise<TailOutcome>
@@ -226,7 +226,7 @@ export const createDeploymentService = (options: DeploymentServiceOptions): Depl
     plan: createPlanner(deps),
     remove: (id, shouldAbandon, caller) => removeDeployment(deps, id, shouldAbandon, caller),
     cancel: (id, caller) => cancelRun(deps, id, caller),
-    unlock: (id, caller) => unlockState(deps, id, caller),
+    unlock: (id, caller, key) => unlockState(deps, id, caller, key),
     checkDomain: (domain, key) => checkDomain(deps, domain, key),
     history: query => repository.listHistory(query),
     tailLog: (id, after, signal) => tailLog(tail, id, after, signal),

@@ -33,11 +33,13 @@ export interface CallDependencies {
 export interface CallerWithToken {
   readonly caller: Caller
   readonly token: string | undefined
+  /** The Idempotency-Key of a write. */
+  readonly key?: string | undefined
 }
 
 export type CancelOutcome =
   | { readonly kind: 'cancelling'; readonly deployment: Deployment }
-  | Rejection<'not-found' | 'token-mismatch'>
+  | Rejection<'not-found' | 'token-mismatch' | 'idempotency-key-reused'>
 
 /** An operator's actor is that of the operator listener, which authenticates. */
 const isAuthorized = ({ caller, token }: CallerWithToken, { tokenHash }: DeploymentSituation): boolean =>

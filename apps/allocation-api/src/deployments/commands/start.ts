@@ -1,3 +1,4 @@
+import type { DuplicateRequest, IdempotencyClaim } from '../../idempotency/idempotency.ts'
 import type { Caller } from '../../naming/naming.ts'
 import { toRecord } from '../domain/spec.ts'
 import type { AccessKeyPair, StartOutcome } from '../domain/types.ts'
@@ -50,7 +51,8 @@ const accept = async (
   proof: Proof | null,
   bucketUse: BucketUse,
   caller: Caller,
-): Promise<StartOutcome | { readonly kind: 'changed' }> => {
+  key: IdempotencyClaim | null,
+): Promise<StartOutcome | DuplicateRequest | { readonly kind: 'changed' }> => {
   const name = operation === 'apply' ? await takeName(deps, situation, caller) : null
   if (name && name.kind !== 'reserved') return name
   const conflict = await endFormerClaim(deps, situation.spec, bucketUse, caller)
@@ -65,6 +67,7 @@ const accept = async (
       adoptsBucket: bucketUse?.kind === 'adopted',
       caller,
     },
+    key,
   )
   if (accepted.kind !== 'accepted') return accepted
   deps.runner.submit(accepted.state, credentials)
@@ -75,13 +78,31 @@ const accept = async (
  * Starts an apply or a destroy. An apply uses the current module: it resumes after a failure, brings a new version of the
  * module or new input, or installs again after a destroy. A destroy keeps the bucket, then releases the name.
  */
-export const startOperation = async (
+export const startOperation = (
   deps: CallDependencies,
   operation: 'apply' | 'destroy',
   id: string,
   body: unknown,
   callerWithToken: CallerWithToken,
 ): Promise<StartOutcome> => {
+  const { token = null, key } = callerWithToken
+  return deps.idempotency.replayThenExecute<StartOutcome>(key, [operation, id, token, body ?? null], {
+    execute: claim => startWithKey(deps, operation, id, body, callerWithToken, claim),
+    success: 'started',
+    replay: stored => ({ ...(stored as Started), id }),
+  })
+}
+
+type Started = Extract<StartOutcome, { readonly kind: 'started' }>
+
+const startWithKey = async (
+  deps: CallDependencies,
+  operation: 'apply' | 'destroy',
+  id: string,
+  body: unknown,
+  callerWithToken: CallerWithToken,
+  key: IdempotencyClaim | null,
+): Promise<StartOutcome | DuplicateRequest> => {
   const { caller } = callerWithToken
   for (;;) {
     const found = await findAndDecide<'started'>(deps, id, operation, callerWithToken)
@@ -96,7 +117,7 @@ export const startOperation = async (
     if (proven.kind !== 'proven') return proven
     const bucket = await findUse(deps, operation, { ...situation, credentials, adoptBucket })
     if (bucket.kind !== 'usable') return bucket
-    const outcome = await accept(deps, operation, situation, credentials, proven.proof, bucket.use, caller)
+    const outcome = await accept(deps, operation, situation, credentials, proven.proof, bucket.use, caller, key)
     if (outcome.kind !== 'changed') return outcome
   }
 }

@@ -127,7 +127,13 @@ export type StartOutcome =
   | { readonly kind: 'started'; readonly id: string; readonly status: 'provisioning' | 'destroying' }
   | BucketObstacle
   | Rejection<
-      'not-found' | 'token-mismatch' | 'in-progress' | 'destroy-incomplete' | 'subdomain-conflict' | 'fqdn-conflict'
+      | 'not-found'
+      | 'token-mismatch'
+      | 'in-progress'
+      | 'destroy-incomplete'
+      | 'subdomain-conflict'
+      | 'fqdn-conflict'
+      | 'idempotency-key-reused'
     >
   | RejectionWithDetail<'fqdn-remains' | 'domain-not-proven' | 'dns-unavailable'>
 
@@ -139,5 +145,5 @@ export type PlanOutcome =
 
 export type UnlockOutcome =
   | { readonly kind: 'unlocked'; readonly id: string; readonly isLifted: boolean }
-  | Rejection<'not-found' | 'in-progress'>
+  | Rejection<'not-found' | 'in-progress' | 'idempotency-key-reused'>
   | RejectionWithDetail<'lock-not-recorded' | 'provisioning-unavailable'>
