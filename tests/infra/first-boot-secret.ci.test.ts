@@ -184,13 +184,13 @@ withTerraform('the first-boot secret', () => {
 
   test('is read by the example of a registry and of a backup: every key exists', async () => {
     const { content } = await renderExample()
-    const [, secret] = parseAllDocuments(content)
+    const secret = parseAllDocuments(content)[1]?.toJS() ?? {}
     for (const file of ['registry', 'backup']) {
       const text = readFileSync(join(repository, `examples/hetzner/cluster/${file}.yaml`), 'utf8')
       const references = [...text.matchAll(/secretKeyRef: \{ name: (\S+), key: (\S+) \}/g)]
-      expect(references.map(([, name]) => name)).toEqual(Array(5).fill(secret?.getIn(['metadata', 'name'])))
+      expect(references.map(([, name]) => name)).toEqual(Array(5).fill(secret.metadata.name))
       const keys = references.map(([, , key]) => key)
-      expect(keys.toSorted()).toEqual(Object.keys((secret?.toJS() as { stringData: object }).stringData).toSorted())
+      expect(keys.toSorted()).toEqual(Object.keys(secret.stringData).toSorted())
     }
   })
 
