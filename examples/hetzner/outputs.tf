@@ -8,6 +8,11 @@ output "control_plane_ip" {
   value       = module.machines.control_plane_ip
 }
 
+output "object_storage_bucket" {
+  description = "Name of the bucket. A module with this output makes the bucket of a deployment."
+  value       = module.bucket.bucket
+}
+
 output "details" {
   description = "Shown to every reader of the deployment, so it has no credential."
   value = {

@@ -14,7 +14,7 @@ module "inputs" {
 
 locals {
   name = "${var.object_storage_provider}-object-storage"
-  path = var.path != null ? var.path : "/var/lib/first-boot/${local.name}.yaml"
+  path = var.path != null ? var.path : "/var/lib/rancher/k3s/server/manifests/${local.name}.yaml"
 
   # A JSON string is a double-quoted YAML scalar (YAML 1.2.2, 1.2), so no value is parsed as a number, boolean, comment or
   # key. It has one line, so it cannot end the block scalar in the cloud-config.
@@ -33,6 +33,20 @@ locals {
       s3-secret-key: ${jsonencode(module.inputs.secret_key)}
   YAML
 
+  # k3s applies its manifests folder as soon as its API server runs. The namespace stands first, as k3s applies in order.
+  # https://docs.k3s.io/installation/packaged-components
+  objects = <<-YAML
+    apiVersion: v1
+    kind: Namespace
+    metadata:
+      name: flux-system
+    ---
+    ${local.manifest}
+  YAML
+
+  # Waits without holding up cloud-init, whose later commands may install k3s. Removing the file keeps the objects.
+  removal = "until k3s kubectl get secret ${local.name} --namespace flux-system >/dev/null 2>&1; do sleep 2; done; rm -f ${local.path}"
+
   # https://cloudinit.readthedocs.io/en/latest/reference/modules.html#write-files: without quotes the mode would be a number.
   cloud_config = <<-YAML
     #cloud-config
@@ -41,6 +55,8 @@ locals {
         owner: "root:root"
         permissions: "0600"
         content: |
-          ${indent(6, chomp(local.manifest))}
+          ${indent(6, chomp(local.objects))}
+    runcmd:
+      - ${jsonencode(["systemd-run", "--no-block", "--unit=first-boot-secret", "sh", "-c", local.removal])}
   YAML
 }

@@ -5,7 +5,13 @@ output "manifest" {
 }
 
 output "cloud_config" {
-  description = "A cloud-config that writes the secret to a file that only root can read."
+  description = "A cloud-config with which k3s makes the namespace and the secret at the first boot."
   value       = local.cloud_config
   sensitive   = true
+
+  precondition {
+    # https://docs.hetzner.cloud/reference/cloud#servers-create-a-server
+    condition     = nonsensitive(length(local.cloud_config)) <= 32768
+    error_message = "The cloud-config has more than 32 KiB, which Hetzner accepts as user data: check the keys."
+  }
 }

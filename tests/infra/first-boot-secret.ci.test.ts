@@ -1,8 +1,40 @@
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import fc from 'fast-check'
-import { expect, test } from 'vitest'
-import { parse } from 'yaml'
-import { createModuleFixture, SECRET_MARK } from './support/module-fixture.ts'
+import { expect, onTestFinished, test } from 'vitest'
+import { parse, parseAllDocuments } from 'yaml'
+import { missingApiServer, startApiServer } from '../chart/support/api-server.ts'
+import { createModuleFixture, repository, SECRET_MARK } from './support/module-fixture.ts'
 import { withTerraform } from './support/terraform.ts'
+
+interface CloudConfig {
+  readonly write_files: readonly { readonly content: string }[]
+  readonly runcmd: readonly (readonly string[])[]
+}
+
+const example = {
+  region: 'fsn1',
+  bucket: 'catalyst-acme',
+  access_key: 'access-key-01234',
+  secret_key: 'secret-key-0123456789-0123456789',
+}
+
+const hasCloudInit = spawnSync('cloud-init', ['--version']).status === 0
+const isCloudInitMissing = shouldSkip(hasCloudInit ? undefined : 'The cloud-config is not checked: install cloud-init')
+const isApiServerMissing = shouldSkip(missingApiServer)
+
+/** The cloud-config of the example, and the file that it writes. */
+const renderExample = async () => {
+  const { apply, outputs } = await createModuleFixture({ folders, rootModule: root, variables: { all: { example } } })
+  await apply()
+  const { example: [, cloudConfig = ''] = [] } = (await outputs()).all as Record<string, string[]>
+  return { cloudConfig, content: (parse(cloudConfig) as CloudConfig).write_files[0]?.content ?? '' }
+}
+
+const NAMESPACE = 'apiVersion: v1\nkind: Namespace\nmetadata:\n  name: flux-system\n'
 
 /** Each has three random values; the region is one of three. */
 const SETS = 34
@@ -130,17 +162,55 @@ withTerraform('the first-boot secret', () => {
       // Kubernetes and cloud-init read YAML 1.1.
       for (const version of ['1.1', '1.2'] as const) {
         expect(cloudConfig.startsWith('#cloud-config\n')).toBe(true)
-        const [file, ...others] = (parse(cloudConfig, { version }) as { write_files: { content: string }[] })
-          .write_files
+        // cloud-init ignores other keys without an error.
+        const { write_files, runcmd, ...unknown } = parse(cloudConfig, { version }) as CloudConfig
+        expect(unknown).toEqual({})
+        const [file, ...others] = write_files
         expect(others).toEqual([])
+        expect(runcmd[0]?.at(-1)).toMatch(
+          /; rm -f \/var\/lib\/rancher\/k3s\/server\/manifests\/hetzner-object-storage\.yaml$/,
+        )
         expect(file).toEqual({
-          path: '/var/lib/first-boot/hetzner-object-storage.yaml',
+          path: '/var/lib/rancher/k3s/server/manifests/hetzner-object-storage.yaml',
           owner: 'root:root',
           permissions: '0600',
-          content: manifest,
+          content: `${NAMESPACE}---\n${manifest}`,
         })
-        expect(parse(file?.content ?? '', { version })).toEqual(wanted)
+        const [, secret] = parseAllDocuments(file?.content ?? '', { version })
+        expect(secret?.toJS()).toEqual(wanted)
       }
+    }
+  })
+
+  test('is read by the example of a registry and of a backup: every key exists', async () => {
+    const { content } = await renderExample()
+    const secret = parseAllDocuments(content)[1]?.toJS() ?? {}
+    for (const file of ['registry', 'backup']) {
+      const text = readFileSync(join(repository, `examples/hetzner/cluster/${file}.yaml`), 'utf8')
+      const references = [...text.matchAll(/secretKeyRef: \{ name: (\S+), key: (\S+) \}/g)]
+      expect(references.map(([, name]) => name)).toEqual(Array(5).fill(secret.metadata.name))
+      const keys = references.map(([, , key]) => key)
+      expect(keys.toSorted()).toEqual(Object.keys(secret.stringData).toSorted())
+    }
+  })
+
+  test.skipIf(isCloudInitMissing)('has the schema of cloud-init', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'cloud-config-'))
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+    writeFileSync(join(folder, 'user-data'), (await renderExample()).cloudConfig)
+    const { status, stdout, stderr } = spawnSync('cloud-init', ['schema', '--config-file', join(folder, 'user-data')])
+    expect(status, `${stdout}${stderr}`).toBe(0)
+  })
+
+  test.skipIf(isApiServerMissing)('is accepted by an API server, with the examples that read it', async () => {
+    const server = await startApiServer()
+    onTestFinished(() => server.stop())
+    const examples = ['registry', 'backup'].map(file =>
+      readFileSync(join(repository, `examples/hetzner/cluster/${file}.yaml`), 'utf8'),
+    )
+    for (const text of [(await renderExample()).content, ...examples]) {
+      const { code, stderr } = await server.kubectl(['apply', '--validate=strict', '--filename=-'], text)
+      expect(code, stderr).toBe(0)
     }
   })
 

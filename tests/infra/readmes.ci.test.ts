@@ -21,6 +21,7 @@ test('the modules require the documented versions', () => {
     ['first-boot-secret', ['>= 1.6.0']],
     ['lease-witness', ['>= 1.6.0', '~> 5.19']],
     ['local-deployment', ['>= 1.6.0']],
+    ['local-deployment-with-bucket', ['>= 1.6.0']],
     ['object-storage-bucket', ['>= 1.6.0', '>= 3.6.4, < 3.11.2']],
     ['object-storage-inputs', ['>= 1.6.0']],
   ])

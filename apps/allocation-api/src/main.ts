@@ -7,11 +7,13 @@ import {
   exitWithConfigIssues,
   runService,
 } from '@pool/runtime/service/run-service'
+import { useProxy } from './lib/proxy.ts'
 import { describeError } from './observability/domain/redact.ts'
 import { createLog, createStdout } from './observability/log.ts'
 import { startService } from './service.ts'
 import { readServiceConfig } from './service-config.ts'
 
+useProxy(process.env)
 if (process.argv[2] === 'doctor') {
   const { runDoctor } = await import('./doctor/doctor.ts')
   const print = (text: string): void => void process.stdout.write(text)

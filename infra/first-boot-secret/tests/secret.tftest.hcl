@@ -20,6 +20,16 @@ run "another_file" {
   }
 }
 
+run "larger_than_user_data" {
+  command = plan
+
+  variables {
+    object_storage_secret_key = join("", [for _ in range(1024) : "secret-key-0123456789-0123456789"])
+  }
+
+  expect_failures = [output.cloud_config]
+}
+
 run "invalid_provider_and_path" {
   command = plan
 

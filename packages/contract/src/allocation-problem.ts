@@ -34,9 +34,16 @@ export const errors = defineErrors({
   conflict: [409, 'The name is taken; choose another name or wait until it is released.'],
   'cooling-off': [409, 'The name was released; only its former client can reserve it before `availableAt`.'],
   'subdomain-conflict': [409, 'The subdomain is taken; choose another one.'],
-  'bucket-conflict': [409, 'The bucket derived from this FQDN belongs to another deployment; choose another name.'],
+  'bucket-conflict': [
+    409,
+    'The bucket derived from this FQDN belongs to another deployment or account; choose another name.',
+  ],
+  'bucket-exists': [
+    409,
+    'The bucket derived from this FQDN exists; send adoptBucket: true to use it with its content.',
+  ],
   'fqdn-conflict': [409, 'Another deployment has this FQDN; remove that deployment first or choose another name.'],
-  'fqdn-remains': [409, 'Infrastructure or a bucket of an earlier deployment of this FQDN remains.'],
+  'fqdn-remains': [409, 'Infrastructure of an earlier deployment of this FQDN remains.'],
   'domain-not-proven': [409, 'A TXT record must prove the domain: request it at POST /api/v1/domains/challenge.'],
   'in-progress': [409, 'A run of this deployment is in progress, or it is being abandoned; wait for its end.'],
   'destroy-incomplete': [409, 'A destroy of this deployment failed; destroy it again before anything else.'],

@@ -69,6 +69,9 @@ export const validateKeysRequest = (provider: string) =>
           createProviderSchema([provider]).optional(),
         )
         .meta({ nullable: true, description: 'The configured provider. Empty or absent: the same.' }),
+      sovereignFQDN: z.string().optional().catch(undefined).meta({
+        description: 'Of a deployment to be created: the response has its bucket.',
+      }),
     },
     rule('missing-region', 'The body must be a JSON object with region, accessKey and secretKey.'),
   )
@@ -84,6 +87,13 @@ export const validationResult = z
   .object({
     valid: z.boolean(),
     message: z.string().meta({ description: 'For people; it never quotes the provider.' }),
+    bucket: z
+      .object({ name: z.string(), found: z.enum(['absent', 'owned', 'foreign']) })
+      .optional()
+      .meta({
+        description:
+          'With `sovereignFQDN`, if the keys are valid. `owned`: it exists, so that a create needs `adoptBucket: true`. `foreign`: it exists, and the keys do not own it.',
+      }),
   })
   .meta({ id: 'ValidationResult' })
 export type ValidationResult = z.infer<typeof validationResult>

@@ -323,6 +323,7 @@ test('the described request combines the three sections in the order of the cont
     'objectStorageRegion',
     'objectStorageAccessKey',
     'objectStorageSecretKey',
+    'adoptBucket',
     'sshPublicKey',
   ])
 })

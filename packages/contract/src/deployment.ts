@@ -311,6 +311,12 @@ export const deploymentStorage = z.object({
   objectStorageSecretKey: text('The secret key is required.', SECRET_KEY, trim, secretKeyError).meta({
     writeOnly: true,
   }),
+  adoptBucket: z
+    .preprocess(value => value ?? undefined, z.boolean(deploymentRule('adoptBucket must be true or false.')).optional())
+    .meta({
+      description:
+        'True: use a bucket that exists with its content, such as that of an earlier deployment of the FQDN. The keys must own it.',
+    }),
 })
 
 /** The body of a call that runs Terraform on a deployment with object storage. Credentials are never stored. */
@@ -345,6 +351,7 @@ export const deploymentRequest = z
     objectStorageRegion: deploymentStorage.shape.objectStorageRegion.optional(),
     objectStorageAccessKey: deploymentStorage.shape.objectStorageAccessKey.optional(),
     objectStorageSecretKey: deploymentStorage.shape.objectStorageSecretKey.optional(),
+    adoptBucket: deploymentStorage.shape.adoptBucket,
     sshPublicKey: deploymentCommon.shape.sshPublicKey,
   })
   .meta({ id: 'DeploymentRequest', description: 'Unknown fields are ignored.' })
@@ -418,6 +425,10 @@ export const deployment = z
     }),
     objectStorageRegion: z.string().meta({ description: 'Empty without object storage.' }),
     objectStorageBucket: z.string().meta({ description: 'Derived from the FQDN; empty without object storage.' }),
+    keptBucket: z.string().optional().meta({
+      description:
+        'The bucket that remains if the deployment is deleted, with its objects. A deployment of the same FQDN can use it: create one with `adoptBucket`.',
+    }),
     numEvents: z.number().int(),
     error: z.string().optional().meta({ description: 'Only of a failed deployment: why its last operation failed.' }),
     result: deploymentResult.optional(),

@@ -51,7 +51,7 @@ export const domainCheck = z
     available: z.boolean().meta({ description: 'Whether a new deployment can have the domain.' }),
     reason: z.enum(['in-pool', 'fqdn-conflict', 'fqdn-remains']).optional().meta({
       description:
-        'Without `available`. `in-pool`: the domain is in a pool. `fqdn-conflict`: a deployment has it. `fqdn-remains`: an earlier deployment left infrastructure or a bucket.',
+        'Without `available`. `in-pool`: the domain is in a pool. `fqdn-conflict`: a deployment has it. `fqdn-remains`: an earlier deployment left infrastructure.',
     }),
     detail: z.string().optional().meta({ description: 'With `reason`: what to do.' }),
     proof: z.enum(['not-required', 'proven', 'missing', 'unknown']).meta({

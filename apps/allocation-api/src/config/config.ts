@@ -83,6 +83,8 @@ export interface Config {
     readonly concurrency: number
     /** The names that the field `providers` of a request may contain. */
     readonly knownProviders: readonly string[]
+    /** Whether a load balancer can have an address that is not routed, whatever the DNS provider. */
+    readonly acceptsTestAddresses: boolean
   }
 }
 
@@ -273,6 +275,7 @@ export const readConfig = (env: EnvReader): Config => {
       ...readTerraform(env),
       concurrency: env.integer('PDM_DEPLOYMENT_CONCURRENCY', 2, { min: 1, max: 100 }),
       knownProviders: readKnownProviders(env, objectStorage.provider),
+      acceptsTestAddresses: env.oneOf('PDM_ACCEPT_TEST_ADDRESSES', ['true', 'false'], 'false') === 'true',
     },
   }
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { classifyS3Response, type ListBucketsResponse, parseListBucketsResponse } from './check-s3-keys.ts'
+import { classifyS3Response, type ListBucketsResponse, parseS3Response } from './check-s3-keys.ts'
 
-const read = (text: string) => parseListBucketsResponse(Buffer.from(text))
+const read = (text: string) => parseS3Response(Buffer.from(text))
 const xml = '<?xml version="1.0" encoding="UTF-8"?>'
 const list = (id: string) =>
   `<ListAllMyBucketsResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Owner><ID>${id}</ID><DisplayName>D</DisplayName></Owner><Buckets><Bucket><Name>b</Name></Bucket></Buckets></ListAllMyBucketsResult>`
@@ -50,7 +50,7 @@ describe('the body of a response', () => {
   ])('%s', (_, text, answer) => expect(read(text)).toEqual(answer))
 
   test('bytes that are not UTF-8', () => {
-    expect(parseListBucketsResponse(Buffer.from(list('\xff'), 'latin1'))).toEqual(other)
+    expect(parseS3Response(Buffer.from(list('\xff'), 'latin1'))).toEqual(other)
   })
 })
 

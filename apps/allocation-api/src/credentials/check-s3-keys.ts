@@ -32,7 +32,7 @@ const listBucketsDocument = z.union([
     .transform(({ Error: { Code } }): ListBucketsResponse => ({ kind: 'error', code: Code })),
 ])
 
-const parseXml = (body: Uint8Array): unknown => {
+export const parseXml = (body: Uint8Array): unknown => {
   try {
     const text = utf8.decode(body)
     // No S3 response has a document type declaration.
@@ -45,7 +45,7 @@ const parseXml = (body: Uint8Array): unknown => {
   }
 }
 
-export const parseListBucketsResponse = (body: Uint8Array): ListBucketsResponse => {
+export const parseS3Response = (body: Uint8Array): ListBucketsResponse => {
   const parsed = listBucketsDocument.safeParse(parseXml(body))
   return parsed.success ? parsed.data : { kind: 'other' }
 }
@@ -122,14 +122,11 @@ export interface KeyCheckOptions {
 /** ISO 8601 basic format, as in the date of a signature. */
 const toSigningTime = (ms: number): string => new Date(ms).toISOString().replace(/[:-]|\.\d{3}/g, '')
 
-/**
- * ListBuckets (Amazon S3 API Reference), signed with AWS Signature Version 4: the only S3 operation that needs no bucket
- * and changes nothing. Without retries. Rejects only on a defect.
- */
-export const createKeyCheck =
+/** Sends a GET of a path, signed with AWS Signature Version 4, to a region. Without retries. */
+export const createSignedGet =
   ({ domain, get, now }: KeyCheckOptions) =>
-  async ({ region, accessKey, secretKey }: ObjectStorageKeys, signal?: AbortSignal): Promise<CredentialCheckResult> => {
-    const url = new URL(`https://${region}.${domain}/`)
+  async ({ region, accessKey, secretKey }: ObjectStorageKeys, path: string, signal?: AbortSignal) => {
+    const url = new URL(`https://${region}.${domain}/${path}`)
     const signed = await new AwsV4Signer({
       url: url.href,
       accessKeyId: accessKey,
@@ -138,8 +135,19 @@ export const createKeyCheck =
       region,
       datetime: toSigningTime(now()),
     }).sign()
-    const response = await get(url, Object.fromEntries(signed.headers), signal)
-    return response.kind === 'response'
-      ? classifyS3Response(response.status, parseListBucketsResponse(response.body))
-      : unavailableResult(describeNetworkFailure(url.host, response.cause))
+    return { host: url.host, response: await get(url, Object.fromEntries(signed.headers), signal) }
   }
+
+/**
+ * ListBuckets (Amazon S3 API Reference): the only S3 operation that needs no bucket and changes nothing. Rejects only on a
+ * defect.
+ */
+export const createKeyCheck = (options: KeyCheckOptions) => {
+  const get = createSignedGet(options)
+  return async (keys: ObjectStorageKeys, signal?: AbortSignal): Promise<CredentialCheckResult> => {
+    const { host, response } = await get(keys, '', signal)
+    return response.kind === 'response'
+      ? classifyS3Response(response.status, parseS3Response(response.body))
+      : unavailableResult(describeNetworkFailure(host, response.cause))
+  }
+}

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { Agent, request } from 'node:https'
 import { createSecureContext, getCACertificates } from 'node:tls'
+import { proxyEnv } from '../lib/proxy.ts'
 
 /** Why there is no complete response. */
 export type NetworkFailure =
@@ -114,7 +115,7 @@ export const createHttpsGet = ({ deadlineMs, extraCa }: HttpsGetOptions): HttpsG
   // Created once: reading some 150 certificates takes longer than the rest of a request.
   const trust =
     extraCa === null ? {} : { secureContext: createSecureContext({ ca: [...getCACertificates('default'), extraCa] }) }
-  const agent = new Agent({ keepAlive: false, maxCachedSessions: 0, rejectUnauthorized: true, ...trust })
+  const agent = new Agent({ keepAlive: false, maxCachedSessions: 0, rejectUnauthorized: true, proxyEnv, ...trust })
   return async (url, headers, signal) => {
     const deadline = AbortSignal.timeout(deadlineMs)
     const ended = signal ? AbortSignal.any([deadline, signal]) : deadline

@@ -1,8 +1,10 @@
-import type { ObjectStorageKeys } from '@pool/contract'
+import { type ObjectStorageKeys, toCanonicalFqdn, type ValidationResult } from '@pool/contract'
 import type { Config } from '../config/config.ts'
 import { createRateLimiter, type RateLimitDecision, toRateLimitKey } from '../lib/rate-limiter.ts'
+import { toBucketName } from '../naming/naming.ts'
 import { createKeyCheck } from './check-s3-keys.ts'
 import { createTokenCheck, type ProviderToken } from './check-token.ts'
+import { createBucketLookup } from './find-bucket.ts'
 import { type CredentialCheckResult, createHttpsGet } from './https-client.ts'
 
 export type CredentialKind = 'object-storage' | 'token'
@@ -32,11 +34,13 @@ export const createCredentialService = (options: CredentialServiceOptions) => {
   const { config, objectStorageCa, deadlineMs, now, wallClock, onOutcome } = options
   const { objectStorage, credentials } = config
   const limit = createRateLimiter({ perMinute: credentials.attemptsPerMinute, maxCallers: MAX_CLIENTS })
-  const checkKeys = createKeyCheck({
+  const storage = {
     domain: objectStorage.domain,
     get: createHttpsGet({ deadlineMs, extraCa: objectStorageCa }),
     now: wallClock,
-  })
+  }
+  const checkKeys = createKeyCheck(storage)
+  const findBucket = createBucketLookup(storage)
   const checkToken = createTokenCheck({
     urls: credentials.tokenUrls,
     get: createHttpsGet({ deadlineMs, extraCa: null }),
@@ -55,6 +59,17 @@ export const createCredentialService = (options: CredentialServiceOptions) => {
   }
 
   return {
+    /** For credentials that were accepted: it is not limited. */
+    findBucket,
+
+    /** The bucket of a deployment of this FQDN, for its creation; undefined if it has none or cannot be looked up. */
+    async findBucketOf(keys: ObjectStorageKeys, fqdn: string): Promise<ValidationResult['bucket']> {
+      const bucket = toBucketName(objectStorage.platformPrefix, toCanonicalFqdn(fqdn))
+      const found = bucket.kind === 'bucket' ? await findBucket(keys, bucket.name) : null
+      if (bucket.kind !== 'bucket' || found === null || found.kind === 'unavailable') return undefined
+      return { name: bucket.name, found: found.kind }
+    },
+
     /** `address` is the network address of the client. */
     validateKeys(keys: ObjectStorageKeys, address: string | null, signal?: AbortSignal): Promise<ValidationOutcome> {
       return checkWithinLimit('object-storage', address, () => checkKeys(keys, signal))

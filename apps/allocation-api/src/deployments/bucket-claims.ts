@@ -101,6 +101,8 @@ export const createBucketClaims = (sql: Sql, { timeoutMs }: { readonly timeoutMs
   }
 
   return {
+    findOwner,
+
     /** By name of the bucket. */
     async list(query: PageQuery): Promise<Page<BucketClaim>> {
       const read = (size: number) =>

@@ -87,8 +87,14 @@ export interface Provisioner {
   preflight(signal?: AbortSignal): Promise<string | null>
   /** What a module can read besides what its run needs, as a sentence; null if Terraform is isolated. */
   describeExposure(): Promise<string | null>
-  /** Identifies the content of the module that an apply uses, for people: `cluster@sha256:0123456789ab`. */
-  moduleVersion(): Promise<string>
+  /** Whether the module makes the bucket of a deployment with object storage. */
+  makesBucket(): Promise<boolean>
+  /** What the module does not make, as sentences, or null. */
+  describeLimits(): Promise<string | null>
+  /**
+   * Identifies the content of the module that an apply with this bucket uses, for people: `cluster@sha256:0123456789ab`.
+   */
+  moduleVersion(bucket: string | null): Promise<string>
   /**
    * Creates the infrastructure, resumes creating it, or changes it to the current module. Output goes to `log` line by line, with secrets masked. A timeout ends as `failed`.
    */

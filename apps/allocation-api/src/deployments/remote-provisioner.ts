@@ -13,7 +13,7 @@ import { DeploymentFailedError } from './run.ts'
 
 const METHODS = [
   ...(['preflight', 'describeExposure', 'moduleVersion', 'apply', 'destroy', 'plan', 'inspect', 'archive'] as const),
-  ...(['findLockHolder', 'unlock', 'cleanUp'] as const),
+  ...(['findLockHolder', 'unlock', 'cleanUp', 'makesBucket', 'describeLimits'] as const),
 ] satisfies readonly (keyof Provisioner)[]
 type Method = (typeof METHODS)[number]
 type Callback = (argument: unknown) => unknown

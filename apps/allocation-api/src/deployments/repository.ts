@@ -1,5 +1,5 @@
 import type { Deployment, DeploymentHistoryEntry, DeploymentResult, DeploymentStatus } from '@pool/contract'
-import type { Sql } from '@pool/runtime/database/client'
+import type { Fragment, Sql } from '@pool/runtime/database/client'
 import { isUniqueViolation } from '@pool/runtime/database/errors'
 import { timeSql, withTimeout } from '@pool/runtime/database/time'
 import type { Execute, Guard, Writer } from '@pool/runtime/database/writer'
@@ -34,6 +34,8 @@ export interface NewDeployment {
   readonly tokenHash: Buffer
   readonly reservationTokenHash: Buffer | null
   readonly proof: Proof | null
+  /** Whether its bucket exists already. */
+  readonly adoptsBucket: boolean
   /** Of the request, for the history. */
   readonly caller: Caller
 }
@@ -42,6 +44,8 @@ export interface NewOperation {
   readonly operation: 'apply' | 'destroy'
   readonly record: DeploymentRecord
   readonly proof: Proof | null
+  /** Whether its bucket exists already. */
+  readonly adoptsBucket: boolean
   /** Of the request, for the history. */
   readonly caller: Caller
 }
@@ -59,12 +63,6 @@ export interface DeploymentSituation extends Situation {
   /** Whether a run of the lineage is known to have created the bucket. */
   readonly hasCreatedBucket: boolean
   readonly isAbandoned: boolean
-}
-
-/** What an earlier lineage left under an FQDN. */
-export interface Remains {
-  readonly hasInfrastructure: boolean
-  readonly bucket: string | null
 }
 
 export interface DeploymentPageQuery {
@@ -95,6 +93,7 @@ interface DeploymentRow {
   readonly error: string | null
   readonly result: DeploymentResult | null
   readonly module: string | null
+  readonly keptBucket: string | null
 }
 
 const toDeployment = (row: DeploymentRow): Deployment => {
@@ -112,6 +111,7 @@ const toDeployment = (row: DeploymentRow): Deployment => {
     ...(row.module === null ? {} : { module: row.module }),
     objectStorageRegion: storage?.region ?? '',
     objectStorageBucket: storage?.bucket ?? '',
+    ...(row.keptBucket === null ? {} : { keptBucket: row.keptBucket }),
     numEvents: row.numEvents,
     ...(row.error === null ? {} : { error: row.error }),
     ...(row.result === null ? {} : { result: row.result }),
@@ -167,16 +167,32 @@ export const createDeploymentRepository = (
   const { now, milliseconds } = timeSql(sql)
   const parts = deploymentSql(sql)
   const { runColumns, historyColumns, appendHistory, bindProof } = parts
-  const { claimBucket, hasCreatedBucket, dropProvisionalClaim } = parts
+  const { claimBucket, hasCreatedBucket, markBucketCreated, dropProvisionalClaim } = parts
   /** The first part of each statement. The others select from it. */
   const begin = ({ limitLockWait }: Guard) => sql`select where ${limitLockWait}`
+  /** The same with an Idempotency-Key: a duplicate undoes the statement. `result` is stored, once per row of `rows`. */
+  const beginWithKey = (guard: Guard, key: IdempotencyClaim | null) => sql`
+    input as (
+      select decode(${key?.keyHash ?? null}, 'hex') as key_hash, decode(${key?.fingerprint ?? null}, 'hex') as fingerprint,
+        ${key?.expectedRevision ?? 0}::integer as revision, decode(${key?.salt ?? null}, 'hex') as salt
+      where ${guard.limitLockWait}
+    ), claim as (select * from input where case when ${sql.unsafe(IS_NEW_KEY)} then true else reject_duplicate_key() end)`
+  const storeResult = (result: object, rows: Fragment) => sql`
+    outcomes as (select claim.*, ${sql.json(result as never)}::jsonb as result from claim, ${rows}),
+    stored as (${sql.unsafe(storeOutcomes('outcomes'))})`
+  const detectDuplicate = (error: unknown): DuplicateRequest => {
+    if (isDuplicateKey(error)) return duplicateRequest
+    throw error
+  }
   /** True, or an error that undoes the statement. `written` are all of its parts that write. */
   const assertInTime = (guard: Guard, written: readonly string[]) =>
     sql`in_time as materialized (select ${guard.assertInTime(written)})`
   const leaseEnd = sql`${now} + ${milliseconds(leaseMs)}`
   const columns = sql`
     d.id, d.number, d.status, d.request, d.started_at as "startedAt", d.finished_at as "finishedAt",
-    d.line_count as "numEvents", d.error, d.result, d.module`
+    d.line_count as "numEvents", d.error, d.result, d.module, (
+      select c.bucket from bucket_claims c where c.lineage_id = d.lineage_id and c.is_permanent order by c.bucket limit 1
+    ) as "keptBucket"`
   /** A finished deployment that no call has changed since it was read. */
   const unchanged = ({ id, generation }: Pick<DeploymentSituation, 'id' | 'generation'>) =>
     sql`d.id = ${id} and d.run_generation = ${generation} and d.finished_at is not null`
@@ -193,13 +209,9 @@ export const createDeploymentRepository = (
       deployment: NewDeployment,
       claim: IdempotencyClaim | null,
     ): Promise<StoredCreateDecision | DuplicateRequest> {
-      const { id, lineageId, name, record, tokenHash, reservationTokenHash, proof, caller } = deployment
+      const { id, lineageId, name, record, tokenHash, reservationTokenHash, proof, adoptsBucket, caller } = deployment
       const statement: Execute<StoredCreateDecision[]> = (lane, guard) => lane`
-        with input as (
-          select decode(${claim?.keyHash ?? null}, 'hex') as key_hash, decode(${claim?.fingerprint ?? null}, 'hex') as fingerprint,
-            ${claim?.expectedRevision ?? 0}::integer as revision, decode(${claim?.salt ?? null}, 'hex') as salt
-          where ${guard.limitLockWait}
-        ), claim as (select * from input where ${sql.unsafe(IS_NEW_KEY)}), inserted as (
+        with ${beginWithKey(guard, claim)}, inserted as (
           insert into deployments
             (id, lineage_id, status, request, sovereign_fqdn, token_hash, reservation_token_hash, started_at, run_expires_at)
           select ${id}, ${lineageId}, 'pending', ${sql.json(record as never)}, ${record.sovereignFQDN}, ${tokenHash},
@@ -212,7 +224,7 @@ export const createDeploymentRepository = (
           select lineage_id, sovereign_fqdn, ${name?.poolDomain ?? null}, ${name?.subdomain ?? null}, ${now}, ${now}
           from inserted
           returning 1
-        ), claimed as (${claimBucket(record.storage?.bucket ?? null, sql`inserted`)}), outcomes as (
+        ), claimed as (${claimBucket(record.storage?.bucket ?? null, adoptsBucket, sql`inserted`)}), outcomes as (
           select claim.*, jsonb_build_object('outcome', 'created', 'id', id) as result from claim, inserted
         ), stored as (${sql.unsafe(storeOutcomes('outcomes'))}),
         ${assertInTime(guard, ['inserted', 'history', 'challenges', 'lineage', 'claimed', 'stored'])}
@@ -236,20 +248,17 @@ export const createDeploymentRepository = (
       return rows.length > 0
     },
 
-    /** What other lineages left under the FQDN; null if nothing. */
-    async findRemains(sovereignFQDN: string, exceptLineage: string | null): Promise<Remains | null> {
-      const [row] = await withTimeout(
-        sql<Remains[]>`
-          select bool_or(l.has_infrastructure) as "hasInfrastructure",
-            min(c.bucket) filter (where c.is_permanent) as bucket
-          from lineages l left join bucket_claims c on c.lineage_id = l.id
-          where l.sovereign_fqdn = ${sovereignFQDN} and l.archived_at is null
+    /** Whether another lineage has infrastructure under the FQDN. */
+    async hasRemains(sovereignFQDN: string, exceptLineage: string | null): Promise<boolean> {
+      const rows = await withTimeout(
+        sql`
+          select from lineages l
+          where l.sovereign_fqdn = ${sovereignFQDN} and l.archived_at is null and l.has_infrastructure
             and l.id is distinct from ${exceptLineage}::uuid
-            and (l.has_infrastructure or c.is_permanent)
-          having count(*) > 0`,
+          limit 1`,
         timeoutMs,
       )
-      return row ?? null
+      return rows.length > 0
     },
 
     /** Whether a deployment of the FQDN is ready or becomes ready. */
@@ -286,11 +295,12 @@ export const createDeploymentRepository = (
      */
     async accept(
       situation: DeploymentSituation,
-      { operation, record, proof, caller }: NewOperation,
-    ): Promise<AcceptResult> {
+      { operation, record, proof, adoptsBucket, caller }: NewOperation,
+      key: IdempotencyClaim | null,
+    ): Promise<AcceptResult | DuplicateRequest> {
       const bucket = operation === 'apply' ? (record.storage?.bucket ?? null) : null
       const statement: Execute<RunRow[]> = (lane, guard) => lane`
-        with claim as (${begin(guard)}), accepted as (
+        with ${beginWithKey(guard, key)}, accepted as (
           update deployments d set operation = ${operation}, request = ${sql.json(record as never)}, status = ${operation === 'apply' ? 'pending' : 'destroying'},
             run_generation = d.run_generation + 1, operation_generation = d.run_generation + 1,
             reservation_token_hash = ${situation.reservationTokenHash}, run_expires_at = ${leaseEnd}, is_applied = false, pending_error = null, error = null, finished_at = null,
@@ -299,13 +309,19 @@ export const createDeploymentRepository = (
           returning d.*
         ), history as (${appendHistory(sql`accepted`, `${operation}-requested`, caller)}),
         challenges as (${bindProof(proof, sql`accepted`)}),
-        claimed as (${claimBucket(bucket, sql`accepted`)}),
-        ${assertInTime(guard, ['accepted', 'history', 'challenges', 'claimed'])}
+        claimed as (${claimBucket(bucket, adoptsBucket, sql`accepted`)}),
+        adopted as (${markBucketCreated(sql`(select * from accepted where ${adoptsBucket})`)}),
+        ${storeResult({ kind: 'started', status: operation === 'apply' ? 'provisioning' : 'destroying' }, sql`accepted`)},
+        ${assertInTime(guard, ['accepted', 'history', 'challenges', 'claimed', 'adopted', 'stored'])}
         select ${runColumns} from in_time, accepted d join lineages l on l.id = d.lineage_id`
       try {
         const [row] = await write(situation.id, statement)
-        return row ? { kind: 'accepted', state: toRunState(row) } : { kind: 'changed' }
+        if (!row) return { kind: 'changed' }
+        // The statement does not see its own claim.
+        const hasCreatedBucket = row.hasCreatedBucket || adoptsBucket
+        return { kind: 'accepted', state: { ...toRunState(row), hasCreatedBucket } }
       } catch (error) {
+        if (isDuplicateKey(error)) return duplicateRequest
         return { kind: toConflict(error) }
       }
     },
@@ -320,22 +336,28 @@ export const createDeploymentRepository = (
       )
     },
 
-    /** Marks the run in progress as cancelled; null if there is none. The history has the first cancellation only. */
-    async cancel(id: string, caller: Caller): Promise<Deployment | null> {
-      const [row] = await write(
+    /** Marks the run in progress as cancelled; null if there is none. The result for the key is that of either. The history has the first cancellation only. */
+    async cancel(
+      id: string,
+      caller: Caller,
+      key: IdempotencyClaim | null = null,
+    ): Promise<Deployment | DuplicateRequest | null> {
+      const rows = await write(
         id,
         (lane, guard) => lane<DeploymentRow[]>`
-          with claim as (${begin(guard)}), running as (
+          with ${beginWithKey(guard, key)}, running as (
             select ${historyColumns}, d.cancelled_at is null as is_first from claim, deployments d
             where d.id = ${id} and d.finished_at is null for update of d
           ), history as (${appendHistory(sql`(select * from running where is_first)`, 'cancelled', caller)}),
           cancelled as (
             update deployments d set cancelled_at = coalesce(d.cancelled_at, ${now})
             from running where d.id = running.id returning ${columns}
-          ), ${assertInTime(guard, ['history', 'cancelled'])}
-          select cancelled.* from cancelled, in_time`,
-      )
-      return row ? toDeployment(row) : null
+          ), ${storeResult({ kind: 'cancelling' }, sql`(select) always`)},
+          ${assertInTime(guard, ['history', 'cancelled', 'stored'])}
+          select cancelled.* from in_time left join cancelled on true`,
+      ).catch(detectDuplicate)
+      if ('kind' in rows) return rows
+      return rows[0]?.id ? toDeployment(rows[0]) : null
     },
 
     /** From now on, only `delete` changes the deployment. Can be repeated. */
@@ -379,18 +401,23 @@ export const createDeploymentRepository = (
       )
     },
 
-    /** `lockId`: of the lock that no longer exists. */
-    async clearLock({ id, lineageId }: DeploymentSituation, lockId: string, caller: Caller): Promise<void> {
+    /** Of the lock that no longer exists. */
+    async clearLock(
+      { id, lineageId }: DeploymentSituation,
+      lock: { readonly id: string; readonly isLifted: boolean },
+      caller: Caller,
+      key: IdempotencyClaim | null,
+    ): Promise<DuplicateRequest | null> {
       const deployment = sql`(select ${historyColumns} from deployments d where d.id = ${id})`
-      await write(
-        id,
-        (lane, guard) => lane`
-          with claim as (${begin(guard)}),
-          history as (${appendHistory(sql`claim, ${deployment}`, 'unlocked', caller, `Lock ${lockId}`)}),
+      return write<DuplicateRequest | null>(id, (lane, guard) =>
+        lane`
+          with ${beginWithKey(guard, key)},
+          history as (${appendHistory(sql`claim, ${deployment}`, 'unlocked', caller, `Lock ${lock.id}`)}),
           cleared as (update lineages set state_lock = null from claim where id = ${lineageId} returning 1),
-          ${assertInTime(guard, ['history', 'cleared'])}
-          select from in_time`,
-      )
+          ${storeResult({ kind: 'unlocked', id, isLifted: lock.isLifted }, sql`(select) always`)},
+          ${assertInTime(guard, ['history', 'cleared', 'stored'])}
+          select from in_time`.then(() => null),
+      ).catch(detectDuplicate)
     },
 
     async find(id: string): Promise<Deployment | null> {

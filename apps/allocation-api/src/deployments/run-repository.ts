@@ -122,13 +122,19 @@ export const createRunRepository = (sql: Sql, { timeoutMs, leaseMs, coolOffMs }:
       }
     },
 
-    /** Records that the state is empty but for the kept bucket: the lineage lets go of its name. */
-    async clearInfrastructure(lease: RunLease): Promise<boolean> {
+    /**
+     * Records that the state is empty but for the kept bucket: the lineage lets go of its name, and without a bucket of the
+     * claim of one.
+     */
+    async clearInfrastructure(lease: RunLease, hasBucket: boolean): Promise<boolean> {
       return changesRow(sql`
         with owned as (${lockOwned(lease)}), lineage as (
           update lineages l set has_infrastructure = false, infrastructure_changed_at = ${now}, known_state = null
           from owned where l.id = owned.lineage_id
           returning l.id as lineage_id, l.pool_domain, l.subdomain
+        ), claims as (
+          update bucket_claims c set is_permanent = false from lineage
+          where c.lineage_id = lineage.lineage_id and not c.is_created and not ${hasBucket}
         ), free as (${sql.unsafe(letGo('lineage', coolOffMs))})
         select from lineage`)
     },

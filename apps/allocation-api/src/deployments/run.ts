@@ -1,8 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type DeploymentResult, loadBalancerIP } from '@pool/contract'
 import { isDatabaseUnavailable } from '@pool/runtime/database/errors'
+import type { FindBucket } from '../credentials/find-bucket.ts'
 import { sanitizeJson, sanitizeText } from '../lib/text.ts'
 import type { LogWriter } from './deployment-log.ts'
+import { explainFailure, explainMissingBucket } from './domain/bucket-use.ts'
 import type { Operation } from './domain/lifecycle.ts'
 import type { AccessKeyPair, DeploymentLogLine, DeploymentSpec, KnownState, RunState } from './domain/types.ts'
 import type { ReservationClient } from './fqdn.ts'
@@ -97,18 +99,31 @@ export const toModuleSecrets = (credentials: AccessKeyPair | null) => ({
   object_storage_secret_key: credentials?.secretKey ?? '',
 })
 
+/** Reserved for benchmarks (RFC 2544). */
+const TEST_NETWORK = /^198\.1[89]\./
+
 type OutputsResult =
   | { readonly kind: 'valid'; readonly result: DeploymentResult }
   | { readonly kind: 'invalid'; readonly reason: string }
 
 /** Validates the outputs of a deployment module. */
-const parseModuleOutputs = (sovereignFQDN: string, outputs: Readonly<Record<string, unknown>>): OutputsResult => {
+const parseModuleOutputs = (
+  sovereignFQDN: string,
+  outputs: Readonly<Record<string, unknown>>,
+  acceptsTestAddresses: boolean,
+): OutputsResult => {
   const { load_balancer_ip, control_plane_ip, details } = outputs
   const address = loadBalancerIP.safeParse(load_balancer_ip)
   if (!address.success) {
     return {
       kind: 'invalid',
       reason: 'The infrastructure is up, but its module has no output load_balancer_ip with a unicast IPv4 address.',
+    }
+  }
+  if (!acceptsTestAddresses && TEST_NETWORK.test(address.data)) {
+    return {
+      kind: 'invalid',
+      reason: `The load balancer ${address.data} is in 198.18.0.0/15, which is not routed, so the records of the name would lead nowhere: use a module that creates machines (PDM_TERRAFORM_MODULE), or set PDM_ACCEPT_TEST_ADDRESSES=true for a test.`,
     }
   }
   return {
@@ -160,6 +175,9 @@ export type StopError = LeaseLostError | CancelledError | ReservationLostError |
 export type RunOutcome = 'ready' | 'destroyed' | 'failed' | 'released' | 'lease-lost'
 
 const RETRY_PAUSE_MS = 500
+/** For a lookup of the bucket that gets no answer. */
+const MAX_LOOKUPS = 4
+const LOOKUP_PAUSE_MS = 3_000
 /** For reading a state: `init` may download providers. */
 const INSPECTION_TIMEOUT_MS = 60_000
 const INTERNAL_ERROR = 'Internal error. Quote the id of the deployment when reporting it.'
@@ -171,6 +189,8 @@ export interface DeploymentRunOptions {
   readonly reservations: ReservationClient
   readonly provisioner: Provisioner
   readonly storage: StorageProvider
+  readonly findBucket: FindBucket
+  readonly acceptsTestAddresses: boolean
   readonly logWriter: LogWriter
   readonly onError: (error: unknown) => void
 }
@@ -240,7 +260,7 @@ export class DeploymentRun {
   }
 
   async #applyInfrastructure(): Promise<DeploymentResult> {
-    const { state, provisioner, repository } = this.#options
+    const { state, provisioner, repository, acceptsTestAddresses } = this.#options
     const { spec } = state
     if (spec.name && state.operation === 'create' && state.attempt === 1) {
       const message = `Reserved the name ${spec.sovereignFQDN}.`
@@ -248,16 +268,34 @@ export class DeploymentRun {
     }
     await this.#beginInfrastructure()
     const applied = await this.#runTerraform(request => provisioner.apply(request, this.#log, this.signal))
-    const outputs = parseModuleOutputs(spec.sovereignFQDN, applied.outputs)
+    await this.#requireBucket()
+    const outputs = parseModuleOutputs(spec.sovereignFQDN, applied.outputs, acceptsTestAddresses)
     if (outputs.kind === 'invalid') throw new DeploymentFailedError(outputs.reason)
     await this.#fenced(() => repository.saveResult(state, outputs.result))
     return outputs.result
   }
 
+  /** A deployment with object storage is ready only if its bucket exists, whatever the module says. */
+  async #requireBucket(): Promise<void> {
+    const { state, credentials, findBucket, repository } = this.#options
+    const { storage } = state.spec
+    if (!storage || !credentials) return
+    const { bucket, region } = storage
+    for (let attempt = 1; ; attempt += 1) {
+      this.signal.throwIfAborted()
+      const lookup = await findBucket({ region, ...credentials }, bucket)
+      const reason = explainMissingBucket(bucket, lookup)
+      if (reason === null) break
+      if (lookup.kind !== 'unavailable' || attempt === MAX_LOOKUPS) throw new DeploymentFailedError(reason)
+      await sleep(LOOKUP_PAUSE_MS, undefined, { signal: this.signal }).catch(() => {})
+    }
+    await this.#fenced(() => repository.recordBucket(state))
+  }
+
   /** From here on, the state may hold infrastructure, so the name stays with the lineage until the state was read. */
   async #beginInfrastructure(): Promise<void> {
     const { state, repository, provisioner } = this.#options
-    const moduleVersion = await provisioner.moduleVersion()
+    const moduleVersion = await provisioner.moduleVersion(state.spec.storage?.bucket ?? null)
     const begun = await this.#retryUntilAvailable(() => repository.beginInfrastructure(state, moduleVersion))
     if (begun === 'lease-lost') throw new LeaseLostError()
     if (begun === 'name-lost') throw new ReservationLostError()
@@ -331,7 +369,9 @@ export class DeploymentRun {
     })
     this.#isStateSettled = true
     if (result.kind === 'stopped') throw this.signal.reason
-    if (result.kind === 'failed') throw new DeploymentFailedError(result.reason)
+    if (result.kind === 'failed') {
+      throw new DeploymentFailedError(explainFailure(result.reason, state.spec.storage?.bucket ?? null))
+    }
     return result
   }
 
@@ -352,7 +392,7 @@ export class DeploymentRun {
     const inspection = await this.#inspectState()
     if (inspection.kind === 'failed') return `Its state could not be read: ${inspection.reason}`
     if (!inspection.isEmpty) return `Its state still holds: ${inspection.resources.join(', ')}.`
-    await this.#fenced(() => repository.clearInfrastructure(state))
+    await this.#fenced(() => repository.clearInfrastructure(state, inspection.hasKeptBucket))
     this.#hasInfrastructure = false
     return null
   }

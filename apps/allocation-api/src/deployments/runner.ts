@@ -1,5 +1,6 @@
 import type { ObjectStorageKeys } from '@pool/contract'
 import pLimit from 'p-limit'
+import type { FindBucket } from '../credentials/find-bucket.ts'
 import type { ValidationOutcome } from '../credentials/service.ts'
 import type { Caller } from '../naming/naming.ts'
 import { LogWriter } from './deployment-log.ts'
@@ -30,6 +31,9 @@ export interface RunnerOptions {
   readonly storage: StorageProvider
   /** Limited per caller, so that deployments cannot be used to try credentials faster than the validation routes. */
   readonly validateKeys: (keys: ObjectStorageKeys, address: string | null) => Promise<ValidationOutcome>
+  readonly findBucket: FindBucket
+  /** Whether a load balancer can have an address of 198.18.0.0/15, which is not routed. */
+  readonly acceptsTestAddresses: boolean
   /** Runs in progress at a time in this process. */
   readonly maxConcurrentRuns: number
   /** Milliseconds. */
@@ -112,7 +116,7 @@ export class Runner {
   }
 
   /** Queues the first run of a deployment that this process has stored as generation 1. */
-  submitNew(holder: Holder, credentials: AccessKeyPair | null): void {
+  submitNew(holder: Holder, credentials: AccessKeyPair | null, hasCreatedBucket = false): void {
     const state: RunState = {
       ...holder,
       generation: 1,
@@ -123,7 +127,7 @@ export class Runner {
       result: null,
       stateLock: null,
       knownState: null,
-      hasCreatedBucket: false,
+      hasCreatedBucket,
       isCancelled: false,
       pendingError: null,
       lineCount: 0,
@@ -133,15 +137,12 @@ export class Runner {
 
   /** Queues a run whose lease this process holds. */
   submit(state: RunState, credentials: AccessKeyPair | null): void {
-    const { repository, reservations, provisioner, storage, observer, now, onLogChanged } = this.#options
+    const { repository, observer, now, onLogChanged } = this.#options
     const { id, generation, lineCount } = state
     const run = new DeploymentRun({
+      ...this.#options,
       state,
       credentials,
-      repository,
-      reservations,
-      provisioner,
-      storage,
       logWriter: new LogWriter({
         repository,
         lease: { id, generation },

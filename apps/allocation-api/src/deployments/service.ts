@@ -7,6 +7,8 @@ import type { DuplicateRequest, IdempotencyClaim } from '../idempotency/idempote
 import { type Page, type PageQuery, readPage } from '../lib/paginate.ts'
 import { createToken } from '../lib/token.ts'
 import type { Caller } from '../naming/naming.ts'
+import { createBucketClaims } from './bucket-claims.ts'
+import { type BucketUse, endFormerClaim, findBucketUse } from './commands/bucket.ts'
 import { type CallDependencies, type CallerWithToken, type CancelOutcome, toRemainsDetail } from './commands/call.ts'
 import { createPlanner } from './commands/plan.ts'
 import { cancelRun, type RemoveOutcome, removeDeployment } from './commands/remove.ts'
@@ -34,7 +36,7 @@ import { createRunRepository } from './run-repository.ts'
 import { Runner, type RunnerOptions } from './runner.ts'
 
 export interface DeploymentServiceOptions
-  extends Omit<CallDependencies, 'repository' | 'reservations' | 'runner'>,
+  extends Omit<CallDependencies, 'repository' | 'reservations' | 'runner' | 'bucketClaims'>,
     Omit<RunnerOptions, 'repository' | 'reservations' | 'reservationRenewalMs' | 'onLogChanged'> {
   readonly sql: Sql
   /** For the reads of requests. */
@@ -64,7 +66,7 @@ export interface DeploymentOperations {
   plan(id: string, body: unknown, caller: CallerWithToken, signal: AbortSignal): Promise<PlanOutcome>
   remove(id: string, shouldAbandon: boolean, caller: CallerWithToken): Promise<RemoveOutcome>
   cancel(id: string, caller: CallerWithToken): Promise<CancelOutcome>
-  unlock(id: string, caller: Caller): Promise<UnlockOutcome>
+  unlock(id: string, caller: Caller, key?: string): Promise<UnlockOutcome>
   /** What was done to deployments, also to deleted ones; newest first. */
   history(query: DeploymentHistoryQuery): Promise<Page<DeploymentHistoryEntry>>
   tailLog(id: string, after: number, signal: AbortSignal): Promise<TailOutcome>
@@ -85,6 +87,7 @@ export interface DeploymentService extends DeploymentOperations {
 interface Creation {
   readonly spec: DeploymentSpec
   readonly credentials: AccessKeyPair | null
+  readonly adoptBucket: boolean
   readonly caller: Caller
   readonly key: string | undefined
   readonly claim: IdempotencyClaim | null
@@ -96,21 +99,23 @@ const toDecision = (stored: StoredCreateDecision, deploymentToken: string | null
   return { kind: 'created', id: stored.id, deploymentToken }
 }
 
-/** What an earlier deployment left under the FQDN. A deployment that is up is a conflict instead. */
-const findRemains = async (
-  { repository }: CallDependencies,
-  { sovereignFQDN }: DeploymentSpec,
-): Promise<CreateDecision | null> => {
-  const remains = await repository.findRemains(sovereignFQDN, null)
-  if (!remains || (await repository.isTaken(sovereignFQDN))) return null
-  return { kind: 'fqdn-remains', detail: toRemainsDetail(sovereignFQDN, remains) }
+/** What is in the way of a new lineage, or the use of its bucket. A deployment that is up is a conflict instead. */
+const findUse = async (deps: CallDependencies, creation: Creation) => {
+  const { sovereignFQDN } = creation.spec
+  if (await deps.repository.isTaken(sovereignFQDN)) return { kind: 'usable', use: null } as const
+  if (await deps.repository.hasRemains(sovereignFQDN, null)) {
+    return { kind: 'fqdn-remains', detail: toRemainsDetail(sovereignFQDN) } as const
+  }
+  return findBucketUse(deps, { ...creation, lineageId: null, hasBucket: false })
 }
 
 const reserveAndInsert = async (
-  { repository, reservations, runner }: CallDependencies,
+  deps: CallDependencies,
   { spec, credentials, caller, key, claim }: Creation,
   proof: Proof | null,
+  bucketUse: BucketUse,
 ): Promise<CreateDecision | DuplicateRequest> => {
+  const { repository, reservations, runner } = deps
   // Derived from the request's key, so that a repeated request gets the same reservation.
   const reservationKey = key === undefined ? undefined : `deployment ${key}`
   const reservation = await reservations.reserve(spec, caller, reservationKey)
@@ -118,11 +123,12 @@ const reserveAndInsert = async (
   const { tokenHash: reservationTokenHash } = reservation
   const holder = { id: randomUUID(), spec, lineageId: randomUUID(), reservationTokenHash }
   const { token: deploymentToken, tokenHash } = createToken(claim?.token())
-  const stored = await repository.insert(
-    { ...holder, name: spec.name, record: toRecord(spec, credentials), tokenHash, proof, caller },
-    claim,
-  )
-  if ('outcome' in stored && stored.outcome === 'created') runner.submitNew(holder, credentials)
+  const adoptsBucket = bucketUse?.kind === 'adopted'
+  const record = toRecord(spec, credentials)
+  const stored = (await endFormerClaim(deps, spec, bucketUse, caller))
+    ? ({ outcome: 'bucket-conflict' } as const)
+    : await repository.insert({ ...holder, name: spec.name, record, tokenHash, proof, adoptsBucket, caller }, claim)
+  if ('outcome' in stored && stored.outcome === 'created') runner.submitNew(holder, credentials, adoptsBucket)
   // If a concurrent request with the same key was faster, it has the same reservation, unless that has ended since.
   else if (!reservationTokenHash || !(await repository.hasReservation(reservationTokenHash))) {
     await reservations.release(holder)
@@ -136,7 +142,8 @@ const decide = async (deps: CallDependencies, creation: Creation): Promise<Creat
   if (obstacle) return obstacle
   const proven = await deps.domainProof.prove({ spec, lineageId: null, idempotencyKey: key })
   if (proven.kind !== 'proven') return proven
-  return (await findRemains(deps, spec)) ?? reserveAndInsert(deps, creation, proven.proof)
+  const bucket = await findUse(deps, creation)
+  return bucket.kind === 'usable' ? reserveAndInsert(deps, creation, proven.proof, bucket.use) : bucket
 }
 
 /**
@@ -151,9 +158,10 @@ const createDeployment = async (
 ): Promise<CreateOutcome> => {
   const parsed = deps.parseSpec(body)
   if (parsed.kind !== 'valid') return parsed
-  const { spec, credentials } = parsed
-  return deps.idempotency.replayThenExecute<CreateDecision>(key, ['deployment', spec, credentials], {
-    execute: claim => decide(deps, { spec, credentials, caller, key, claim }),
+  const { spec, credentials, adoptBucket = false } = parsed
+  const content = ['deployment', spec, credentials, ...(adoptBucket ? ['adopts its bucket'] : [])]
+  return deps.idempotency.replayThenExecute<CreateDecision>(key, content, {
+    execute: claim => decide(deps, { spec, credentials, adoptBucket, caller, key, claim }),
     success: 'created',
     replay: (stored, token) => toDecision(stored as StoredCreateDecision, token),
   })
@@ -170,8 +178,8 @@ const findDomainObstacle = async (
   if (await repository.isTaken(domain)) {
     return { reason: 'fqdn-conflict', detail: `Another deployment has ${domain}; destroy and delete it first.` }
   }
-  const remains = await repository.findRemains(domain, null)
-  return remains ? { reason: 'fqdn-remains', detail: toRemainsDetail(domain, remains) } : null
+  if (!(await repository.hasRemains(domain, null))) return null
+  return { reason: 'fqdn-remains', detail: toRemainsDetail(domain) }
 }
 
 /** What a deployment of this domain that is created now would find. Changes nothing. */
@@ -207,7 +215,8 @@ export const createDeploymentService = (options: DeploymentServiceOptions): Depl
     reservationRenewalMs: reservationTtlMs / 3,
     onLogChanged: id => notifier.notify(id),
   })
-  const deps: CallDependencies = { ...options, repository, reservations, runner }
+  const bucketClaims = createBucketClaims(sql, times)
+  const deps: CallDependencies = { ...options, repository, reservations, runner, bucketClaims }
   const tail = { repository, notifier, pollMs: LOG_POLL_MS, idleMs: LOG_IDLE_MS, now }
 
   return {
@@ -217,7 +226,7 @@ export const createDeploymentService = (options: DeploymentServiceOptions): Depl
     plan: createPlanner(deps),
     remove: (id, shouldAbandon, caller) => removeDeployment(deps, id, shouldAbandon, caller),
     cancel: (id, caller) => cancelRun(deps, id, caller),
-    unlock: (id, caller) => unlockState(deps, id, caller),
+    unlock: (id, caller, key) => unlockState(deps, id, caller, key),
     checkDomain: (domain, key) => checkDomain(deps, domain, key),
     history: query => repository.listHistory(query),
     tailLog: (id, after, signal) => tailLog(tail, id, after, signal),

@@ -70,9 +70,9 @@ export const deploymentSql = (sql: Sql) => {
      * violates `bucket_claims_pkey`, which rejects the whole statement. `lineages` has at most one row, with `lineage_id`
      * and `sovereign_fqdn`.
      */
-    claimBucket: (bucket: string | null, lineages: Fragment) => sql`
-      insert into bucket_claims (bucket, lineage_id, sovereign_fqdn, claimed_at)
-      select ${bucket}, input.lineage_id, input.sovereign_fqdn, ${now} from ${lineages} input
+    claimBucket: (bucket: string | null, exists: boolean, lineages: Fragment) => sql`
+      insert into bucket_claims (bucket, lineage_id, sovereign_fqdn, is_permanent, is_created, claimed_at)
+      select ${bucket}, input.lineage_id, input.sovereign_fqdn, ${exists}, ${exists}, ${now} from ${lineages} input
       where ${bucket}::text is not null and not exists (
         select from bucket_claims c where c.bucket = ${bucket} and c.lineage_id = input.lineage_id
       )

@@ -1,5 +1,6 @@
 import { type IncomingMessage, request as requestHttp } from 'node:http'
-import { request as requestHttps } from 'node:https'
+import { Agent, request as requestHttps } from 'node:https'
+import { proxyEnv } from '../lib/proxy.ts'
 import type { Unavailable } from './domain/result.ts'
 
 export interface ProviderRequest {
@@ -97,8 +98,9 @@ const send = (request: ProviderRequest, signal: AbortSignal): Promise<Response> 
  */
 const sendStreaming = (request: ProviderRequest, signal: AbortSignal): Promise<IncomingMessage> =>
   new Promise((resolve, reject) => {
-    const start = request.url.protocol === 'https:' ? requestHttps : requestHttp
-    start(request.url, { headers: toHeaders(request), agent: false, signal }, resolve)
+    const [start, agent] =
+      request.url.protocol === 'https:' ? [requestHttps, new Agent({ proxyEnv })] : [requestHttp, false]
+    start(request.url, { headers: toHeaders(request), agent, signal }, resolve)
       .on('error', reject)
       .end()
   })

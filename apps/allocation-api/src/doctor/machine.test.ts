@@ -33,7 +33,11 @@ const check = async (
     ...more
   }: Partial<Pick<TerraformSettings, 'backend' | 'isolation'>> & { isExposed?: boolean } = {},
 ) => {
-  const prerequisites = { checkBinary: async () => 'There is none: install it.', checkModule: async () => null }
+  const prerequisites = {
+    checkBinary: async () => 'There is none: install it.',
+    checkModule: async () => null,
+    describeLimits: async () => null,
+  }
   const findings = await checkDeployments({ ...settings, ...more }, prerequisites, env, async () =>
     isExposed ? exposure : null,
   )

@@ -96,14 +96,15 @@ const DEPLOYMENT_VARIABLE = /^PDM_(?:TERRAFORM|DEPLOYMENT)/
 
 export const checkDeployments = async (
   settings: TerraformSettings,
-  prerequisites: Pick<Prerequisites, 'checkBinary' | 'checkModule'>,
+  prerequisites: Pick<Prerequisites, 'checkBinary' | 'checkModule' | 'describeLimits'>,
   env: Readonly<Record<string, string | undefined>>,
   findExposure: () => Promise<string | null>,
 ): Promise<readonly Finding[]> => {
   const isWanted = Object.keys(env).some(name => DEPLOYMENT_VARIABLE.test(name) && env[name]?.trim())
-  const [binary, module, dataDir, space] = await Promise.all([
+  const [binary, module, limits, dataDir, space] = await Promise.all([
     prerequisites.checkBinary(),
     prerequisites.checkModule(),
+    prerequisites.describeLimits(),
     checkDataDir(settings.dataDir),
     checkFreeSpace(settings.dataDir),
   ])
@@ -116,6 +117,7 @@ export const checkDeployments = async (
     module === null
       ? good('terraform module', 'the folder has a module, and the modules that it calls by a relative path exist')
       : badWithAdvice('terraform module', module, 'correct PDM_TERRAFORM_MODULE'),
+    ...(module === null && limits !== null ? [notChecked('what the module makes', limits)] : []),
     ...checkBackend(settings, env),
     checkIsolation(settings, await findExposure()),
     dataDir,

@@ -15,10 +15,15 @@ export interface StartupChecks {
     'managedDomains' | 'dnsProvider' | 'dns' | 'objectStorage' | 'objectStorageCa' | 'env'
   >
   readonly provider: Pick<DnsProvider, 'checkZone' | 'concurrency'>
-  readonly provisioner: Pick<Provisioner, 'preflight' | 'describeExposure'>
+  readonly provisioner: Pick<Provisioner, 'preflight' | 'describeExposure' | 'describeLimits'>
   readonly observer: Pick<
     Observer,
-    'onZonesUnusable' | 'onObjectStorageUnreachable' | 'onDeploymentsUnavailable' | 'onTerraformExposed' | 'onError'
+    | 'onZonesUnusable'
+    | 'onObjectStorageUnreachable'
+    | 'onDeploymentsUnavailable'
+    | 'onTerraformExposed'
+    | 'onModuleLimited'
+    | 'onError'
   >
   /** Ends the checks: what they find afterwards may come from the stop. */
   readonly signal: AbortSignal
@@ -49,6 +54,8 @@ const reportDeployments = async ({ provisioner, observer, signal }: StartupCheck
   if (missing !== null) return observer.onDeploymentsUnavailable(missing)
   const exposure = await provisioner.describeExposure()
   if (exposure !== null && !signal.aborted) observer.onTerraformExposed(exposure)
+  const limits = await provisioner.describeLimits()
+  if (limits !== null && !signal.aborted) observer.onModuleLimited(limits)
 }
 
 /** Reports what the service cannot do as it is configured. It serves everything else meanwhile. Never rejects. */

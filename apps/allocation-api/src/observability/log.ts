@@ -268,6 +268,9 @@ export const createObserver = (
     onTerraformExposed(reason) {
       log.warn({ reason }, 'terraform not isolated')
     },
+    onModuleLimited(limits) {
+      log.info({ limits }, 'deployment module is limited')
+    },
     onRunEnded(deployment, outcome, seconds) {
       metrics.countRun(outcome, seconds)
       log.info({ deployment, outcome, seconds }, 'deployment run ended')

@@ -14,6 +14,7 @@ import {
 } from '@opentelemetry/sdk-trace'
 import { withTimeout } from '@pool/runtime/database/time'
 import type { TracingSettings } from '../config/tracing.ts'
+import { proxyEnv } from '../lib/proxy.ts'
 import { NO_SPAN, type ParentHeaders, type Tracer } from './domain/tracer.ts'
 
 // Imported only if tracing is on: it costs start time and memory.
@@ -50,7 +51,11 @@ export const startTracing = (settings: TracingSettings, version: string): Tracin
   const provider = new TracerProvider({
     resource: resourceFromAttributes({ 'service.name': settings.serviceName, 'service.version': version }),
     sampler: createSampler(settings),
-    spanProcessors: [new BatchSpanProcessor({ exporter: new OTLPTraceExporter({ headers }) })],
+    spanProcessors: [
+      new BatchSpanProcessor({
+        exporter: new OTLPTraceExporter({ headers, httpAgentOptions: { keepAlive: true, proxyEnv } }),
+      }),
+    ],
   })
   const tracer = provider.getTracer('allocation-api', version)
   const propagator = new W3CTraceContextPropagator()

@@ -33,8 +33,8 @@ export const createDeployments = (
   { sql, readSql, writer, pools, timeoutMs }: Database,
   { allocations, idempotency }: Names,
 ) => {
-  const { objectStorage, domainProof: proof } = config
-  const { knownProviders, concurrency, dataDir, runner } = config.deployments
+  const { objectStorage, domainProof: proof, dnsProvider } = config
+  const { knownProviders, concurrency, dataDir, runner, acceptsTestAddresses } = config.deployments
   const credentials = createCredentialService({
     config,
     objectStorageCa: config.objectStorageCa,
@@ -62,6 +62,8 @@ export const createDeployments = (
     idempotency,
     allocations,
     validateKeys: credentials.validateKeys,
+    findBucket: credentials.findBucket,
+    acceptsTestAddresses: acceptsTestAddresses || dnsProvider.kind === 'local',
     ...createSpecParser({
       storageProvider: objectStorage.provider,
       knownProviders,

@@ -69,7 +69,7 @@ describe('a claim', () => {
       await createDeployment(replica, specFor('first'))
       await waitForApply(replica)
       const id = await createDeployment(replica, specOf('a.b.c.io'))
-      expect(await create(other, specOf('a-b.c.io'))).toEqual({ kind: 'bucket-conflict' })
+      expect(await create(other, specOf('a-b.c.io'))).toMatchObject({ kind: 'bucket-conflict' })
       if (how === 'is cancelled') {
         await removeDeployment(replica, id)
       } else {
@@ -84,16 +84,24 @@ describe('a claim', () => {
     },
   )
 
-  test('remains if the deployment fails after the bucket may exist, also after its deletion', async () => {
+  test('ends if the deployment fails and its state has no bucket', async () => {
     const replica = fixture.replica()
     replica.provisioner.result = { kind: 'failed', reason: 'no' }
     const id = await createDeployment(replica, specOf('a.b.c.io'))
     await waitUntilFinished(replica, id)
+    expect(await listClaims()).toEqual([])
+    await createReady(replica, specOf('a-b.c.io'))
+  })
+
+  test('remains if the bucket exists, also after the deletion of the deployment', async () => {
+    const replica = fixture.replica()
+    const id = await createReady(replica, specOf('a.b.c.io'))
+    await destroy(replica, id, specOf('a.b.c.io'))
     expect(await removeDeployment(replica, id)).toEqual({ kind: 'removed' })
     const [claim] = await listClaims()
     expect(claim).toMatchObject({ bucket, isPermanent: true })
     expect(claim).not.toHaveProperty('deploymentId')
-    expect(await create(replica, specOf('a-b.c.io'))).toEqual({ kind: 'bucket-conflict' })
+    expect(await create(replica, specOf('a-b.c.io'))).toMatchObject({ kind: 'bucket-conflict' })
   })
 
   test('of 200 concurrent creations of names that map to one bucket, one creates, and the others keep no name', async () => {
@@ -117,31 +125,32 @@ describe('a claim', () => {
 const kills = Array.from({ length: 13 }, (_, i) => i + 1).flatMap(n => [[n, 'before'] as const, [n, 'after'] as const])
 
 describe('a process that is killed at any statement of a creation', () => {
-  test.each(kills)('%i, %s it is executed: the claim ends exactly if the bucket cannot exist', async (n, moment) => {
-    const replica = fixture.replica()
-    replica.provisioner.result = { kind: 'failed', reason: 'no' }
-    const killed = replica.killAt(n, moment)
-    // How many statements a run needs varies: the lines of its log are stored in batches.
-    const ended = create(replica, withStorage('acme')).then(() =>
-      until('the run has ended', () => replica.deployments.activeCount() === 0),
-    )
-    await Promise.race([killed, ended])
-    const other = fixture.replica()
-    await fixture.advance(LEASE_MS)
-    await other.deployments.tick()
-    const [row] = await fixture.sql<{ id: string }[]>`select id from deployments`
-    if (!row) return expect(await listClaims()).toEqual([])
-    await until('finished', async () => {
+  test.each(kills)(
+    '%i, %s it is executed: the claim ends, or is permanent because the bucket may exist',
+    async (n, moment) => {
+      const replica = fixture.replica()
+      replica.provisioner.result = { kind: 'failed', reason: 'no' }
+      const killed = replica.killAt(n, moment)
+      // How many statements a run needs varies: the lines of its log are stored in batches.
+      const ended = create(replica, withStorage('acme')).then(() =>
+        until('the run has ended', () => replica.deployments.activeCount() === 0),
+      )
+      await Promise.race([killed, ended])
+      const other = fixture.replica()
+      await fixture.advance(LEASE_MS)
       await other.deployments.tick()
-      const found = await other.deployments.get(row.id)
-      return found.kind === 'found' && found.deployment.finishedAt !== null
-    })
-    expect(await events(row.id)).toEqual(['created', 'failed'])
-    const mayExist = replica.provisioner.applies.length > 0
-    const list = await listClaims()
-    if (mayExist) expect(list).toMatchObject([{ isPermanent: true }])
-    if (list.length > 0) expect(list).toMatchObject([{ isPermanent: true }])
-  })
+      const [row] = await fixture.sql<{ id: string }[]>`select id from deployments`
+      if (!row) return expect(await listClaims()).toEqual([])
+      await until('finished', async () => {
+        await other.deployments.tick()
+        const found = await other.deployments.get(row.id)
+        return found.kind === 'found' && found.deployment.finishedAt !== null
+      })
+      expect(await events(row.id)).toEqual(['created', 'failed'])
+      const list = await listClaims()
+      if (list.length > 0) expect(list).toMatchObject([{ isPermanent: true }])
+    },
+  )
 })
 
 describe('an apply that adds storage and ends before the bucket may exist', () => {
@@ -187,6 +196,133 @@ describe('an apply that adds storage and ends before the bucket may exist', () =
   })
 })
 
+describe('a bucket that exists', () => {
+  const spec = withStorage('acme')
+  const bucketName = 'catalyst-acme-pool-test'
+  const adopt = (replica: DeploymentReplica, wanted: DeploymentSpec = spec) =>
+    replica.deployments.create({ ...toBody(wanted), adoptBucket: true }, caller, undefined)
+  /** The deployment was destroyed and, unless it `isKept`, deleted. */
+  const leaveBucket = async (replica: DeploymentReplica, isKept = false): Promise<string> => {
+    const id = await createReady(replica, spec)
+    await destroy(replica, id, spec)
+    if (!isKept) expect(await removeDeployment(replica, id)).toEqual({ kind: 'removed' })
+    return id
+  }
+
+  test.each([false, true])('of an earlier deployment is taken up, if that was kept: %s', async isKept => {
+    const replica = fixture.replica()
+    const former = await leaveBucket(replica, isKept)
+    const rejected = await create(replica, spec)
+    expect(rejected).toMatchObject({ kind: 'bucket-exists', detail: expect.stringContaining('adoptBucket: true') })
+    const outcome = await adopt(replica)
+    if (outcome.kind !== 'created') throw new Error(outcome.kind)
+    expect(await waitUntilFinished(replica, outcome.id)).toMatchObject({ status: 'ready' })
+    expect(replica.provisioner.applies.at(-1)?.request).toMatchObject({ id: outcome.id, mayImportBucket: true })
+    expect(await listClaims()).toMatchObject([{ bucket: bucketName, deploymentId: outcome.id, isPermanent: true }])
+    expect(await events(former)).toContain('bucket-claim-lifted')
+    if (isKept)
+      expect(await replica.deployments.apply(former, toKeys(spec), operator)).toMatchObject({
+        kind: 'fqdn-remains',
+      })
+  })
+
+  test('that no deployment made is taken up by a create or by an apply that adds storage', async () => {
+    const replica = fixture.replica()
+    fixture.states.buckets.add(bucketName)
+    expect(await create(replica, spec)).toMatchObject({ kind: 'bucket-exists' })
+    const id = await createReady(replica, specFor('acme'))
+    const addition = { providers: ['hetzner'], objectStorageRegion: 'fsn1', ...toKeys(spec) }
+    expect(await replica.deployments.apply(id, addition, operator)).toMatchObject({ kind: 'bucket-exists' })
+    expect(await replica.deployments.apply(id, { ...addition, adoptBucket: true }, operator)).toMatchObject({
+      kind: 'started',
+    })
+    expect(await waitUntilFinished(replica, id)).toMatchObject({ status: 'ready' })
+    expect(replica.provisioner.applies.at(-1)?.request).toMatchObject({ id, mayImportBucket: true })
+  })
+
+  test('and that other credentials own is 409, and nothing happens', async () => {
+    const replica = fixture.replica({ findBucket: async () => ({ kind: 'foreign' }) })
+    for (const outcome of [await create(replica, spec), await adopt(replica)]) {
+      expect(outcome).toMatchObject({ kind: 'bucket-conflict', detail: expect.stringContaining('do not own it') })
+    }
+    expect(await fixture.sql`select from pool_allocations`).toHaveLength(0)
+    expect(await fixture.sql`select from lineages`).toHaveLength(0)
+    expect(replica.provisioner.applies).toEqual([])
+  })
+
+  test('of another FQDN is not taken up, not even by its owner', async () => {
+    const replica = fixture.replica()
+    const id = await createReady(replica, specOf('a.b.c.io'))
+    await destroy(replica, id, specOf('a.b.c.io'))
+    expect(await adopt(replica, specOf('a-b.c.io'))).toMatchObject({ kind: 'bucket-conflict' })
+    expect(await listClaims()).toMatchObject([{ deploymentId: id }])
+  })
+
+  test('and that its owner has deleted keeps nobody from the name', async () => {
+    const replica = fixture.replica()
+    await leaveBucket(replica)
+    fixture.states.buckets.clear()
+    const id = await createReady(replica, spec)
+    expect(await listClaims()).toMatchObject([{ deploymentId: id }])
+  })
+
+  test('of a deployment that is up stays with it', async () => {
+    const replica = fixture.replica()
+    const id = await createReady(replica, spec)
+    for (const outcome of [await create(replica, spec), await adopt(replica)]) {
+      expect(outcome).toMatchObject({ kind: 'subdomain-conflict' })
+    }
+    expect(await listClaims()).toMatchObject([{ deploymentId: id }])
+  })
+})
+
+describe('a deployment with object storage', () => {
+  const spec = withStorage('acme')
+
+  test.each([
+    ['absent', /^The module did not create the bucket catalyst-acme-pool-test: correct the module/],
+    ['foreign', /these credentials do not own it/],
+  ] as const)('whose bucket is %s after the apply is not ready', async (kind, error) => {
+    let isApplied = false
+    const replica = fixture.replica({ findBucket: async () => ({ kind: isApplied ? kind : 'absent' }) })
+    const id = await createDeployment(replica, spec)
+    const { end } = await waitForApply(replica)
+    isApplied = true
+    end(applied())
+    expect(await waitUntilFinished(replica, id)).toMatchObject({
+      status: 'failed',
+      error: expect.stringMatching(error),
+    })
+  })
+
+  test('is rejected before anything starts if the module makes no bucket', async () => {
+    const replica = fixture.replica()
+    replica.provisioner.declaresBucket = false
+    expect(await create(replica, spec)).toMatchObject({
+      kind: 'invalid-deployment',
+      faults: [{ field: 'objectStorageRegion', detail: expect.stringContaining('object_storage_bucket') }],
+    })
+    expect(await fixture.sql`select from pool_allocations`).toHaveLength(0)
+    const id = await createReady(replica, specFor('acme'))
+    const addition = { providers: ['hetzner'], objectStorageRegion: 'fsn1', ...toKeys(spec) }
+    expect(await replica.deployments.apply(id, addition, operator)).toMatchObject({ kind: 'invalid-deployment' })
+  })
+})
+
+test.each([
+  ['198.18.0.1', false, 'failed'],
+  ['198.19.255.255', false, 'failed'],
+  ['198.17.255.255', false, 'ready'],
+  ['198.20.0.1', false, 'ready'],
+  ['198.18.0.1', true, 'ready'],
+])('a load balancer %s, with test addresses accepted: %s, is %s', async (address, acceptsTestAddresses, status) => {
+  const replica = fixture.replica({ acceptsTestAddresses })
+  replica.provisioner.result = applied(address)
+  const deployment = await waitUntilFinished(replica, await createDeployment(replica, specFor('acme')))
+  expect(deployment.status).toBe(status)
+  if (status === 'failed') expect(deployment.error).toContain('PDM_ACCEPT_TEST_ADDRESSES')
+})
+
 describe('lifting a claim', () => {
   test('is rejected while a run or infrastructure uses the bucket', async () => {
     const replica = fixture.replica()
@@ -209,11 +345,12 @@ describe('lifting a claim', () => {
     const replica = fixture.replica()
     const id = await createReady(replica, specOf('a.b.c.io'))
     await destroy(replica, id, specOf('a.b.c.io'))
-    expect(await create(replica, specOf('a-b.c.io'))).toEqual({ kind: 'bucket-conflict' })
+    expect(await create(replica, specOf('a-b.c.io'))).toMatchObject({ kind: 'bucket-conflict' })
     expect(await claims().lift(bucket, lifter)).toEqual({ kind: 'lifted' })
     expect(await claims().lift(bucket, lifter)).toEqual({ kind: 'not-found' })
+    fixture.states.buckets.clear()
     await createReady(replica, specOf('a-b.c.io'))
-    expect(await replica.deployments.apply(id, toKeys(specOf('a.b.c.io')), operator)).toEqual({
+    expect(await replica.deployments.apply(id, toKeys(specOf('a.b.c.io')), operator)).toMatchObject({
       kind: 'bucket-conflict',
     })
     expect((await replica.deployments.history({ deployment: id })).items[0]).toMatchObject({
@@ -238,6 +375,7 @@ describe('lifting a claim', () => {
     await destroy(replica, id, former)
     await claims().lift(bucket, lifter)
 
+    fixture.states.buckets.clear()
     replica.provisioner.result = { kind: 'failed', reason: 'The bucket exists.' }
     const nextId = await createDeployment(replica, next)
     await waitUntilFinished(replica, nextId)
@@ -253,10 +391,11 @@ describe('lifting a claim', () => {
     const id = await createReady(replica, specOf('a.b.c.io'))
     await destroy(replica, id, specOf('a.b.c.io'))
     expect(await removeDeployment(replica, id)).toEqual({ kind: 'removed' })
-    expect(await create(replica, specOf('a.b.c.io'))).toMatchObject({ kind: 'fqdn-remains' })
+    expect(await create(replica, specOf('a.b.c.io'))).toMatchObject({ kind: 'bucket-exists' })
     expect(await claims().lift(bucket, lifter)).toEqual({ kind: 'lifted' })
     expect(await fixture.sql`select from lineages`).toHaveLength(0)
     expect((await events(id)).at(-1)).toBe('bucket-claim-lifted')
+    fixture.states.buckets.clear()
     await createReady(replica, specOf('a.b.c.io'))
   })
 
@@ -268,7 +407,7 @@ describe('lifting a claim', () => {
       replica.provisioner.result = null
       const applies = replica.provisioner.applies.length
       const [started] = await Promise.all([
-        replica.deployments.apply(id, toKeys(specOf('a.b.c.io')), operator),
+        replica.deployments.apply(id, { ...toKeys(specOf('a.b.c.io')), adoptBucket: true }, operator),
         claims().lift(bucket, lifter),
       ])
       expect(started).toMatchObject({ kind: 'started' })

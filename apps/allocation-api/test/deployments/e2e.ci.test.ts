@@ -31,8 +31,8 @@ describe.skipIf(isTerraformMissing)('a deployment from request to end', () => {
   beforeAll(async () => {
     database = await createTestDatabase({ connections: 14 })
     identities = await makeIdentities()
-    storage = await startFakeObjectStorage(identities.good)
     module = copyDeploymentModule()
+    storage = await startFakeObjectStorage(identities.good, module.bucketFolder)
     dataDir = await mkdtemp(join(tmpdir(), 'deployments-'))
   })
   afterAll(async () => {

@@ -89,7 +89,7 @@ describe('a run whose lease another process has claimed', () => {
     const writes = [
       await repository.releaseLease(lost),
       await repository.markStarted(lost, 'destroying'),
-      await repository.clearInfrastructure(lost),
+      await repository.clearInfrastructure(lost, true),
       await repository.recordLock(lost, { id: 'a', host: 'b', processGroup: 1, startedAt: '0' }),
       await repository.recordState(lost, { lineage: 'a', serial: 1 }),
       await repository.recordBucket(lost),

@@ -40,6 +40,8 @@ describe.skipIf(isTerraformMissing || isGatewayMissing)(`a deployment of example
   let gateway: GatewaySite
   let folder: string
   let service: Api
+  /** With the built-in module. */
+  let builtIn: Api
   const stops: (() => unknown)[] = []
 
   beforeAll(async () => {
@@ -58,17 +60,22 @@ describe.skipIf(isTerraformMissing || isGatewayMissing)(`a deployment of example
       stops.push(stop)
       environment = { TF_REATTACH_PROVIDERS: reattach }
     }
-    service = await startApi(database.url, {
+    const shared = {
       NODE_OPTIONS: withStorageNames,
       OBJECT_STORAGE_DOMAIN: gateway.domain,
       OBJECT_STORAGE_CA_FILE: gateway.caFile,
-      PDM_TERRAFORM_MODULE: join(folder, 'examples/hetzner'),
-      PDM_DEPLOYMENTS_DIR: join(folder, 'data'),
       PDM_TERRAFORM_PASS_ENV: 'TF_REATTACH_PROVIDERS',
       ...(process.env.INFRA_BINARY && { PDM_TERRAFORM_BINARY: process.env.INFRA_BINARY }),
       ...environment,
-    })
-    stops.push(() => service.process.stop())
+    }
+    const start = async (name: string, more: Record<string, string>): Promise<Api> => {
+      const api = await startApi(database.url, { ...shared, PDM_DEPLOYMENTS_DIR: join(folder, name), ...more })
+      stops.push(() => api.process.stop())
+      return api
+    }
+    // The first service, and its runs, use the example; a run is resumed only after a crash.
+    service = await start('data', { PDM_TERRAFORM_MODULE: join(folder, 'examples/hetzner') })
+    builtIn = await start('built-in', {})
   })
   afterAll(async () => {
     for (const stop of stops.reverse()) await stop()
@@ -151,5 +158,46 @@ describe.skipIf(isTerraformMissing || isGatewayMissing)(`a deployment of example
     expect(log).toContain(`Keeping the bucket ${owned.bucket}, although the run that created it failed.`)
     expect(log).not.toMatch(/Destroy|[1-9]\d* destroyed/)
     expect(await signed(`/${owned.bucket}/archive`)).toEqual({ status: 200, text: 'content' })
+  })
+
+  test('the built-in module makes the bucket of a deployment that gets object storage, and a later deployment takes it up', async () => {
+    const call = createContractCall(builtIn.url)
+    const post = (path: string, body: object, token = '') =>
+      call('POST', `/api/v1/deployments${path}`, body, { 'X-Deployment-Token': token })
+    const isDone = (id: string, status: string) =>
+      until(status, async () => {
+        const { body } = await call('GET', `/api/v1/deployments/${id}`)
+        if (body.status === 'failed') throw new Error(body.error)
+        return body.status === status && body
+      })
+    const { signed } = gateway.client
+    const bucket = 'catalyst-archive-pool-test'
+    const first = (await post('', deploymentRequest('archive', {}))).body
+    await isDone(first.id, 'ready')
+    expect((await signed(`/${bucket}`)).status).toBe(404)
+    expect((await post(`/${first.id}/apply`, storage, first.deploymentToken)).status).toBe(202)
+    await isDone(first.id, 'ready')
+    const url = `${builtIn.url}/api/v1/deployments/${first.id}/logs`
+    const log = toMessages(await (await followStream(url, {})).ended)
+    expect(log.join('\n')).toMatch(/Resources: 1 added, \d changed, 0 destroyed\./)
+    expect((await signed(`/${bucket}/archive`, { method: 'PUT', body: 'content' })).status).toBe(200)
+    expect((await post(`/${first.id}/destroy`, storage, first.deploymentToken)).status).toBe(202)
+    expect(await isDone(first.id, 'destroyed')).toMatchObject({ keptBucket: bucket })
+    const removed = await call('DELETE', `/api/v1/deployments/${first.id}`, undefined, {
+      'X-Deployment-Token': first.deploymentToken,
+    })
+    expect(removed.status).toBe(204)
+
+    const again = deploymentRequest('archive', storage)
+    expect(await post('', again)).toMatchObject({ status: 409, body: { error: 'bucket-exists' } })
+    const others = { accessKey: 'otherkey-0123456789', secretKey: 'another-key-of-at-least-thirty-two-characters' }
+    await gateway.addUser(others)
+    const foreign = deploymentRequest('archive', { ...storageSection(others), adoptBucket: true })
+    expect(await post('', foreign)).toMatchObject({ status: 409, body: { error: 'bucket-conflict' } })
+    expect((await builtIn.call('GET', '/api/v1/pool/pool.test/check?sub=archive')).body.available).toBe(true)
+    const adopted = await post('', { ...again, adoptBucket: true })
+    expect(adopted).toMatchObject({ status: 201 })
+    await isDone(adopted.body.id, 'ready')
+    expect(await signed(`/${bucket}/archive`)).toEqual({ status: 200, text: 'content' })
   })
 })

@@ -43,6 +43,7 @@ const cells: Readonly<Record<Verdict, string>> = {
   unlocked: '200',
   taken: '409 taken',
   'fqdn-remains': '409 `fqdn-remains`',
+  'bucket-exists': '409 `bucket-exists`',
   'in-progress': '409 `in-progress`',
   'destroy-incomplete': '409 `destroy-incomplete`',
   'still-up': '409 `still-up`',

@@ -49,8 +49,8 @@ describe.skipIf(isTerraformMissing)('the whole life of a name', () => {
   beforeAll(async () => {
     database = await createTestDatabase({ connections: 14 })
     identities = await makeIdentities()
-    storage = await startFakeObjectStorage(identities.good)
     module = copyDeploymentModule()
+    storage = await startFakeObjectStorage(identities.good, module.bucketFolder)
     dataDir = await mkdtemp(join(tmpdir(), 'lifetimes-'))
     await start()
   })

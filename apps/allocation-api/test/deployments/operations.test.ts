@@ -5,6 +5,7 @@ import type { CallerWithToken } from '../../src/deployments/commands/call.ts'
 import type { DeploymentSpec } from '../../src/deployments/domain/types.ts'
 import {
   caller,
+  createDeployment,
   credentials,
   type DeploymentReplica,
   LEASE_MS,
@@ -259,7 +260,7 @@ describe('new input', () => {
       objectStorageRegion: 'hel1',
       ...toKeys(withStorage('')),
     }
-    expect(await replica.deployments.apply(id, withBucket, owner)).toEqual({ kind: 'bucket-conflict' })
+    expect(await replica.deployments.apply(id, withBucket, owner)).toMatchObject({ kind: 'bucket-conflict' })
     await fixture.sql`delete from pool_allocations`
     await fixture.sql`
       insert into pool_allocations (pool_domain, subdomain, state, reserved_at, expires_at, token_hash, created_by)
@@ -466,5 +467,62 @@ describe('the lock of a state', () => {
     expect(await readLock()).toEqual(lock)
     await request.onLock?.(null)
     expect(await readLock()).toBeNull()
+  })
+})
+
+describe('an Idempotency-Key', () => {
+  const withKey = (key: string) => ({ ...operator, key })
+
+  test.each(['apply', 'destroy'] as const)(
+    'of %s replays it, also after its run, and does not start another one',
+    async operation => {
+      const replica = fixture.replica()
+      replica.provisioner.result = applied()
+      const id = await createDeployment(replica, specFor('acme'))
+      await waitUntilFinished(replica, id)
+      const start = (body: object = {}) => replica.deployments[operation](id, body, withKey('key-1'))
+      const [first, second] = await Promise.all([start(), start()])
+      expect(first).toMatchObject({ kind: 'started', id })
+      expect(second).toEqual(first)
+      await waitUntilFinished(replica, id)
+      expect(await start()).toEqual(first)
+      expect(await start({ orgName: 'Other' })).toEqual({ kind: 'idempotency-key-reused' })
+      const { items } = await replica.deployments.history({ deployment: id })
+      expect(items.filter(({ event }) => event === `${operation}-requested`)).toHaveLength(1)
+    },
+  )
+
+  test('of a cancellation never cancels a later run, whether there was one to cancel or not', async () => {
+    const replica = fixture.replica()
+    const id = await createDeployment(replica, specFor('acme'))
+    await waitForApply(replica)
+    const cancel = (key: string) => replica.deployments.cancel(id, withKey(key))
+    const remove = (key: string) => replica.deployments.remove(id, false, withKey(key))
+    expect(await cancel('running')).toMatchObject({ kind: 'cancelling' })
+    expect(await remove('deleting')).toMatchObject({ kind: 'cancelling' })
+    await waitUntilFinished(replica, id)
+    expect(await cancel('ended')).toMatchObject({ kind: 'cancelling' })
+    await replica.deployments.apply(id, {}, operator)
+    const { signal, end } = await waitForApply(replica, 2)
+    for (const key of ['running', 'ended']) expect(await cancel(key)).toMatchObject({ kind: 'cancelling' })
+    expect(await remove('deleting')).toMatchObject({ kind: 'cancelling' })
+    expect(signal.aborted).toBe(false)
+    end(applied())
+    expect(await waitUntilFinished(replica, id)).toMatchObject({ status: 'ready' })
+  })
+
+  test('of an unlock replays its result', async () => {
+    const replica = fixture.replica()
+    replica.provisioner.result = applied()
+    const id = await createDeployment(replica, specFor('acme'))
+    await waitUntilFinished(replica, id)
+    const [{ lineageId = '' } = {}] = await fixture.sql<{ lineageId: string }[]>`select id as "lineageId" from lineages`
+    const lock = { id: 'left', host: 'h', processGroup: 1, startedAt: '0' }
+    await fixture.sql`update lineages set state_lock = ${fixture.sql.json(lock)}`
+    replica.provisioner.locks.set(lineageId, 'left')
+    const unlock = () => replica.deployments.unlock(id, operator.caller, 'key-1')
+    expect(await unlock()).toEqual({ kind: 'unlocked', id, isLifted: true })
+    expect(await unlock()).toEqual({ kind: 'unlocked', id, isLifted: true })
+    expect(await replica.deployments.unlock(id, operator.caller)).toMatchObject({ kind: 'lock-not-recorded' })
   })
 })

@@ -7,6 +7,7 @@ import { deploymentRequest, storageSection } from '@pool/test-kit/deployment-req
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { until } from '@pool/test-kit/poll.ts'
 import { type Api, type ApiResponse, sendRequest, startApi } from '@pool/test-kit/services.ts'
+import { createS3Client } from '@pool/test-kit/terraform/gateway-site.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { toEncodedForms } from '../../src/deployments/terraform/domain/output.ts'
 import {
@@ -87,7 +88,7 @@ describe.skipIf(shouldSkip(missingGateway) || isTerraformMissing)('a complete ru
   }
   const toKeys = (accessKey: string, secretKey: string) => ({ region: 'fsn1', accessKey, secretKey })
   const toDeploymentRequest = (subdomain: string, change: object = {}) =>
-    deploymentRequest(subdomain, { ...storageSection(secrets), ...change })
+    deploymentRequest(subdomain, { ...storageSection(secrets), adoptBucket: true, ...change })
   const created = async (subdomain: string): Promise<string> => {
     const answer = await call('POST', '/api/v1/deployments', toDeploymentRequest(subdomain), {
       'Idempotency-Key': subdomain,
@@ -111,6 +112,10 @@ describe.skipIf(shouldSkip(missingGateway) || isTerraformMissing)('a complete ru
   beforeAll(async () => {
     const gateway = await startGateway({ names: ['*.storage.test'] })
     await gateway.addUser(toKeys(secrets.accessKey, secrets.secretKey))
+    const { accessKey: user, secretKey: password } = secrets
+    const server = `fsn1.storage.test:${gateway.port}`
+    const s3 = createS3Client({ server, region: 'fsn1', user, password, tls: true }, gateway)
+    await s3.signed('/catalyst-good-pool-test', { method: 'PUT' })
     await (await gateway.addUser(toKeys(secrets.suspendedKey, secrets.suspendedSecret))).suspend()
     const identities = await makeIdentities()
     const cloud = await startScriptedServer()

@@ -69,6 +69,7 @@ const outcomes: Readonly<Record<Verdict, string>> = {
   unlocked: 'lock-not-recorded',
   taken: 'subdomain-conflict',
   'fqdn-remains': 'fqdn-remains',
+  'bucket-exists': 'bucket-exists',
   'in-progress': 'in-progress',
   'destroy-incomplete': 'destroy-incomplete',
   'still-up': 'still-up',

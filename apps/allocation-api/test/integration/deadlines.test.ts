@@ -138,6 +138,7 @@ describe('a write that gets its lock after its deadline has no effect', () => {
         tokenHash: randomBytes(32),
         reservationTokenHash: tokenHash,
         proof: null,
+        adoptsBucket: false,
         caller,
       },
       claimFor(`deployment ${name}`),
@@ -300,12 +301,11 @@ describe('a write that gets its lock after its deadline has no effect', () => {
       setUp: failed,
       lock: lockDeployment,
       execute: async name =>
-        lateDeployments().accept(await situation(name), {
-          operation: 'destroy',
-          record: toDeploymentRecord(name),
-          proof: null,
-          caller,
-        }),
+        lateDeployments().accept(
+          await situation(name),
+          { operation: 'destroy', record: toDeploymentRecord(name), proof: null, adoptsBucket: false, caller },
+          null,
+        ),
     },
     {
       write: 'cancel',
@@ -340,7 +340,8 @@ describe('a write that gets its lock after its deadline has no effect', () => {
       row: 'lineages',
       setUp: failed,
       lock: lockLineage,
-      execute: async name => lateDeployments().clearLock(await situation(name), 'lock', caller),
+      execute: async name =>
+        lateDeployments().clearLock(await situation(name), { id: 'lock', isLifted: true }, caller, null),
     },
   ]
 

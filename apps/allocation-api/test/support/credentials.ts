@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { existsSync, readdirSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer as createHttpsServer } from 'node:https'
 import { connect, createServer, type Socket } from 'node:net'
@@ -93,12 +94,22 @@ export const toHttpResponse = (status: number, body = '', headers: readonly stri
 export const errorXml = (code: string, message = ''): string =>
   `<?xml version="1.0"?><Error><Code>${code}</Code><Message>${message}</Message></Error>`
 
-export const listXml = (owner: string): string =>
-  `<?xml version="1.0"?><ListAllMyBucketsResult><Owner><ID>${owner}</ID></Owner><Buckets/></ListAllMyBucketsResult>`
+export const listXml = (owner: string, buckets: readonly string[] = []): string => {
+  const list = buckets.map(name => `<Bucket><Name>${name}</Name></Bucket>`).join('')
+  return `<?xml version="1.0"?><ListAllMyBucketsResult><Owner><ID>${owner}</ID></Owner><Buckets>${list}</Buckets></ListAllMyBucketsResult>`
+}
 
-/** An object storage endpoint that accepts all keys. Tests of the key check use a real gateway. */
-export const startFakeObjectStorage = async (identity: { readonly key: string; readonly cert: string }) => {
-  const server = createHttpsServer(identity, (_, response) => response.end(listXml('tenant')))
+/** An object storage endpoint that accepts all keys, and whose buckets are files. Tests of the key check use a real gateway. */
+export const startFakeObjectStorage = async (
+  identity: { readonly key: string; readonly cert: string },
+  bucketFolder: string,
+) => {
+  const server = createHttpsServer(identity, ({ url = '/' }, response) => {
+    const [, bucket = ''] = /^\/([^?]*)/.exec(url) ?? []
+    if (bucket !== '' && !existsSync(join(bucketFolder, bucket))) {
+      response.writeHead(404).end(errorXml('NoSuchBucket'))
+    } else response.end(listXml('tenant', readdirSync(bucketFolder)))
+  })
   return {
     port: await listenOnLoopback(server),
     close: () =>

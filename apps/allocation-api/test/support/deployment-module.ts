@@ -1,4 +1,4 @@
-import { cpSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -13,6 +13,8 @@ export type Control = 'leak' | 'freeze' | 'hold' | 'fail' | 'hold-destroy' | 'fa
 export interface DeploymentModule {
   /** The modules that it calls are copied too, so that relative paths work. */
   readonly directory: string
+  /** A file for each bucket that the module has created. */
+  readonly bucketFolder: string
   set(control: Control, fqdn: string): void
   clear(control: Control, fqdn: string): void
   /** Removes the copy with all its controls, so an apply that holds continues. */
@@ -31,9 +33,12 @@ export const copyDeploymentModule = (): DeploymentModule => {
     cpSync(join(repository, folder), join(top, folder), { recursive: true, filter })
   }
   const directory = join(top, fixture)
+  const bucketFolder = join(directory, 'buckets')
+  mkdirSync(bucketFolder)
   const file = (control: Control, fqdn: string): string => join(directory, `${control}-${fqdn}`)
   return {
     directory,
+    bucketFolder,
     set: (control, fqdn) => writeFileSync(file(control, fqdn), ''),
     clear: (control, fqdn) => rmSync(file(control, fqdn), { force: true }),
     remove: () => rmSync(top, { recursive: true, force: true }),

@@ -9,7 +9,7 @@ import { createAllocationReader } from '../../src/allocation/reader.ts'
 import { createAllocationRepository } from '../../src/allocation/repository.ts'
 import { createAllocationService } from '../../src/allocation/service.ts'
 import type { CallerWithToken } from '../../src/deployments/commands/call.ts'
-import { createSpecParser } from '../../src/deployments/domain/spec.ts'
+import { createSpecParser, type ValidSpec } from '../../src/deployments/domain/spec.ts'
 import type { AccessKeyPair, DeploymentSpec } from '../../src/deployments/domain/types.ts'
 import { createDomainProof } from '../../src/deployments/fqdn.ts'
 import {
@@ -200,10 +200,7 @@ export const useDeployments = () => {
           now: () => performance.now(),
           onSwept: () => {},
         }),
-        parseSpec: body => ({
-          kind: 'valid',
-          ...(body as { spec: DeploymentSpec; credentials: AccessKeyPair | null }),
-        }),
+        parseSpec: body => ({ kind: 'valid', ...(body as Omit<ValidSpec, 'kind'>) }),
         parseChange: createSpecParser({
           storageProvider: 'hetzner',
           knownProviders: ['local', 'hetzner'],
@@ -211,6 +208,8 @@ export const useDeployments = () => {
           pools: () => pools,
         }).parseChange,
         validateKeys: async () => ({ kind: 'accepted', message: '' }),
+        findBucket: async (_, bucket) => ({ kind: states.buckets.has(bucket) ? 'owned' : 'absent' }),
+        acceptsTestAddresses: false,
         domainProof: createDomainProof({
           sql,
           isRequired: false,

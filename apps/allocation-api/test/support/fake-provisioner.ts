@@ -44,6 +44,8 @@ export interface FakeState {
 /** The states of a backend, which all replicas share. An apply creates `machine` and the bucket. */
 export class FakeStates {
   readonly #states = new Map<string, FakeState>()
+  /** The buckets of the account. A destroy keeps them. */
+  readonly buckets = new Set<string>()
   /** Keys of archived states. */
   readonly archived: string[] = []
 
@@ -93,6 +95,7 @@ export class FakeProvisioner implements Provisioner {
   readonly cleanedUp: string[] = []
   readonly unlocked: string[] = []
   missing: string | null = null
+  declaresBucket = true
   /** The result of every apply; null if the test ends each one. */
   result: ProvisioningResult | null = null
   /** The result of every destroy; null if the test ends each one. */
@@ -122,6 +125,14 @@ export class FakeProvisioner implements Provisioner {
     return null
   }
 
+  async makesBucket(): Promise<boolean> {
+    return this.declaresBucket
+  }
+
+  async describeLimits(): Promise<null> {
+    return null
+  }
+
   async preflight(): Promise<string | null> {
     return this.missing
   }
@@ -141,7 +152,10 @@ export class FakeProvisioner implements Provisioner {
     if (result.kind === 'applied') {
       state.resources.add('machine')
       state.bucket = request.variables.object_storage_bucket || state.bucket
-      if (state.bucket !== null) await request.onBucketCreated?.()
+      if (state.bucket !== null) {
+        this.states.buckets.add(state.bucket)
+        await request.onBucketCreated?.()
+      }
     }
     await this.states.write(request)
     return result

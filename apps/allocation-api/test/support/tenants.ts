@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { until } from '@pool/test-kit/poll.ts'
 import { expect } from 'vitest'
+import type { FindBucket } from '../../src/credentials/find-bucket.ts'
 import type { CallerWithToken } from '../../src/deployments/commands/call.ts'
 import type { Call } from '../../src/deployments/domain/lifecycle.ts'
 import type { DeploymentSpec } from '../../src/deployments/domain/types.ts'
@@ -92,6 +93,14 @@ class CloudProvisioner implements Provisioner {
   }
 
   async describeExposure(): Promise<null> {
+    return null
+  }
+
+  async makesBucket(): Promise<boolean> {
+    return true
+  }
+
+  async describeLimits(): Promise<null> {
     return null
   }
 
@@ -191,7 +200,8 @@ export const startReplica = (
   destroys: Extent = 'all',
 ): CloudReplica => {
   const terraform = Object.assign(new CloudProvisioner(cloud), { applies, destroys })
-  return { ...fixture.replica({ provisioner: terraform, maxConcurrentRuns: 10 }), terraform }
+  const findBucket: FindBucket = async (_, bucket) => ({ kind: cloud.buckets.has(bucket) ? 'owned' : 'absent' })
+  return { ...fixture.replica({ provisioner: terraform, findBucket, maxConcurrentRuns: 10 }), terraform }
 }
 
 /** A client that wants one FQDN. It keeps what it got, and what it saw about its own deployments. */

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import {
   type DeploymentForm,
+  describeBucketError,
   describeProof,
   findFaultyStep,
   findStepErrors,
@@ -100,6 +101,23 @@ describe('drafts', () => {
   test.each([[null], ['{'], ['{"step":"domain"}'], ['[]']])('%s is not a draft', text =>
     expect(parseDraft(text, settings)).toBe(null),
   )
+})
+
+test('a bucket that exists is used only if the form says so, and only with the keys of its owner', () => {
+  const adopting = { ...form, adoptBucket: true }
+  const find = (found: 'absent' | 'owned' | 'foreign', given: DeploymentForm) =>
+    describeBucketError({ name: 'b', found }, given)
+  expect(find('owned', form)).toContain('these keys own it')
+  expect(find('foreign', adopting)).toContain('do not own it')
+  expect([find('owned', adopting), find('absent', form), describeBucketError(undefined, form)]).toEqual([
+    undefined,
+    undefined,
+    undefined,
+  ])
+  expect(toRequestBody(form, settings)).not.toHaveProperty('adoptBucket')
+  expect(toRequestBody(adopting, settings)).toMatchObject({ adoptBucket: true })
+  const problem = { code: 'bucket-exists', detail: 'It exists.', faults: undefined }
+  expect(findFaultyStep(toFieldErrors(problem, form))).toBe('storage')
 })
 
 test.each([

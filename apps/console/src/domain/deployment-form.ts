@@ -8,6 +8,7 @@ import {
   isObjectStorageRegion,
   type ServiceSettings,
   toCanonicalFqdn,
+  type ValidationResult,
 } from '@pool/contract'
 import * as z from 'zod'
 import { toFieldText } from './text.ts'
@@ -35,6 +36,8 @@ export interface DeploymentForm {
   readonly providers: readonly string[]
   readonly region: string
   readonly objectStorageRegion: string
+  /** Whether a bucket that exists is used with its content. */
+  readonly adoptBucket: boolean
   readonly sshPublicKey: string
 }
 
@@ -52,6 +55,7 @@ export const createForm = ({
   providers: deploymentProviders.slice(0, 1),
   region: '',
   objectStorageRegion: objectStorage.regions[0] ?? '',
+  adoptBucket: false,
   sshPublicKey: '',
 })
 
@@ -136,7 +140,7 @@ export const toRequestBody = (form: DeploymentForm, settings: ServiceSettings) =
   providers: [...form.providers],
   region: form.region.trim(),
   ...(hasStorage(form, settings) && isObjectStorageRegion(form.objectStorageRegion)
-    ? { objectStorageRegion: form.objectStorageRegion }
+    ? { objectStorageRegion: form.objectStorageRegion, ...(form.adoptBucket ? { adoptBucket: true } : {}) }
     : {}),
   sshPublicKey: form.sshPublicKey.trim(),
 })
@@ -149,6 +153,7 @@ const requestFields: Readonly<Record<string, FormField>> = {
   objectStorageRegion: 'objectStorageRegion',
   objectStorageAccessKey: 'objectStorageAccessKey',
   objectStorageSecretKey: 'objectStorageSecretKey',
+  adoptBucket: 'adoptBucket',
   sshPublicKey: 'sshPublicKey',
   sovereignPoolDomain: 'pool',
   sovereignSubdomain: 'subdomain',
@@ -175,6 +180,7 @@ export const toFieldErrors = (
   form: DeploymentForm,
 ): FieldErrors => {
   const domainField = form.mode === 'pool' ? 'subdomain' : 'fqdn'
+  if (code === 'bucket-exists') return { adoptBucket: detail }
   if (domainCodes.includes(code)) return { [domainField]: detail }
   const errors: Partial<Record<FormField, string>> = {}
   for (const fault of faults) {
@@ -187,7 +193,7 @@ export const toFieldErrors = (
 const stepFields: Readonly<Record<Step, readonly FormField[]>> = {
   domain: ['mode', 'pool', 'subdomain', 'fqdn'],
   organisation: ['orgName', 'orgEmail', 'providers', 'region'],
-  storage: ['objectStorageRegion', 'objectStorageAccessKey', 'objectStorageSecretKey'],
+  storage: ['objectStorageRegion', 'objectStorageAccessKey', 'objectStorageSecretKey', 'adoptBucket'],
   ssh: ['sshPublicKey'],
   summary: ['form'],
 }
@@ -208,6 +214,7 @@ const draft = z.object({
     providers: z.array(z.string()),
     region: z.string(),
     objectStorageRegion: z.string(),
+    adoptBucket: z.boolean().default(false),
     sshPublicKey: z.string(),
   }),
 })
@@ -236,6 +243,15 @@ export const parseDraft = (text: string | null, settings: ServiceSettings): Draf
   } catch {
     return null
   }
+}
+
+/** What is wrong with the bucket of the deployment, as the keys see it; undefined: nothing. */
+export const describeBucketError = (bucket: ValidationResult['bucket'], { adoptBucket }: DeploymentForm) => {
+  if (bucket?.found === 'foreign') {
+    return `The bucket ${bucket.name} exists, and these keys do not own it: enter those of its owner, or choose another name.`
+  }
+  if (bucket?.found !== 'owned' || adoptBucket) return undefined
+  return `The bucket ${bucket.name} exists already, and these keys own it: use it, or choose another name.`
 }
 
 interface ProofStatus {

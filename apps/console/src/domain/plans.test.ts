@@ -72,6 +72,8 @@ describe('deployments', () => {
     expect(describeDeploymentAction('destroy', deployment).needsKeys).toBe(true)
     expect(describeDeploymentAction('destroy', { ...deployment, objectStorageBucket: '' }).needsKeys).toBe(false)
     expect(describeDeploymentAction('abandon', deployment).needsKeys).toBe(false)
+    const kept = describeDeploymentAction('delete', { ...deployment, keptBucket: 'p-acme' }).consequences.join(' ')
+    expect(kept).toContain('A new deployment of acme.pool.test can use them')
     expect(describeDeploymentAction('destroy', deployment).consequences.join(' ')).toContain('p-acme')
   })
 })

@@ -63,7 +63,7 @@ export interface DeploymentPlanText extends ActionText {
   readonly needsKeys: boolean
 }
 
-type PlannedDeployment = Pick<Deployment, 'sovereignFQDN' | 'objectStorageBucket' | 'status'>
+type PlannedDeployment = Pick<Deployment, 'sovereignFQDN' | 'objectStorageBucket' | 'status' | 'keptBucket'>
 
 /** Whether a run is queued or in progress. */
 export const isRunning = ({ status }: Pick<Deployment, 'status'>): boolean =>
@@ -81,7 +81,7 @@ export const findDeploymentActions = (deployment: PlannedDeployment): readonly D
 /** What an action does to a deployment. */
 export const describeDeploymentAction = (
   action: DeploymentAction,
-  { sovereignFQDN: fqdn, objectStorageBucket: bucket }: PlannedDeployment,
+  { sovereignFQDN: fqdn, objectStorageBucket: bucket, keptBucket: kept }: PlannedDeployment,
 ): DeploymentPlanText => {
   const hasBucket = bucket !== ''
   const keptBucket = hasBucket ? [`The bucket ${bucket} and its content are kept.`] : []
@@ -118,7 +118,11 @@ export const describeDeploymentAction = (
       consequences: [
         'The deployment and its log are deleted; its history is kept.',
         'If its infrastructure may exist, the service rejects this: destroy it first.',
-        ...keptBucket,
+        ...(kept === undefined
+          ? []
+          : [
+              `The bucket ${kept} and its content are kept. A new deployment of ${fqdn} can use them, with keys that own the bucket; this one can no longer.`,
+            ]),
       ],
     },
     abandon: {

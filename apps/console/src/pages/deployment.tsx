@@ -127,6 +127,7 @@ const DeploymentFacts = ({ deployment }: { readonly deployment: Deployment }) =>
         Bucket: objectStorageBucket !== '' && (
           <>
             <code>{objectStorageBucket}</code> in {deployment.objectStorageRegion}
+            {deployment.keptBucket !== undefined && <span class="muted"> kept after a destroy and a deletion</span>}
           </>
         ),
         Module: module && <code>{module}</code>,

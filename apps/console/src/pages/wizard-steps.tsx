@@ -5,7 +5,14 @@ import { describeError } from '../api/describe-error.ts'
 import { useAction } from '../api/resource.ts'
 import { useSettings } from '../api/session.tsx'
 import { renderCurl } from '../domain/curl.ts'
-import { findStepErrors, hasStorage, toBucketName, toFqdn, toRequestBody } from '../domain/deployment-form.ts'
+import {
+  describeBucketError,
+  findStepErrors,
+  hasStorage,
+  toBucketName,
+  toFqdn,
+  toRequestBody,
+} from '../domain/deployment-form.ts'
 import { toFieldText } from '../domain/text.ts'
 import { CopyButton, Facts } from '../ui/facts.tsx'
 import { ErrorNotice } from '../ui/feedback.tsx'
@@ -183,9 +190,15 @@ export const StorageStep = ({ wizard }: StepProps) => {
     dispatch({ kind: 'checked', errors: found })
     const region = form.objectStorageRegion
     if (Object.keys(found).length > 0 || !isObjectStorageRegion(region)) return
-    const { valid, message } = await client.validateObjectStorageKeys({ region, accessKey: access, secretKey: secret })
+    const keys = { region, accessKey: access, secretKey: secret, sovereignFQDN: toFqdn(form) }
+    const { valid, message, bucket } = await client.validateObjectStorageKeys(keys)
     if (!valid) {
       dispatch({ kind: 'checked', errors: { objectStorageSecretKey: message } })
+      return
+    }
+    const bucketError = describeBucketError(bucket, form)
+    if (bucketError !== undefined) {
+      dispatch({ kind: 'checked', errors: { adoptBucket: bucketError } })
       return
     }
     keepKeys(takeKeys(accessKey, secretKey))
@@ -210,6 +223,23 @@ export const StorageStep = ({ wizard }: StepProps) => {
         accessKeyError={errors.objectStorageAccessKey}
         secretKeyError={errors.objectStorageSecretKey}
       />
+      {(errors.adoptBucket !== undefined || form.adoptBucket) && (
+        <div class="field">
+          {errors.adoptBucket && (
+            <div class="error" role="alert">
+              {errors.adoptBucket}
+            </div>
+          )}
+          <label class="choice">
+            <input
+              type="checkbox"
+              checked={form.adoptBucket}
+              onChange={() => dispatch({ kind: 'changed', fields: { adoptBucket: !form.adoptBucket } })}
+            />
+            Use the bucket that exists, with its content
+          </label>
+        </div>
+      )}
       {check.error !== undefined && <ErrorNotice error={check.error} />}
       <div class="actions">
         <button type="button" onClick={() => dispatch({ kind: 'opened', step: previous })}>
@@ -289,6 +319,7 @@ export const SummaryStep = ({ wizard: { form, errors, idempotencyKey } }: StepPr
           Bucket: isStored && (
             <>
               <code>{toBucketName(form, settings)}</code> in {form.objectStorageRegion}
+              {form.adoptBucket && ', with the content that it has'}
             </>
           ),
           'SSH key': <code>{form.sshPublicKey}</code>,

@@ -33,6 +33,7 @@ export const inputFlags: readonly FlagSpec[] = [
   { flags: '--region <region>', description: 'the region of the provider' },
   { flags: '--ssh-public-key <file>', description: 'a file such as ~/.ssh/id_ed25519.pub', suggest: 'files' },
   { flags: '--storage-region <region>', description: 'the region of the object storage' },
+  { flags: '--adopt-bucket', description: 'use a bucket that exists, with its content; the keys must own it' },
   keysFileFlag,
 ]
 
@@ -70,6 +71,7 @@ export const readInput = async (flags: Flags): Promise<Record<string, unknown>> 
   }
   const providers = toTexts(flags.provider)
   if (providers.length > 0) fields.providers = providers
+  if (flags.adoptBucket === true) fields.adoptBucket = true
   const sshFile = toText(flags.sshPublicKey)
   if (sshFile !== undefined) fields.sshPublicKey = (await readUserFile(sshFile, 'the public key')).trim()
   const key = fields.sshPublicKey

@@ -295,7 +295,7 @@ const destroy: CommandSpec = {
 const RUNNING: ReadonlySet<string> = new Set(['pending', 'provisioning', 'destroying'])
 
 interface Removal extends Pick<CommandSpec, 'name' | 'summary' | 'description'> {
-  readonly question: (fqdn: string) => string
+  readonly question: (deployment: Deployment) => string
   /** What to do with a deployment whose status does not fit; undefined: it fits. */
   readonly reject: (deployment: Deployment) => string | undefined
   readonly mode?: 'cancel' | 'abandon'
@@ -315,7 +315,7 @@ const removal = ({ question, reject, mode, ...spec }: Removal): CommandSpec => (
     const rejection = reject(deployment)
     if (rejection !== undefined) throw new CommandError(rejection, EXIT.rejected)
     const { sovereignFQDN } = deployment
-    await session.confirm(question(sovereignFQDN), sovereignFQDN, flags.yes === true)
+    await session.confirm(question(deployment), sovereignFQDN, flags.yes === true)
     const deploymentToken = await tokens.read(toSubject(id))
     const request = { id, deploymentToken, ...(mode === undefined ? {} : { [mode]: true }) }
     const result = await session.write(options => api.removeDeployment(request, options))
@@ -331,7 +331,7 @@ const removal = ({ question, reject, mode, ...spec }: Removal): CommandSpec => (
 const cancel = removal({
   name: 'cancel',
   summary: 'Cancel the run of a deployment; it ends as failed',
-  question: fqdn => `Cancel the run of ${fqdn}?`,
+  question: ({ sovereignFQDN: fqdn }) => `Cancel the run of ${fqdn}?`,
   mode: 'cancel',
   reject: ({ status }) =>
     RUNNING.has(status)
@@ -342,7 +342,10 @@ const cancel = removal({
 const deleteCommand = removal({
   name: 'delete',
   summary: 'Delete a finished deployment of which nothing remains',
-  question: fqdn => `Delete the deployment of ${fqdn}?`,
+  question: ({ sovereignFQDN, keptBucket }) =>
+    keptBucket === undefined
+      ? `Delete the deployment of ${sovereignFQDN}?`
+      : `Delete the deployment of ${sovereignFQDN}? The bucket ${keptBucket} and its content are kept; a new deployment of this FQDN can use them: deployments create --adopt-bucket.`,
   reject: ({ status }) =>
     RUNNING.has(status) ? `the deployment is ${status}; cancel the run first: poolctl deployments cancel` : undefined,
 })
@@ -352,7 +355,8 @@ const abandon = removal({
   summary: 'Delete a deployment whose infrastructure may still exist',
   description:
     'Nothing is destroyed: the state is archived, and the infrastructure must be removed by hand. Operators only.',
-  question: fqdn => `Abandon the infrastructure of ${fqdn}? It keeps running and is not managed any more.`,
+  question: ({ sovereignFQDN: fqdn }) =>
+    `Abandon the infrastructure of ${fqdn}? It keeps running and is not managed any more.`,
   reject: () => undefined,
   mode: 'abandon',
 })

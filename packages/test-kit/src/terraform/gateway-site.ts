@@ -23,7 +23,7 @@ export interface RequestOptions {
 }
 
 /** Sends S3 requests as one user over TLS, each on a new connection, signed with SigV4 unless `anonymous`. */
-const createS3Client = ({ server, region, user, password, tls }: S3Connection, { host, ca }: ServerAddress) => {
+export const createS3Client = ({ server, region, user, password, tls }: S3Connection, { host, ca }: ServerAddress) => {
   if (!tls) throw new Error('the client requires TLS')
   const { hostname, port } = new URL(`https://${server}`)
   const client = new AwsClient({ accessKeyId: user, secretAccessKey: password, service: 's3', region, retries: 0 })
@@ -203,7 +203,9 @@ export interface GatewaySite {
   readonly domain: string
   /** The CA of the gateway's certificate. */
   readonly caFile: string
-  /** Sends requests with the keys of the only user. */
+  /** Creates another user. */
+  addUser(keys: Keys): Promise<unknown>
+  /** Sends requests with the keys of the first user. */
   readonly client: ReturnType<typeof createS3Client>
   /** Connects the double. */
   connect(connection: S3Connection): BucketApi
@@ -242,6 +244,7 @@ export async function startGatewaySite(keys: Keys): Promise<GatewaySite> {
   return {
     domain,
     caFile: gateway.caFile,
+    addUser: keys => gateway.addUser(keys),
     client: createS3Client(connection, gateway),
     connect(connection) {
       const store = createS3Store(connection, gateway)

@@ -1,14 +1,16 @@
 import { timingSafeEqual } from 'node:crypto'
 import type { Deployment } from '@pool/contract'
 import type { Rejection } from '../../allocation/domain/types.ts'
+import type { FindBucket } from '../../credentials/find-bucket.ts'
 import type { Idempotency } from '../../idempotency/idempotency.ts'
 import { hashToken } from '../../lib/token.ts'
 import type { Caller } from '../../naming/naming.ts'
+import type { BucketClaims } from '../bucket-claims.ts'
 import { type Call, decideCall, type Verdict } from '../domain/lifecycle.ts'
 import { type ChangeableDeployment, parseCredentials, type SpecResult } from '../domain/spec.ts'
 import type { DomainProof, ReservationClient } from '../fqdn.ts'
 import type { Provisioner, StateRequest } from '../provisioner.ts'
-import type { DeploymentRepository, DeploymentSituation, Remains } from '../repository.ts'
+import type { DeploymentRepository, DeploymentSituation } from '../repository.ts'
 import type { StorageProvider } from '../run.ts'
 import type { Runner } from '../runner.ts'
 
@@ -18,6 +20,8 @@ export interface CallDependencies {
   readonly reservations: ReservationClient
   readonly provisioner: Provisioner
   readonly storage: StorageProvider
+  readonly bucketClaims: Pick<BucketClaims, 'findOwner' | 'lift'>
+  readonly findBucket: FindBucket
   readonly runner: Runner
   readonly domainProof: Pick<DomainProof, 'prove'>
   readonly idempotency: Pick<Idempotency, 'replayThenExecute'>
@@ -29,11 +33,13 @@ export interface CallDependencies {
 export interface CallerWithToken {
   readonly caller: Caller
   readonly token: string | undefined
+  /** The Idempotency-Key of a write. */
+  readonly key?: string | undefined
 }
 
 export type CancelOutcome =
   | { readonly kind: 'cancelling'; readonly deployment: Deployment }
-  | Rejection<'not-found' | 'token-mismatch'>
+  | Rejection<'not-found' | 'token-mismatch' | 'idempotency-key-reused'>
 
 /** An operator's actor is that of the operator listener, which authenticates. */
 const isAuthorized = ({ caller, token }: CallerWithToken, { tokenHash }: DeploymentSituation): boolean =>
@@ -91,20 +97,9 @@ export const parseInput = (
   return parsed.kind === 'valid' ? { ...parsed, spec: situation.spec } : parsed
 }
 
-/** What remains under an FQDN and who can clear it. It names nothing that belongs to the other tenant's deployment. */
-export const toRemainsDetail = (sovereignFQDN: string, { hasInfrastructure, bucket }: Remains): string =>
-  [
-    ...(hasInfrastructure
-      ? [
-          `Infrastructure of an earlier deployment of ${sovereignFQDN} remains: its owner can destroy it, or an operator can abandon it (DELETE of the deployment with ?abandon=true).`,
-        ]
-      : []),
-    ...(bucket === null
-      ? []
-      : [
-          `The bucket ${bucket} of an earlier deployment of ${sovereignFQDN} remains: its owner can apply that deployment again, or an operator can lift the claim (DELETE /api/v1/buckets/${bucket}).`,
-        ]),
-  ].join(' ')
+/** Who can clear it. It names nothing that belongs to the other tenant's deployment. */
+export const toRemainsDetail = (sovereignFQDN: string): string =>
+  `Infrastructure of an earlier deployment of ${sovereignFQDN} remains: its owner can destroy it, or an operator can abandon it (DELETE of the deployment with ?abandon=true).`
 
 export const toStateRequest = ({ id, generation, lineageId, spec, knownState }: DeploymentSituation): StateRequest => ({
   id,

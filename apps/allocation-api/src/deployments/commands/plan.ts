@@ -1,7 +1,8 @@
 import { planRequest, toFieldFaults } from '@pool/contract'
 import pLimit from 'p-limit'
 import { isJsonObject } from '../../lib/text.ts'
-import type { AccessKeyPair, PlanOutcome } from '../domain/types.ts'
+import type { ValidSpec } from '../domain/spec.ts'
+import type { PlanOutcome } from '../domain/types.ts'
 import type { DeploymentSituation } from '../repository.ts'
 import { toModuleSecrets, toModuleVariables } from '../run.ts'
 import { type CallDependencies, type CallerWithToken, findAndDecide, parseInput, toStateRequest } from './call.ts'
@@ -15,14 +16,14 @@ const runPlan = async (
   { provisioner, storage }: CallDependencies,
   operation: 'apply' | 'destroy',
   situation: DeploymentSituation,
-  credentials: AccessKeyPair | null,
+  { credentials, adoptBucket = false }: Pick<ValidSpec, 'credentials' | 'adoptBucket'>,
   signal: AbortSignal,
 ): Promise<PlanOutcome> => {
   const request = {
     ...toStateRequest(situation),
     variables: toModuleVariables(situation.id, situation.spec, storage),
     secrets: toModuleSecrets(credentials),
-    mayImportBucket: situation.hasCreatedBucket,
+    mayImportBucket: situation.hasCreatedBucket || adoptBucket,
     destroy: operation === 'destroy',
   }
   const planned = await provisioner.plan(request, signal)
@@ -55,6 +56,6 @@ export const createPlanner = (deps: CallDependencies) => {
     }
     const obstacle = await deps.runner.findObstacle(spec, credentials, callerWithToken.caller)
     if (obstacle) return obstacle
-    return limit(() => runPlan(deps, operation, { ...found.situation, spec }, credentials, signal))
+    return limit(() => runPlan(deps, operation, { ...found.situation, spec }, parsed, signal))
   }
 }

@@ -1,6 +1,6 @@
 import type { Rejection } from '../../allocation/domain/types.ts'
+import type { DuplicateRequest, IdempotencyClaim } from '../../idempotency/idempotency.ts'
 import type { Caller } from '../../naming/naming.ts'
-import { isFinished } from '../domain/lifecycle.ts'
 import type { RejectionWithDetail } from '../domain/types.ts'
 import type { DeploymentSituation } from '../repository.ts'
 import {
@@ -26,11 +26,13 @@ const carryOut = async (
   verdict: 'cancelled' | 'deleted' | 'abandoned',
   situation: DeploymentSituation,
   caller: Caller,
-): Promise<RemoveOutcome | null> => {
+  key: IdempotencyClaim | null,
+): Promise<RemoveOutcome | DuplicateRequest | null> => {
   if (verdict === 'cancelled') {
-    const deployment = await repository.cancel(situation.id, caller)
-    if (deployment) runner.cancel(situation.id)
-    return deployment && { kind: 'cancelling', deployment }
+    const deployment = await repository.cancel(situation.id, caller, key)
+    if (deployment === null || 'kind' in deployment) return deployment
+    runner.cancel(situation.id)
+    return { kind: 'cancelling', deployment }
   }
   if (verdict === 'abandoned' && !(await repository.markAbandoned(situation, caller))) return null
   const archived = verdict === 'abandoned' ? await provisioner.archive(toStateRequest(situation)) : null
@@ -43,12 +45,40 @@ const carryOut = async (
  * Cancels a run in progress; deletes a finished deployment of which nothing remains, or abandons what remains.
  * Infrastructure is never destroyed here: that needs credentials, which are not stored.
  */
-export const removeDeployment = async (
+export const removeDeployment = (
+  deps: CallDependencies,
+  id: string,
+  shouldAbandon: boolean,
+  caller: CallerWithToken,
+): Promise<RemoveOutcome> =>
+  withKey(deps, ['remove', id, caller.token ?? null, shouldAbandon], id, caller, key =>
+    removeWithKey(deps, id, shouldAbandon, caller, key),
+  )
+
+/** Only a cancellation is stored: what was deleted is 404. */
+const withKey = (
+  { idempotency, repository }: CallDependencies,
+  content: readonly unknown[],
+  id: string,
+  { key }: CallerWithToken,
+  execute: (key: IdempotencyClaim | null) => Promise<RemoveOutcome | DuplicateRequest>,
+): Promise<RemoveOutcome> =>
+  idempotency.replayThenExecute<RemoveOutcome>(key, content, {
+    execute,
+    success: 'cancelling',
+    replay: async () => {
+      const deployment = await repository.find(id)
+      return deployment ? { kind: 'cancelling', deployment } : { kind: 'not-found' }
+    },
+  })
+
+const removeWithKey = async (
   deps: CallDependencies,
   id: string,
   shouldAbandon: boolean,
   callerWithToken: CallerWithToken,
-): Promise<RemoveOutcome> => {
+  key: IdempotencyClaim | null,
+): Promise<RemoveOutcome | DuplicateRequest> => {
   if (shouldAbandon && callerWithToken.caller.actor !== 'operator') {
     return { kind: 'forbidden', detail: 'Only an operator can abandon infrastructure, on the operator listener.' }
   }
@@ -57,22 +87,24 @@ export const removeDeployment = async (
     const found = await findAndDecide<'cancelled' | 'deleted' | 'abandoned'>(deps, id, call, callerWithToken)
     if (found.kind === 'still-up') return { kind: 'still-up', detail: STILL_UP }
     if (!('situation' in found)) return found as RemoveOutcome
-    const outcome = await carryOut(deps, found.kind, found.situation, callerWithToken.caller)
+    const outcome = await carryOut(deps, found.kind, found.situation, callerWithToken.caller, key)
     if (outcome) return outcome
   }
 }
 
 /** Cancels the run in progress if there is one, and deletes nothing: it can be repeated after the end of the run. */
-export const cancelRun = async (
+export const cancelRun = (
   deps: CallDependencies,
   id: string,
   callerWithToken: CallerWithToken,
-): Promise<CancelOutcome> => {
-  const { repository, runner } = deps
-  const found = await findSituation(deps, id, callerWithToken)
-  if (found.kind !== 'found') return found
-  const cancelled = isFinished(found.situation.status) ? null : await repository.cancel(id, callerWithToken.caller)
-  if (cancelled) runner.cancel(id)
-  const deployment = cancelled ?? (await repository.find(id))
-  return deployment ? { kind: 'cancelling', deployment } : { kind: 'not-found' }
-}
+): Promise<CancelOutcome> =>
+  withKey(deps, ['cancel', id, callerWithToken.token ?? null], id, callerWithToken, async key => {
+    const { repository, runner } = deps
+    const found = await findSituation(deps, id, callerWithToken)
+    if (found.kind !== 'found') return found
+    const cancelled = await repository.cancel(id, callerWithToken.caller, key)
+    if (cancelled && 'kind' in cancelled) return cancelled
+    if (cancelled) runner.cancel(id)
+    const deployment = cancelled ?? (await repository.find(id))
+    return deployment ? { kind: 'cancelling', deployment } : { kind: 'not-found' }
+  }) as Promise<CancelOutcome>

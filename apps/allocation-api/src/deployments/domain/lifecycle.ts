@@ -19,7 +19,8 @@ export const calls = ['create', 'apply', 'plan', 'destroy', 'plan-destroy', 'del
 export type Call = (typeof calls)[number]
 
 /**
- * The result of a call. Rejections are error codes. `taken`: the FQDN is in use, which is `subdomain-conflict` in mode
+ * The result of a call. Rejections are error codes. `bucket-exists`: unless the request adopts the
+ * bucket. `taken`: the FQDN is in use, which is `subdomain-conflict` in mode
  * `pool` and `fqdn-conflict` in mode `byo`.
  */
 export type Verdict =
@@ -32,6 +33,7 @@ export type Verdict =
   | 'unlocked'
   | 'taken'
   | 'fqdn-remains'
+  | 'bucket-exists'
   | 'in-progress'
   | 'destroy-incomplete'
   | 'still-up'
@@ -42,7 +44,8 @@ export const isFinished = (status: DeploymentStatus): boolean => !running.includ
 
 const decideCreate = ({ status, hasInfrastructure, hasBucket }: Situation): Verdict => {
   if (status === 'pending' || status === 'provisioning' || status === 'ready') return 'taken'
-  return hasInfrastructure || hasBucket ? 'fqdn-remains' : 'created'
+  if (hasInfrastructure) return 'fqdn-remains'
+  return hasBucket ? 'bucket-exists' : 'created'
 }
 
 const decideWhileRunning = (call: Call): Verdict =>

@@ -33,16 +33,19 @@ export interface SpecRules {
   readonly pools: Pools
 }
 
-export type SpecResult =
-  | {
-      readonly kind: 'valid'
-      readonly spec: DeploymentSpec
-      /** Null without object storage. */
-      readonly credentials: AccessKeyPair | null
-    }
-  | InvalidDeployment
+export interface ValidSpec {
+  readonly kind: 'valid'
+  readonly spec: DeploymentSpec
+  /** Null without object storage. */
+  readonly credentials: AccessKeyPair | null
+  /** Whether a bucket that exists is used. Default: false. */
+  readonly adoptBucket?: boolean
+}
+
+export type SpecResult = ValidSpec | InvalidDeployment
 
 const changeableFields = deploymentCommon.partial()
+const storageUse = deploymentStorage.omit({ objectStorageRegion: true })
 
 type DomainResult =
   | { readonly kind: 'valid'; readonly fqdn: string; readonly name: PoolName | null }
@@ -153,7 +156,7 @@ export const parseDeploymentSpec = (
   const credentials = section
     ? { accessKey: section.objectStorageAccessKey, secretKey: section.objectStorageSecretKey }
     : null
-  return { kind: 'valid', spec, credentials }
+  return { kind: 'valid', spec, credentials, ...(section?.adoptBucket && { adoptBucket: true }) }
 }
 
 /** The fields that identify a deployment, as create parses them. */
@@ -239,7 +242,7 @@ export const parseDeploymentChange = (
   const changes = changeableFields.safeParse(fields)
   const { storage, faults: storageFaults } = parseStorageChange(fields, deployment, rules)
   const usesStorage = spec.storage !== null || includesProvider(fields.providers, rules.storageProvider)
-  const keys = usesStorage ? deploymentCredentials.safeParse(fields) : null
+  const keys = usesStorage ? storageUse.safeParse(fields) : null
   const sections = [changes, keys].flatMap(section => (section?.error ? toFieldFaults(section.error) : []))
   const providerFaults = toProviderFaults(fields.providers, rules.knownProviders)
   const faults = [...sections, ...providerFaults, ...storageFaults, ...toIdentityFaults(fields, spec)]
@@ -249,7 +252,8 @@ export const parseDeploymentChange = (
     : null
   // Only fields that were sent: JSON has no undefined.
   const changed = changes.data as Partial<DeploymentSpec>
-  return { kind: 'valid', spec: { ...spec, ...changed, storage }, credentials }
+  const adopting = keys?.data?.adoptBucket && { adoptBucket: true }
+  return { kind: 'valid', spec: { ...spec, ...changed, storage }, credentials, ...adopting }
 }
 
 export interface SpecParserOptions extends Pick<SpecRules, 'storageProvider' | 'knownProviders'> {

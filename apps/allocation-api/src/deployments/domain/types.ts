@@ -109,28 +109,31 @@ export type Obstacle =
       readonly retryAfterSeconds?: number
     })
 
+/** Why a deployment cannot have its bucket. */
+export type BucketObstacle = { readonly kind: 'bucket-exists' | 'bucket-conflict'; readonly detail?: string } | Obstacle
+
 /** Each kind except `created` is the error code of the response. */
 export type CreateDecision =
   /** `deploymentToken`: only the client that created the deployment may see it. */
   | { readonly kind: 'created'; readonly id: string; readonly deploymentToken: string }
-  | Rejection<'subdomain-conflict' | 'bucket-conflict' | 'fqdn-conflict'>
+  | Rejection<'subdomain-conflict' | 'fqdn-conflict'>
   | RejectionWithDetail<'fqdn-remains' | 'domain-not-proven' | 'dns-unavailable'>
-  | Obstacle
+  | BucketObstacle
 
 export type CreateOutcome = CreateDecision | Rejection<'idempotency-key-reused'>
 
 /** Each kind except `started` is the error code of the response. */
 export type StartOutcome =
   | { readonly kind: 'started'; readonly id: string; readonly status: 'provisioning' | 'destroying' }
-  | Obstacle
+  | BucketObstacle
   | Rejection<
       | 'not-found'
       | 'token-mismatch'
       | 'in-progress'
       | 'destroy-incomplete'
       | 'subdomain-conflict'
-      | 'bucket-conflict'
       | 'fqdn-conflict'
+      | 'idempotency-key-reused'
     >
   | RejectionWithDetail<'fqdn-remains' | 'domain-not-proven' | 'dns-unavailable'>
 
@@ -142,5 +145,5 @@ export type PlanOutcome =
 
 export type UnlockOutcome =
   | { readonly kind: 'unlocked'; readonly id: string; readonly isLifted: boolean }
-  | Rejection<'not-found' | 'in-progress'>
+  | Rejection<'not-found' | 'in-progress' | 'idempotency-key-reused'>
   | RejectionWithDetail<'lock-not-recorded' | 'provisioning-unavailable'>

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { findLocalModuleCalls, isTooOld, parseVersion, readModuleVersion } from './prerequisites.ts'
+import { declaresOutput, findLocalModuleCalls, isTooOld, parseVersion, readModuleVersion } from './prerequisites.ts'
 
 test.each([
   ['1.5.7', true],
@@ -23,6 +23,19 @@ test.each([
   ['Terraform v1.11.4', null],
 ])('parses the version in %s', (answer, version) => {
   expect(parseVersion(answer)).toBe(version)
+})
+
+test.each([
+  ['outputs.tf', 'output "b" {\n  value = 1\n}', true],
+  ['a.tofu', 'locals {}\noutput  "b"{ value = 1 }', true],
+  ['a.tf.json', '{"output": {"b": {"value": 1}}}', true],
+  ['a.tf.json', '{"output": [{"a": {}}, {"b": {}}]}', true],
+  ['a.tf', '# output "b" {}\n/* output "b" {} */', false],
+  ['a.tf', 'locals {\n  text = <<-E\n    output "b" {\n  E\n}', false],
+  ['a.tf', 'output "bb" {}\nvariable "b" {}', false],
+  ['a.tf.json', '{"variable": {"b": {}}}', false],
+])('%s with %s has the output: %s', (file, text, expected) => {
+  expect(declaresOutput(new Map([[file, text]]), 'b')).toBe(expected)
 })
 
 const template = (text: string) => `$\{${text}}`

@@ -66,6 +66,8 @@ export interface PrerequisitesOptions {
   readonly binary: string | null
   readonly dataDir: string
   readonly moduleDir: string
+  /** The module of deployments with object storage, if it is another one. */
+  readonly bucketModuleDir: string
   /** Environment of the binary. */
   readonly env: Readonly<Record<string, string>>
 }
@@ -148,7 +150,24 @@ export class Prerequisites {
     const { caller, source, path } = missing
     return `PDM_TERRAFORM_MODULE is ${moduleDir}, but ${caller} calls the module ${source}, and ${path} is not a directory; copy that directory too, or set PDM_TERRAFORM_MODULE to a module with everything that it calls.`
   }
+
+  /** Whether the module declares the bucket that it makes. */
+  async makesBucket(): Promise<boolean> {
+    return declaresOutput(await readModuleFiles(this.#options.bucketModuleDir), BUCKET_OUTPUT)
+  }
+
+  /** What the module does not make, as sentences; null if it is complete. */
+  async describeLimits(): Promise<string | null> {
+    const { moduleDir, bucketModuleDir } = this.#options
+    if (moduleDir !== bucketModuleDir) return BUILT_IN_LIMITS
+    if (await this.makesBucket()) return null
+    return `PDM_TERRAFORM_MODULE is ${moduleDir}, which has no output ${BUCKET_OUTPUT}: deployments with object storage are rejected, because it makes no bucket.`
+  }
 }
+
+const BUCKET_OUTPUT = 'object_storage_bucket'
+const BUILT_IN_LIMITS =
+  'The built-in module creates no machines: the load balancer of a deployment has an address of 198.18.0.0/15, which is not routed, and with a DNS provider other than local such a deployment fails. Set PDM_TERRAFORM_MODULE to a module of your own, or PDM_ACCEPT_TEST_ADDRESSES=true for a test.'
 
 const readModuleFiles = async (directory: string): Promise<ReadonlyMap<string, string>> => {
   const names = (await readdir(directory).catch(() => [])).filter(isModuleFile)
@@ -222,6 +241,17 @@ const findInBlocks = (text: string): readonly string[] => {
   }
   return sources
 }
+
+/** Whether a module has an output of this name. `files`: name and text of the files in its directory. */
+export const declaresOutput = (files: ReadonlyMap<string, string>, name: string): boolean =>
+  [...files].some(([file, text]) => {
+    if (file.endsWith('.json')) {
+      const outputs = toBlocks(parseJson(text)).flatMap(root => toBlocks('output' in root ? root.output : null))
+      return outputs.some(output => Object.hasOwn(output, name))
+    }
+    const tokens = (text.match(TOKEN) ?? []).filter(token => !COMMENT.test(token))
+    return tokens.some((token, at) => token === 'output' && tokens[at + 1] === `"${name}"` && tokens[at + 2] === '{')
+  })
 
 /** In the JSON syntax, each block is an object or a list of objects. */
 const toBlocks = (value: unknown): readonly object[] =>

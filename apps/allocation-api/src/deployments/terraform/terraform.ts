@@ -39,6 +39,7 @@ import {
   createStateDir,
   createTemporaryWorkdir,
   createWorkdir,
+  type Directories,
   listUnsavedStates,
   removeEarlierWorkdirs,
   removeTemporaryWorkdir,
@@ -61,6 +62,13 @@ export interface TerraformOptions extends TerraformSettings {
 type Log = (line: DeploymentLogLine) => void
 
 const LOCAL_DEPLOYMENT_MODULE = fileURLToPath(new URL('../../../../../infra/local-deployment', import.meta.url))
+/** For deployments with object storage: only it needs a provider, which Terraform downloads even if nothing uses it. */
+const LOCAL_DEPLOYMENT_WITH_BUCKET = fileURLToPath(
+  new URL('../../../../../infra/local-deployment-with-bucket', import.meta.url),
+)
+
+const toModuleDir = (moduleDir: string | null, bucket: string | null): string =>
+  resolve(moduleDir ?? (bucket === null ? LOCAL_DEPLOYMENT_MODULE : LOCAL_DEPLOYMENT_WITH_BUCKET))
 /** Shorter than a graceful stop. */
 const DEFAULT_GRACE_MS = 7_000
 /** For everything that an unlock does, including the wait for a run in this process. */
@@ -152,7 +160,8 @@ export const createPrerequisites = ({
   new Prerequisites({
     binary,
     dataDir: resolve(dataDir),
-    moduleDir: resolve(moduleDir ?? LOCAL_DEPLOYMENT_MODULE),
+    moduleDir: toModuleDir(moduleDir, null),
+    bucketModuleDir: toModuleDir(moduleDir, 'any'),
     env: toTerraformEnv({ PATH: env.PATH, HOME: env.HOME }, []),
   })
 
@@ -204,7 +213,7 @@ export const createKeyedMutex = (): KeyedMutex => {
  */
 class TerraformProvisioner implements Provisioner {
   readonly #options: TerraformOptions
-  readonly #directories: { readonly dataDir: string; readonly moduleDir: string }
+  readonly #dataDir: string
   readonly #env: Readonly<Record<string, string>>
   /** Secrets of the environment, which the log must not show. */
   readonly #envSecrets: readonly string[]
@@ -214,10 +223,7 @@ class TerraformProvisioner implements Provisioner {
 
   constructor(options: TerraformOptions) {
     this.#options = options
-    this.#directories = {
-      dataDir: resolve(options.dataDir),
-      moduleDir: resolve(options.moduleDir ?? LOCAL_DEPLOYMENT_MODULE),
-    }
+    this.#dataDir = resolve(options.dataDir)
     this.#env = toTerraformEnv(options.env, options.passthrough)
     this.#envSecrets = [...findEnvSecrets(options.env, options.passthrough), ...(options.serviceSecrets ?? [])]
     this.#prerequisites = createPrerequisites(options)
@@ -237,8 +243,16 @@ class TerraformProvisioner implements Provisioner {
     return exposure
   }
 
-  moduleVersion(): Promise<string> {
-    return readModuleVersion(this.#directories.moduleDir)
+  makesBucket(): Promise<boolean> {
+    return this.#prerequisites.makesBucket()
+  }
+
+  describeLimits(): Promise<string | null> {
+    return this.#prerequisites.describeLimits()
+  }
+
+  moduleVersion(bucket: string | null): Promise<string> {
+    return readModuleVersion(toModuleDir(this.#options.moduleDir, bucket))
   }
 
   apply(request: ProvisioningRequest, log: Log, signal: AbortSignal): Promise<ProvisioningResult> {
@@ -316,7 +330,7 @@ class TerraformProvisioner implements Provisioner {
   }
 
   archive({ stateKey }: StateRequest): Promise<string> {
-    return archiveState(this.#directories.dataDir, stateKey, this.#options.backend)
+    return archiveState(this.#dataDir, stateKey, this.#options.backend)
   }
 
   async findLockHolder(lock: StateLock): Promise<'running' | 'ended' | 'unknown'> {
@@ -340,13 +354,13 @@ class TerraformProvisioner implements Provisioner {
   }
 
   async cleanUp(id: string, run: number, log: Log): Promise<void> {
-    const states = await removeEarlierWorkdirs(this.#directories.dataDir, id, run)
+    const states = await removeEarlierWorkdirs(this.#dataDir, id, run)
     for (const state of states) log(toUnsavedStateLine(state))
   }
 
   /** Until its backend has it, the state says that what exists does not. */
   async #rejectUnsavedState({ id }: StateRequest): Promise<void> {
-    const [file] = await listUnsavedStates(this.#directories.dataDir, id)
+    const [file] = await listUnsavedStates(this.#dataDir, id)
     if (file) throw new CommandFailedError(toUnsavedStateLine(`state/${file}`).message)
   }
 
@@ -399,7 +413,7 @@ class TerraformProvisioner implements Provisioner {
   ): Promise<Result> {
     const { id, run, stateKey, variables, secrets } = request
     const { graceMs = DEFAULT_GRACE_MS, timeoutMs } = this.#options
-    const { dataDir } = this.#directories
+    const dataDir = this.#dataDir
     const release = await this.#mutex.acquire(stateKey, ended)
     if (!release) throw new StoppedError()
     let cwd: string | undefined
@@ -412,7 +426,8 @@ class TerraformProvisioner implements Provisioner {
       cwd = isRun
         ? await createWorkdir(dataDir, id, run)
         : await createTemporaryWorkdir(dataDir, timeoutMs + TEMPORARY_MARGIN_MS)
-      if (isStateOnly) await writeStateModule(cwd, this.#directories, { stateKey, backend: this.#options.backend })
+      const directories = this.#toDirectories(request)
+      if (isStateOnly) await writeStateModule(cwd, directories, { stateKey, backend: this.#options.backend })
       else await this.#writeRootModule(cwd, request)
       const mask = createMask([...Object.values(secrets), ...this.#envSecrets])
       const session = new TerraformSession({
@@ -425,7 +440,10 @@ class TerraformProvisioner implements Provisioner {
         collector: new OutputCollector(mask, log),
         ended,
         graceMs,
-        visible: (await this.describeExposure()) === null ? await this.#findVisiblePaths(binary, stateDir) : null,
+        visible:
+          (await this.describeExposure()) === null
+            ? await this.#findVisiblePaths(binary, stateDir, directories.moduleDir)
+            : null,
       })
       return await work({ session, mask })
     } finally {
@@ -440,8 +458,11 @@ class TerraformProvisioner implements Provisioner {
     }
   }
 
-  async #findVisiblePaths(binary: string, stateDir: string | null) {
-    const { moduleDir } = this.#directories
+  #toDirectories({ bucket }: StateRequest): Directories {
+    return { dataDir: this.#dataDir, moduleDir: toModuleDir(this.#options.moduleDir, bucket) }
+  }
+
+  async #findVisiblePaths(binary: string, stateDir: string | null, moduleDir: string) {
     const modules = [moduleDir, ...(await listModuleDirectories(moduleDir))]
     const sources = { binary, modules, settings: this.#options, stateDir }
     return (env: Readonly<Record<string, string>>) => findVisiblePaths({ ...sources, env })
@@ -449,7 +470,7 @@ class TerraformProvisioner implements Provisioner {
 
   #writeRootModule(cwd: string, request: StateRequest & Values, bucketImport?: BucketImport): Promise<void> {
     const { stateKey, variables, secrets } = request
-    return writeRootModule(cwd, this.#directories, {
+    return writeRootModule(cwd, this.#toDirectories(request), {
       stateKey,
       backend: this.#options.backend,
       variables: Object.keys(variables),

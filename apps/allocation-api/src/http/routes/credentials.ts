@@ -23,6 +23,7 @@ const sendOutcome = (
   c: Context<HttpEnv>,
   outcome: ValidationOutcome,
   unavailableCode: 'object-storage-unavailable' | 'provider-unavailable',
+  bucket?: ValidationResult['bucket'],
 ) => {
   if (outcome.kind === 'too-many-attempts') {
     const detail = `Too many credential checks from your address; retry in ${outcome.retryAfterSeconds} s.`
@@ -30,7 +31,11 @@ const sendOutcome = (
   }
   if (outcome.kind === 'unavailable') return sendValidationError(c, { kind: unavailableCode, detail: outcome.message })
   c.env.outcome = outcome.kind
-  const body: ValidationResult = { valid: outcome.kind === 'accepted', message: outcome.message }
+  const body: ValidationResult = {
+    valid: outcome.kind === 'accepted',
+    message: outcome.message,
+    ...(bucket && { bucket }),
+  }
   return c.json(body, 200)
 }
 
@@ -45,8 +50,11 @@ export const credentialHandlers = (
     validateObjectStorageKeys: async c => {
       const body = await parseBody(c, keysRequest)
       if (!body.ok) return sendValidationError(c, body.error)
-      const outcome = await credentials.validateKeys(body.value, c.env.address, c.req.raw.signal)
-      return sendOutcome(c, outcome, 'object-storage-unavailable')
+      const { sovereignFQDN, ...keys } = body.value
+      const outcome = await credentials.validateKeys(keys, c.env.address, c.req.raw.signal)
+      const isAsked = outcome.kind === 'accepted' && sovereignFQDN !== undefined
+      const bucket = isAsked ? await credentials.findBucketOf(keys, sovereignFQDN) : undefined
+      return sendOutcome(c, outcome, 'object-storage-unavailable', bucket)
     },
     validateToken: async c => {
       const body = await parseBody(c, tokenRequest)

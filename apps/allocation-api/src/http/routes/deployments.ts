@@ -65,9 +65,10 @@ async function* toSseStream(events: AsyncIterable<TailEvent>, listener: Listener
   for await (const event of events) yield toSseText(event, listener)
 }
 
-const getCallerWithToken = (c: Context<HttpEnv>): CallerWithToken => ({
+const getCallerWithToken = (c: Context<HttpEnv>, key?: string): CallerWithToken => ({
   caller: getCaller(c),
   token: getDeploymentToken(c),
+  key,
 })
 
 const toStreamUrl = (id: string): string => `${BASE_PATH}/${id}/logs`
@@ -94,9 +95,11 @@ const startOperation = async (
   operation: 'apply' | 'destroy',
   id: string,
 ) => {
+  const key = parseIdempotencyKey(c)
+  if (!key.ok) return sendError(c, key.error)
   const json = await readJson(c)
   if (!json.ok) return sendError(c, json.error)
-  const outcome = await deployments[operation](id, json.value, getCallerWithToken(c))
+  const outcome = await deployments[operation](id, json.value, getCallerWithToken(c, key.value))
   if (outcome.kind !== 'started') return sendRejection(c, outcome)
   c.env.outcome = outcome.kind
   const body: DeploymentStarted = { id, status: outcome.status, streamURL: toStreamUrl(id) }
@@ -162,10 +165,13 @@ export const deploymentHandlers = (
   }),
 
   removeDeployment: validated(operations.removeDeployment, async (c, { path: { id }, query: { abandon, cancel } }) => {
+    const key = parseIdempotencyKey(c)
+    if (!key.ok) return sendError(c, key.error)
+    const caller = getCallerWithToken(c, key.value)
     const outcome =
       cancel === 'true'
-        ? await deployments.cancel(id, getCallerWithToken(c))
-        : await deployments.remove(id, abandon === 'true', getCallerWithToken(c))
+        ? await deployments.cancel(id, caller)
+        : await deployments.remove(id, abandon === 'true', caller)
     if (outcome.kind !== 'removed' && outcome.kind !== 'cancelling') return sendRejection(c, outcome)
     c.env.outcome = outcome.kind
     return outcome.kind === 'removed' ? c.body(null, 204) : c.json(toVisible(outcome.deployment, c.env.listener), 202)
@@ -190,7 +196,9 @@ export const deploymentHandlers = (
   }),
 
   unlockDeployment: validated(operations.unlockDeployment, async (c, { path: { id } }) => {
-    const outcome = await deployments.unlock(id, getCaller(c))
+    const key = parseIdempotencyKey(c)
+    if (!key.ok) return sendError(c, key.error)
+    const outcome = await deployments.unlock(id, getCaller(c), key.value)
     if (outcome.kind !== 'unlocked') return sendRejection(c, outcome)
     c.env.outcome = outcome.kind
     const body: DeploymentUnlocked = { id: outcome.id, unlocked: outcome.isLifted }

@@ -119,6 +119,8 @@ export interface Observer extends ReconcilerObserver {
   onDeploymentsUnavailable(reason: string): void
   /** At the start: what a deployment module can read on this machine. `reason` has no secrets. */
   onTerraformExposed(reason: string): void
+  /** At the start: what the deployment module does not make. */
+  onModuleLimited(limits: string): void
   /** This process ended its run of a deployment. */
   onRunEnded(deployment: string, outcome: string, seconds: number): void
 }
