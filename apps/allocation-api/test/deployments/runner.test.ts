@@ -61,6 +61,7 @@ describe('a deployment', () => {
       module: FAKE_MODULE,
       objectStorageRegion: 'fsn1',
       objectStorageBucket: 'catalyst-acme-pool-test',
+      keptBucket: 'catalyst-acme-pool-test',
       numEvents: 5,
       result: {
         sovereignFQDN: 'acme.pool.test',
