@@ -81,7 +81,11 @@ describe('the reasons in their order of precedence; the status is always 200', (
     ['a sub with NUL is invalid-format', `${poolPath}/check?sub=a%00`, { reason: 'invalid-format' }],
     ['KELVIN SIGN is invalid-format', `${poolPath}/check?sub=%E2%84%AAel`, { reason: 'invalid-format' }],
     ['invalid-format comes before unsupported-pool', '/api/v1/pool/x.test/check?sub=-', { reason: 'invalid-format' }],
-    ['a final dot of the pool is dropped', '/api/v1/pool/Pool.Test./check?sub=www', { reason: 'reserved', fqdn: 'www.pool.test' }],
+    [
+      'a final dot of the pool is dropped',
+      '/api/v1/pool/Pool.Test./check?sub=www',
+      { reason: 'reserved', fqdn: 'www.pool.test' },
+    ],
     ['a foreign pool is unsupported-pool', '/api/v1/pool/x.test/check?sub=a', { reason: 'unsupported-pool' }],
     ['unsupported-pool comes before reserved', '/api/v1/pool/x.test/check?sub=www', { reason: 'unsupported-pool' }],
     ['a reserved label is reserved', `${poolPath}/check?sub=www`, { reason: 'reserved', fqdn: 'www.pool.test' }],

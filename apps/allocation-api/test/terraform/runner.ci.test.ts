@@ -41,7 +41,10 @@ const { signal } = new AbortController()
 describe.skipIf(isTerraformMissing)('Terraform in another container', () => {
   test('applies, reports and inspects as in the service, and a missing part is named', async () => {
     const { remote, runner } = await startRunner('output "details" { value = var.object_storage_secret_key != "" }')
-    expect([await remote.preflight(signal), await remote.moduleVersion(null)]).toEqual([null, expect.stringContaining('@')])
+    expect([await remote.preflight(signal), await remote.moduleVersion(null)]).toEqual([
+      null,
+      expect.stringContaining('@'),
+    ])
     const states: KnownState[] = []
     const lines: object[] = []
     const request = toRequest({ onState: async state => void states.push(state) })
