@@ -3,11 +3,11 @@ import { createHash } from 'node:crypto'
 import { copyFile, mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { type ApiServer, missingApiServer, startApiServer } from '@pool/test-kit/kubernetes/api-server.ts'
 import { reportProof } from '@pool/test-kit/proof-size.ts'
 import { parseShellBlocks } from '@pool/test-kit/shell-blocks.ts'
 import { readConfig as readWitnessConfig } from 'lease-witness/src/node/config.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type ApiServer, missingApiServer, startApiServer } from './support/api-server.ts'
 import {
   chart,
   type KubernetesObject,

@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { missingPrograms, run } from '@pool/test-kit/kubernetes/programs.ts'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { SECRET_VARIABLES, VARIABLES } from 'allocation-api/src/service-config.ts'
 import { knownVariables as knownWitnessVariables } from 'lease-witness/src/node/config.ts'
@@ -15,7 +16,6 @@ import {
   type ValueSet,
   valueSets,
 } from './support/chart.ts'
-import { missingPrograms, run } from './support/programs.ts'
 
 const listRunbooks = (objects: readonly KubernetesObject[]): string[] =>
   objects

@@ -1,9 +1,9 @@
+import { missingPrograms } from '@pool/test-kit/kubernetes/programs.ts'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { describe, expect, test } from 'vitest'
 import { type KubernetesObject, readDatabaseExample, render, type ValueSet, valueSets } from './support/chart.ts'
 import { type CheckName, checks } from './support/checks.ts'
 import { listContainers, secrets, toSecrets } from './support/pod.ts'
-import { missingPrograms } from './support/programs.ts'
 
 const withStates = [
   ...['--set', 'api.replicas=1', '--set', 'api.deployments.volume.persistent=true'],

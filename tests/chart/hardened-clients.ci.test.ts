@@ -1,11 +1,11 @@
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { missingPrograms } from '@pool/test-kit/kubernetes/programs.ts'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { describe, expect, test } from 'vitest'
 import { root } from './support/chart.ts'
 import { renderHardenedEnv } from './support/pod.ts'
-import { missingPrograms } from './support/programs.ts'
 
 describe.skipIf(shouldSkip(missingPrograms))('the hardened installation', () => {
   test('the client and the examples work with the variables that the chart renders', async () => {

@@ -1,9 +1,9 @@
 import { join } from 'node:path'
+import { missingPrograms } from '@pool/test-kit/kubernetes/programs.ts'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { expect, test } from 'vitest'
 import { readFile, root } from './support/chart.ts'
 import { renderHardenedEnv } from './support/pod.ts'
-import { missingPrograms } from './support/programs.ts'
 
 const page = readFile(join(root, 'docs/operate/hardened.md'))
 const [block = ''] = /(?<=```text\n)[^`]*/.exec(page) ?? []

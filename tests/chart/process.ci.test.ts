@@ -7,13 +7,13 @@ import { dirname, join } from 'node:path'
 import { isListening, listenOnLoopback } from '@pool/dev/ports'
 import { type NodeProcess, startNode } from '@pool/dev/process'
 import { createDatabaseClient, type Sql } from '@pool/runtime/database/client'
+import { missingPrograms } from '@pool/test-kit/kubernetes/programs.ts'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { until } from '@pool/test-kit/poll.ts'
 import { toApiEntry, toWitnessEntry } from '@pool/test-kit/services.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type KubernetesObject, readDatabaseExample, render } from './support/chart.ts'
 import { listMountedKeys, type Secrets, secrets } from './support/pod.ts'
-import { missingPrograms } from './support/programs.ts'
 
 /** The entries of the images. */
 const entries: Readonly<Record<string, string>> = {

@@ -99,7 +99,7 @@ export const layers = [
     name: 'api-observability',
     root: api,
     folders: ['observability/'],
-    imports: ['api-domain', 'contract'],
+    imports: ['api-domain', 'api-lib', 'contract'],
     packages: [time, 'pino', '@prometheus-io/client', '@opentelemetry/.+', NODE],
   },
   {

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { run } from '@pool/test-kit/kubernetes/programs.ts'
 import { parseAllDocuments } from 'yaml'
-import { run } from './programs.ts'
 
 export const root = fileURLToPath(new URL('../../../', import.meta.url))
 export const chart = join(root, 'infra/chart')

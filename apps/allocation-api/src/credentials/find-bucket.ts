@@ -1,5 +1,6 @@
 import type { ObjectStorageKeys } from '@pool/contract'
 import { z } from 'zod'
+import type { BucketLookup } from '../deployments/domain/bucket-use.ts'
 import {
   classifyS3Response,
   createSignedGet,
@@ -8,14 +9,6 @@ import {
   parseXml,
 } from './check-s3-keys.ts'
 import { describeNetworkFailure } from './https-client.ts'
-
-/**
- * A bucket as these credentials see it. `owned`: it is in their list of buckets. `foreign`: it exists, and is not in the list.
- * `unavailable`: the provider gave no answer about it; `message` is for users.
- */
-export type BucketLookup =
-  | { readonly kind: 'owned' | 'foreign' | 'absent' }
-  | { readonly kind: 'unavailable'; readonly message: string }
 
 export type FindBucket = (keys: ObjectStorageKeys, bucket: string) => Promise<BucketLookup>
 
