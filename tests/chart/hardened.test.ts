@@ -7,8 +7,8 @@ import { renderHardenedEnv } from './support/pod.ts'
 
 const page = readFile(join(root, 'docs/operate/hardened.md'))
 const [block = ''] = /(?<=```text\n)[^`]*/.exec(page) ?? []
-/** The chart has network policies instead. */
-const ofOneHost = ['PDM_LISTEN_ADDRESS', 'WITNESS_LISTEN_ADDRESS']
+/** The chart has network policies and a container of Terraform instead. */
+const ofOneHost = ['PDM_LISTEN_ADDRESS', 'PDM_TERRAFORM_ISOLATION', 'WITNESS_LISTEN_ADDRESS']
 
 test.skipIf(shouldSkip(missingPrograms))(
   'a hardened installation has the same settings in the chart and on a single host, each with what it breaks',
