@@ -1,6 +1,5 @@
 import type { ObjectStorageKeys } from '@pool/contract'
 import { z } from 'zod'
-import type { BucketLookup } from '../deployments/domain/bucket-use.ts'
 import {
   classifyS3Response,
   createSignedGet,
@@ -8,6 +7,7 @@ import {
   parseS3Response,
   parseXml,
 } from './check-s3-keys.ts'
+import type { BucketLookup } from './domain/bucket-lookup.ts'
 import { describeNetworkFailure } from './https-client.ts'
 
 export type FindBucket = (keys: ObjectStorageKeys, bucket: string) => Promise<BucketLookup>

@@ -1,10 +1,4 @@
-/**
- * A bucket as these credentials see it. `owned`: it is in their list of buckets. `foreign`: it exists, and is not in the list.
- * `unavailable`: the provider gave no answer about it; `message` is for users.
- */
-export type BucketLookup =
-  | { readonly kind: 'owned' | 'foreign' | 'absent' }
-  | { readonly kind: 'unavailable'; readonly message: string }
+import type { BucketLookup } from '../../credentials/domain/bucket-lookup.ts'
 
 /** What the database knows of a bucket: claimed by this lineage, by an earlier one of the same FQDN, or by another FQDN. */
 export type ClaimOwnership = 'none' | 'own' | 'former' | 'other'
