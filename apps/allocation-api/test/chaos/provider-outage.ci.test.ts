@@ -179,6 +179,8 @@ describe.concurrent('a provider outage', () => {
     },
   )
 
+  // Otherwise a commit would wait for the end of the pause, and be published.
+  const impatient = { env: { PDM_DNS_COMMIT_WAIT: `${SHORT_WAIT_MS}ms` } }
   // Retry-After applies to the account, not to one name.
   const expectPause = async (
     { api, database, double, expectRecords }: DynadotFixture,
@@ -197,13 +199,13 @@ describe.concurrent('a provider outage', () => {
     await untilApplied(database.sql, RECOVERY_TIMEOUT_MS)
   }
   // With one process: another one may sync the second name before the first one has stored that it must wait.
-  testWithDynadot('after a Retry-After, no call is made for another name', { callMs: 50 }, fixture =>
+  testWithDynadot('after a Retry-After, no call is made for another name', { ...impatient, callMs: 50 }, fixture =>
     expectPause(fixture, { other: fixture.api, rejectedCalls: 1 }),
   )
   // Each process learns it from its own call, so the pause of the first one may end before that of the other.
   testWithDynadot(
     'after a Retry-After, no call is made by another process after its own Retry-After',
-    { processes: 2, callMs: 50 },
+    { ...impatient, processes: 2, callMs: 50 },
     fixture => expectPause(fixture, { other: fixture.apis[1] ?? fixture.api, rejectedCalls: 2 }),
   )
 })

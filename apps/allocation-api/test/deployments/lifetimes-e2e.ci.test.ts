@@ -43,6 +43,8 @@ describe.skipIf(isTerraformMissing)('the whole life of a name', () => {
       OBJECT_STORAGE_DOMAIN: `storage.test:${storage.port}`,
       OBJECT_STORAGE_CA_FILE: identities.caFile,
       PDM_TERRAFORM_MODULE: module.directory,
+      // The files of the module are a double of the cloud, which every run writes.
+      PDM_TERRAFORM_ISOLATION: 'off',
       PDM_DEPLOYMENTS_DIR: dataDir,
     })
   }
