@@ -83,7 +83,19 @@ export const foundColumns = (sql: Sql) => ({
     d.version, d.applied_version as "appliedVersion", coalesce(d.last_error, d.leftover) as "lastError"`),
 })
 
-/** The filter as conditions. */
+/** The rows of the index of a state. The words are those of the migration, or the server would not use the index. */
+const inStateIndex = (sql: Sql, state: NameFilter['state']): Fragment => {
+  if (state === 'held') return sql`t.lineage_id is not null and t.state <> 'active'`
+  return state === 'cooling-off'
+    ? sql`t.lineage_id is null and t.cool_off_until is not null`
+    : sql`t.state = 'reserved'`
+}
+const inUnpublishedIndex = (sql: Sql, dns: NameFilter['dns']): Fragment =>
+  dns === 'failing'
+    ? sql`t.applied_version < t.version and t.last_error is not null`
+    : sql`t.applied_version < t.version`
+
+/** The filter as conditions, and the index that fits it. */
 const createConditions = (sql: Sql) => {
   const isIn = (column: Fragment, range: TextRange | null): Fragment => {
     if (range === null) return sql``
@@ -100,41 +112,28 @@ const createConditions = (sql: Sql) => {
     }
     return sql`and d.applied_version < d.version and (d.last_error is null) = ${dns === 'pending'}`
   }
-  return { isIn, hasAddress, hasDns }
-}
 
-/** The rows of the index of a state. The words are those of the migration, or the server would not use the index. */
-const inStateIndex = (sql: Sql, state: NameFilter['state']): Fragment => {
-  if (state === 'held') return sql`t.lineage_id is not null and t.state <> 'active'`
-  return state === 'cooling-off'
-    ? sql`t.lineage_id is null and t.cool_off_until is not null`
-    : sql`t.state = 'reserved'`
-}
-const inUnpublishedIndex = (sql: Sql, dns: NameFilter['dns']): Fragment =>
-  dns === 'failing'
-    ? sql`t.applied_version < t.version and t.last_error is not null`
-    : sql`t.applied_version < t.version`
-
-/** What an index has, from its table `t`. `lead`: the column before the pool and the name. */
-const toIndex = (sql: Sql, filter: NameFilter, order: NameOrder) => {
-  const { isIn, hasAddress } = createConditions(sql)
-  const allocations = { table: sql`pool_allocations`, pool: sql`t.pool_domain`, lead: null }
-  const indexes = {
-    name: { ...allocations, where: sql`true` },
-    state: { ...allocations, where: inStateIndex(sql, filter.state) },
-    unpublished: { table: sql`dns_names`, pool: sql`t.zone`, lead: null, where: inUnpublishedIndex(sql, filter.dns) },
-    address: {
-      ...allocations,
-      lead: sql`t.load_balancer_ip`,
-      where: sql`t.state = 'active' ${hasAddress(sql`t.load_balancer_ip`, filter.address)}`,
-    },
-    creator: {
-      ...allocations,
-      lead: sql`(t.created_by collate "C")`,
-      where: sql`t.state <> 'pool' ${isIn(sql`t.created_by collate "C"`, filter.createdBy)}`,
-    },
+  /** What an index has, from its table `t`. `lead`: the column before the pool and the name. */
+  const toIndex = (filter: NameFilter, order: NameOrder) => {
+    const allocations = { table: sql`pool_allocations`, pool: sql`t.pool_domain`, lead: null }
+    const indexes = {
+      name: { ...allocations, where: sql`true` },
+      state: { ...allocations, where: inStateIndex(sql, filter.state) },
+      unpublished: { table: sql`dns_names`, pool: sql`t.zone`, lead: null, where: inUnpublishedIndex(sql, filter.dns) },
+      address: {
+        ...allocations,
+        lead: sql`t.load_balancer_ip`,
+        where: sql`t.state = 'active' ${hasAddress(sql`t.load_balancer_ip`, filter.address)}`,
+      },
+      creator: {
+        ...allocations,
+        lead: sql`(t.created_by collate "C")`,
+        where: sql`t.state <> 'pool' ${isIn(sql`t.created_by collate "C"`, filter.createdBy)}`,
+      },
+    }
+    return indexes[order]
   }
-  return indexes[order]
+  return { isIn, hasAddress, hasDns, toIndex }
 }
 
 /** One page of one index. `last`: the keys of the last row that was read; null if no row of the index follows. */
@@ -151,7 +150,7 @@ export const createNameSearch = (
   { timeoutMs, listPools }: { readonly timeoutMs: number; readonly listPools: () => readonly string[] },
 ) => {
   const { heldState, columns } = foundColumns(sql)
-  const { isIn, hasAddress, hasDns } = createConditions(sql)
+  const { isIn, hasAddress, hasDns, toIndex } = createConditions(sql)
 
   /**
    * Reads at most `MAX_SCANNED` rows of an index. Most pages read few, because the server stops at the `limit`. A row of the
@@ -166,7 +165,7 @@ export const createNameSearch = (
       limit,
     }: { readonly pool: string | null; readonly after: readonly string[] | null; readonly limit: number },
   ): Promise<IndexPage> => {
-    const index = toIndex(sql, filter, order)
+    const index = toIndex(filter, order)
     const { lead } = index
     const inPool = pool === null ? sql`` : sql`and ${index.pool} = ${pool} ${isIn(sql`t.subdomain`, filter.subdomain)}`
     const keys = lead ? sql`${lead}, ${index.pool}, t.subdomain` : sql`${index.pool}, t.subdomain`

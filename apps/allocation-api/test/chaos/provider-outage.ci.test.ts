@@ -78,10 +78,10 @@ describe.concurrent('a provider outage', () => {
     },
   )
 
-  const shortWait = { hasProxy: true, env: { PDM_DNS_COMMIT_WAIT: `${SHORT_WAIT_MS}ms` } }
+  const shortWait = { env: { PDM_DNS_COMMIT_WAIT: `${SHORT_WAIT_MS}ms` } }
   testWithDynadot(
     'a commit waits no longer than PDM_DNS_COMMIT_WAIT for a provider that hangs',
-    shortWait,
+    { ...shortWait, hasProxy: true },
     async fixture => {
       const { api, proxy } = fixture
       const token = await reserveToken(api, 'acme')
@@ -179,8 +179,6 @@ describe.concurrent('a provider outage', () => {
     },
   )
 
-  // Otherwise a commit would wait for the end of the pause, and be published.
-  const impatient = { env: { PDM_DNS_COMMIT_WAIT: `${SHORT_WAIT_MS}ms` } }
   // Retry-After applies to the account, not to one name.
   const expectPause = async (
     { api, database, double, expectRecords }: DynadotFixture,
@@ -198,14 +196,15 @@ describe.concurrent('a provider outage', () => {
     expectRecords({ acme: BEFORE, other: BEFORE })
     await untilApplied(database.sql, RECOVERY_TIMEOUT_MS)
   }
+  // A short wait: a commit that waits for the end of the pause is published.
   // With one process: another one may sync the second name before the first one has stored that it must wait.
-  testWithDynadot('after a Retry-After, no call is made for another name', { ...impatient, callMs: 50 }, fixture =>
+  testWithDynadot('after a Retry-After, no call is made for another name', { ...shortWait, callMs: 50 }, fixture =>
     expectPause(fixture, { other: fixture.api, rejectedCalls: 1 }),
   )
   // Each process learns it from its own call, so the pause of the first one may end before that of the other.
   testWithDynadot(
     'after a Retry-After, no call is made by another process after its own Retry-After',
-    { ...impatient, processes: 2, callMs: 50 },
+    { ...shortWait, processes: 2, callMs: 50 },
     fixture => expectPause(fixture, { other: fixture.apis[1] ?? fixture.api, rejectedCalls: 2 }),
   )
 })

@@ -53,9 +53,7 @@ describe.skipIf(isTerraformMissing)('a deployment from request to end', () => {
       DNSPROVIDER_RECORD_NAMES: '@,*',
       OBJECT_STORAGE_DOMAIN: `storage.test:${storage.port}`,
       OBJECT_STORAGE_CA_FILE: identities.caFile,
-      PDM_TERRAFORM_MODULE: module.directory,
-      // The files of the module are a double of the cloud, which every run writes.
-      PDM_TERRAFORM_ISOLATION: 'off',
+      ...module.env,
       PDM_DEPLOYMENTS_DIR: dataDir,
       PDM_TERRAFORM_PASS_ENV: Object.keys(withoutCollector).join(),
       ...withoutCollector,

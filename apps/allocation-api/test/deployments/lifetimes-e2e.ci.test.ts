@@ -42,9 +42,7 @@ describe.skipIf(isTerraformMissing)('the whole life of a name', () => {
       PDM_DEPLOYMENT_CONCURRENCY: '8',
       OBJECT_STORAGE_DOMAIN: `storage.test:${storage.port}`,
       OBJECT_STORAGE_CA_FILE: identities.caFile,
-      PDM_TERRAFORM_MODULE: module.directory,
-      // The files of the module are a double of the cloud, which every run writes.
-      PDM_TERRAFORM_ISOLATION: 'off',
+      ...module.env,
       PDM_DEPLOYMENTS_DIR: dataDir,
     })
   }

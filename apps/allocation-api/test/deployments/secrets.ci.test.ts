@@ -142,9 +142,7 @@ describe.skipIf(shouldSkip(missingGateway) || isTerraformMissing)('a complete ru
       PDM_LOG_LEVEL: 'trace',
       PDM_OPERATOR_TOKENS: 'operator-token-of-tests',
       PDM_TEST_SETTINGS: JSON.stringify({ validationAttempts: 100 }),
-      PDM_TERRAFORM_MODULE: module.directory,
-      // The files of the module are a double of the cloud, which every run writes.
-      PDM_TERRAFORM_ISOLATION: 'off',
+      ...module.env,
       PDM_DEPLOYMENTS_DIR: folder,
       TF_LOG: 'trace',
     }

@@ -13,6 +13,8 @@ export type Control = 'leak' | 'freeze' | 'hold' | 'fail' | 'hold-destroy' | 'fa
 export interface DeploymentModule {
   /** The modules that it calls are copied too, so that relative paths work. */
   readonly directory: string
+  /** Its settings. Not isolated: its files are a double of the cloud, which every run writes. */
+  readonly env: Readonly<Record<'PDM_TERRAFORM_MODULE' | 'PDM_TERRAFORM_ISOLATION', string>>
   /** A file for each bucket that the module has created. */
   readonly bucketFolder: string
   set(control: Control, fqdn: string): void
@@ -38,6 +40,7 @@ export const copyDeploymentModule = (): DeploymentModule => {
   const file = (control: Control, fqdn: string): string => join(directory, `${control}-${fqdn}`)
   return {
     directory,
+    env: { PDM_TERRAFORM_MODULE: directory, PDM_TERRAFORM_ISOLATION: 'off' },
     bucketFolder,
     set: (control, fqdn) => writeFileSync(file(control, fqdn), ''),
     clear: (control, fqdn) => rmSync(file(control, fqdn), { force: true }),
