@@ -1,5 +1,7 @@
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
 import { expect, test } from 'vitest'
-import { toListenError } from './http-server.ts'
+import { listen, toListenError } from './http-server.ts'
 
 test.each([
   ['EADDRINUSE', /^PORT: port 80 is in use; stop the process that has it, or set another port in PORT \(EADDRINUSE\)$/],
@@ -10,4 +12,33 @@ test.each([
   const error = Object.assign(new Error('listen'), { code })
   const { message: actual } = toListenError(error, { variable: 'PORT', port: 80, addressVariable: 'ADDRESS' })
   expect(actual).toMatch(message)
+})
+
+test('a flood of connections beyond the limits keeps no probe of another address out', async () => {
+  const none = { total: 0, perClient: 0 }
+  const server = await listen({ fetch: () => new Response('live') }, 0, {
+    malformedRequestCode: 'malformed-request',
+    address: '127.0.0.1',
+    limits: { connections: none, unfinishedBytes: none },
+    probePaths: ['/livez'],
+  })
+  const open = async (localAddress: string): Promise<Socket> => {
+    const socket = connect({ port: server.port, host: '127.0.0.1', localAddress })
+    socket.on('error', () => {})
+    await once(socket, 'connect')
+    return socket
+  }
+  const flood = () => Promise.all(Array.from({ length: 600 }, () => open('127.0.0.2')))
+  const first = await flood()
+  const clients = [await open('127.0.0.3'), await open('127.0.0.3')]
+  const second = await flood()
+  const responses = await Promise.all(
+    clients.map(async (client, i) => {
+      client.write(`GET ${i === 0 ? '/livez' : '/other'} HTTP/1.1\r\nHost: a\r\n\r\n`)
+      return String(await once(client, 'data')).slice(9, 12)
+    }),
+  )
+  expect(responses).toEqual(['200', '503'])
+  for (const socket of [...clients, ...first, ...second]) socket.destroy()
+  await server.close(0)
 })

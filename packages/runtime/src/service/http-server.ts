@@ -229,27 +229,42 @@ const handleProtocolErrors = (
 }
 
 /** Connections beyond the limits, which are open until they have a response. */
-const MAX_EXCESS = 64
+const MAX_EXCESS = 256
 
 /**
- * Counts the connections. One beyond the limits is accepted, because only its request says whether it is a probe; the oldest of
- * them gives way, so that idle ones keep no probe out.
+ * Counts the connections. One beyond the limits is accepted, because only its request says whether it is a probe. The client
+ * that has the most of them loses its oldest, so that neither idle ones nor a flood keep a probe out.
  */
 const limitConnections = (server: Server, max: SharedLimitOptions, toClient: (address: string) => string | null) => {
   const admitted = new SharedLimit(max)
-  const excess = new Set<Duplex>()
+  const excess = new Map<Duplex, string>()
+  const byClient = new Map<string, Set<Duplex>>()
+  const remove = (socket: Duplex): void => {
+    const client = excess.get(socket) ?? ''
+    const own = byClient.get(client)
+    own?.delete(socket)
+    if (own?.size === 0) byClient.delete(client)
+    excess.delete(socket)
+  }
+  const makeRoom = (): void => {
+    let most = new Set<Duplex>()
+    for (const own of byClient.values()) if (own.size > most.size) most = own
+    const [oldest] = most
+    if (!oldest) return
+    remove(oldest)
+    oldest.destroy()
+  }
   server.on('connection', socket => {
     const client = toClient(socket.remoteAddress ?? '')
     if (admitted.take(client)) {
       socket.once('close', () => admitted.release(client))
       return
     }
-    excess.add(socket)
-    socket.once('close', () => excess.delete(socket))
-    const [oldest] = excess
-    if (excess.size <= MAX_EXCESS || !oldest) return
-    excess.delete(oldest)
-    oldest.destroy()
+    const name = client ?? ''
+    excess.set(socket, name)
+    byClient.set(name, (byClient.get(name) ?? new Set()).add(socket))
+    socket.once('close', () => remove(socket))
+    if (excess.size > MAX_EXCESS) makeRoom()
   })
   return { isExcess: (socket: Duplex): boolean => excess.size > 0 && excess.has(socket) }
 }
@@ -268,8 +283,11 @@ const RECEIVE_TIMEOUT_MS = 10_000
 /** Requests of one connection that have no complete response yet. */
 const MAX_PIPELINED = 4
 
-/** Connections that the kernel keeps for the server. Beyond them, a probe would have to try again after a second. */
-const BACKLOG = 4_096
+/**
+ * Connections that the kernel keeps for the server: as many as `net.core.somaxconn` permits. Beyond them, a client tries again
+ * after a second.
+ */
+const BACKLOG = 65_535
 
 /** Listens on a port. Rejects with the system's error if it cannot. */
 export const listen = async (
