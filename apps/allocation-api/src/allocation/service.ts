@@ -21,6 +21,8 @@ import { createReservations, type ReservationOptions } from './reservations.ts'
 import { type ReleaseRow, toReleaseDecision } from './statements/release.ts'
 
 export interface AllocationOptions extends CheckOptions, ReservationOptions, ActiveNameOptions, ListOptions {
+  /** Milliseconds of a monotonic clock. */
+  readonly now: () => number
   readonly repository: AllocationRepository
   readonly reader: AllocationReader
   /** Counts every row, so it needs its own connection: a statement queued behind it on the same one would wait. */

@@ -8,6 +8,7 @@ import { TrieRouter } from 'hono/router/trie-router'
 import type { AllocationService } from '../allocation/service.ts'
 import type { CredentialService } from '../credentials/service.ts'
 import type { DeploymentOperations } from '../deployments/service.ts'
+import type { PageQueue } from '../lib/paginate.ts'
 import type { Observer } from '../observability/domain/observer.ts'
 import type { Tracer } from '../observability/domain/tracer.ts'
 import type { Reconciler } from '../reconciler/reconciler.ts'
@@ -47,6 +48,8 @@ export interface StreamLimiters {
   readonly lists: StreamLimiter
   readonly changes: StreamLimiter
   readonly files: StreamLimiter
+  /** Of the pages of lists. */
+  readonly inTurn: PageQueue
 }
 
 export interface AppDependencies {
@@ -119,8 +122,8 @@ export const createRoutes = (deps: AppDependencies, { listener, tokens, exposeLi
   if (tokens) app.use(requireOperator(tokens, deps.sessions))
   const onStreamError: OnStreamError = (error, id) =>
     deps.isUnavailable(error) ? observer.onResponseAborted(error, id) : observer.onRequestFailed(error, id)
-  const { logs, lists: limiter, changes, files } = deps.streams[listener]
-  const lists: ListStreams = { limiter, onStreamError }
+  const { logs, lists: limiter, changes, files, inTurn } = deps.streams[listener]
+  const lists: ListStreams = { limiter, inTurn, onStreamError }
 
   const handlers: Handlers = {
     ...healthHandlers(deps.health, deps.metrics),

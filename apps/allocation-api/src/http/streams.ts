@@ -1,7 +1,7 @@
 import { encodeCursor } from '@pool/contract'
 import { SharedLimit } from '@pool/runtime/service/shared-limit'
 import type { Context } from 'hono'
-import type { Page } from '../lib/paginate.ts'
+import type { Page, PageQueue } from '../lib/paginate.ts'
 import { toRateLimitKey } from '../lib/rate-limiter.ts'
 import { type HttpEnv, type OnStreamError, RETRY_AFTER_S, sendError } from './request.ts'
 
@@ -192,6 +192,7 @@ export const sendStream = (
 export interface ListStreams {
   /** Shared by all lists of a listener. */
   readonly limiter: StreamLimiter
+  readonly inTurn: PageQueue
   readonly onStreamError: OnStreamError
 }
 

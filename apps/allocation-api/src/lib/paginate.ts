@@ -34,6 +34,9 @@ export async function* paginate<Item>({ fetch, toCursor, cursor: start, limit }:
   return (await fetch(cursor, 1)).length > 0 ? cursor : undefined
 }
 
+/** Reads a page when it is its turn. */
+export type PageQueue = <Page>(fetch: () => Promise<Page>) => Promise<Page>
+
 export interface PageQueueOptions {
   /** Milliseconds of a monotonic clock. */
   readonly now: () => number
@@ -52,7 +55,7 @@ const MAX_TURN_MS = 100
  * Reads the pages of all lists one at a time, in the order of the requests, and pauses between them, the longer the more
  * readers wait. So any number of readers delays other requests little, and a single one never waits.
  */
-export const createPageQueue = ({ now, sleep }: PageQueueOptions) => {
+export const createPageQueue = ({ now, sleep }: PageQueueOptions): PageQueue => {
   let previous: Promise<unknown> = Promise.resolve()
   let waiting = 0
   return async <Page>(fetch: () => Promise<Page>): Promise<Page> => {

@@ -1,9 +1,11 @@
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { isDatabaseReadOnly, isDatabaseUnavailable, NotWrittenError } from '@pool/runtime/database/errors'
 import { createMetricsRegistry } from '@pool/runtime/service/metrics-registry'
 import { SharedLimit } from '@pool/runtime/service/shared-limit'
 import { createClientAddress } from '../http/sender.ts'
 import { createStreamLimiter } from '../http/streams.ts'
+import { createPageQueue } from '../lib/paginate.ts'
 import { createRateLimiter, toRateLimitKey } from '../lib/rate-limiter.ts'
 import { reservedLabels } from '../naming/reserved-labels.ts'
 import { createObserver, type Log } from '../observability/log.ts'
@@ -49,6 +51,7 @@ export const createBase = async (config: ServiceConfig, log: Log, nodeVersion: s
       lists: createStreamLimiter({ ofClients }),
       changes: createStreamLimiter(withoutEnd),
       files: createStreamLimiter({ ofClients }),
+      inTurn: createPageQueue({ now, sleep: ms => sleep(ms, undefined, { ref: false }) }),
     }
   }
   return {

@@ -9,12 +9,17 @@ import { runUntilExit, startApi, toApiEntry } from '@pool/test-kit/services.ts'
 import { describe, expect, test } from 'vitest'
 import { findForeignAccess } from '../../src/deployments/terraform/folder-access.ts'
 import { createPatience, createStreamLimiter } from '../../src/http/streams.ts'
+import { createLog } from '../../src/observability/log.ts'
+import { createBase } from '../../src/parts/base.ts'
+import { readServiceConfig } from '../../src/service-config.ts'
 import { poolPath, startTestService } from '../support/service.ts'
 
 const TOKEN = 'operator-token-of-this-test'
 const { api, database } = await startTestService({ PDM_OPERATOR_TOKENS: TOKEN, PDM_TRUSTED_PROXIES: '127.0.9.0/24' })
 const operatorPort = Number(new URL(api.operatorUrl ?? '').port)
 const reservePath = `${poolPath}/reserve`
+
+const silentLog = createLog('error', { destination: { write: () => {}, afterTurn: () => {} }, now: Date.now })
 
 const toHead = (method: string, path: string, ...headers: readonly string[]): Buffer =>
   encodeRequest({ method, path, headers })
@@ -104,6 +109,21 @@ test('one client address can have ten lists and streams open, and others have th
   permits[0]?.release()
   permits[0]?.release()
   expect([logs.acquire('192.0.2.1') === null, logs.acquire('192.0.2.1') === null]).toEqual([false, true])
+})
+
+test('the pages of in-cluster lists delay no list of an operator', async () => {
+  const read = readServiceConfig({ PDM_DATABASE_URL: 'postgres://127.0.0.1/unused', PDM_MANAGED_DOMAINS: 'pool.test' })
+  if ('issues' in read) throw new Error(JSON.stringify(read.issues))
+  const { streams } = (await createBase(read.config, silentLog, 'v24')).routes
+  const order: string[] = []
+  for (const page of ['first', 'second']) {
+    void streams['in-cluster'].inTurn(async () => {
+      order.push(page)
+      await new Promise(() => {})
+    })
+  }
+  await streams.operator.inTurn(async () => order.push('of the operator'))
+  expect(order).toEqual(['first', 'of the operator'])
 })
 
 test('PDM_CLIENT_WRITES_PER_MINUTE limits the writes of a client address, in-cluster only', async () => {

@@ -17,7 +17,14 @@ const unused = (): never => {
 
 export const onBothListeners = (limiters: Partial<StreamLimiters>): AppDependencies['streams'] => {
   const limiter = createStreamLimiter()
-  const all = { logs: limiter, lists: limiter, changes: limiter, files: limiter, ...limiters }
+  const all: StreamLimiters = {
+    logs: limiter,
+    lists: limiter,
+    changes: limiter,
+    files: limiter,
+    inTurn: fetch => fetch(),
+    ...limiters,
+  }
   return { 'in-cluster': all, operator: all }
 }
 

@@ -42,12 +42,12 @@ export const allocationListHandlers = (
   lists: ListStreams,
 ): Pick<Handlers, 'listAllocations' | 'readHistory'> => ({
   listAllocations: validated(operations.listAllocations, (c, { path, query }) => {
-    const outcome = allocations.list(path.domain, query)
+    const outcome = allocations.list(path.domain, query, lists.inTurn)
     if (outcome.kind !== 'listed') return sendError(c, outcome)
     return sendPages(c, lists, 'allocations', outcome.pages, allocation => allocation)
   }),
   readHistory: validated(operations.readHistory, (c, { path, query }) => {
-    const outcome = allocations.history(path.domain, query)
+    const outcome = allocations.history(path.domain, query, lists.inTurn)
     if (outcome.kind !== 'listed') return sendError(c, outcome)
     return sendPages(c, lists, 'entries', outcome.pages, ({ entry }) => entry)
   }),
