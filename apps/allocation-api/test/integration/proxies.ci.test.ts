@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { freePort, isListening } from '@pool/dev/ports'
 import { findProgram, startServerAndWait } from '@pool/dev/server-process'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
+import { isProof, proofSize } from '@pool/test-kit/proof-size.ts'
 import { smallPoolEnv, startApi } from '@pool/test-kit/services.ts'
 import { startTcpProxy } from '@pool/test-kit/tcp-proxy.ts'
 import { expect, test } from 'vitest'
@@ -14,7 +15,11 @@ import { createTestDatabase } from '../support/database.ts'
 
 const page = readFileSync(new URL('../../../../docs/operate/proxies.md', import.meta.url), 'utf8')
 
-/** The configuration of the page with the addresses of the test. */
+/** Of the idle times: 60 s at the proxy, 75 s at the service. */
+const scale = isProof ? 1 : 1 / 5
+const CLIENTS = proofSize(1_000, 200)
+
+/** The configuration of the page with the addresses and the idle times of the test. */
 const readConfig = (language: string, listen: number, server: number, checked: number): string => {
   const [, block = ''] = new RegExp(`\`\`\`${language}\n([^\`]*)\`\`\``).exec(page) ?? []
   return (
@@ -23,6 +28,7 @@ const readConfig = (language: string, listen: number, server: number, checked: n
       .replace('10.0.0.1:8080', `127.0.0.1:${server}`)
       // The path with a delay has no half-closed connections, which a check uses.
       .replace('check inter', `check port ${checked} inter`)
+      .replaceAll(/\b[67]0s\b/g, time => `${Number.parseInt(time, 10) * scale}s`)
   )
 }
 
@@ -51,19 +57,22 @@ const post = (port: number, agent: Agent, subdomain: string): Promise<string> =>
     sent.on('error', error => resolve(error.message)).end(JSON.stringify({ subdomain }))
   })
 
-const CLIENTS = 1_000
 /** The idle time of a connection in seconds: around that of Node's default, or near that of the proxies. */
 const toIdleS = (client: number): number =>
-  client % 2 === 0 ? 5.7 + 0.5 * (client / CLIENTS) : 54 + 5 * (client / CLIENTS)
+  client % 2 === 0 ? 5.7 + 0.5 * (client / CLIENTS) : 60 * scale - 2 - 4 * scale * (client / CLIENTS)
 
-test.each(proxies)(
+test.concurrent.each(proxies)(
   'through $name as documented, a POST after any idle time has one response, and is executed once',
   async ({ name, toFile, toCommand }) => {
     const program = findProgram(name)
     if (shouldSkip(program ? undefined : `${name} is not installed, its test is skipped: apt-get install ${name}`))
       return
     const database = await createTestDatabase()
-    const api = await startApi(database.url, { ...smallPoolEnv, PDM_TRUSTED_PROXIES: '127.0.0.1' })
+    const api = await startApi(database.url, {
+      ...smallPoolEnv,
+      PDM_TRUSTED_PROXIES: '127.0.0.1',
+      PDM_KEEP_ALIVE_TIMEOUT: `${75 * scale}s`,
+    })
     // The path has a delay, so that a request and the end of its connection can cross.
     const path = await startTcpProxy(api.port)
     path.delay(15)

@@ -1,0 +1,1 @@
+import './proxies.ci.test.ts'
