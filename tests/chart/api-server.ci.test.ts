@@ -4,6 +4,7 @@ import { copyFile, mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type ApiServer, missingApiServer, startApiServer } from '@pool/test-kit/kubernetes/api-server.ts'
+import { until } from '@pool/test-kit/poll.ts'
 import { reportProof } from '@pool/test-kit/proof-size.ts'
 import { parseShellBlocks } from '@pool/test-kit/shell-blocks.ts'
 import { readConfig as readWitnessConfig } from 'lease-witness/src/node/config.ts'
@@ -16,21 +17,24 @@ import {
   readFile,
   render,
   root,
+  toSetArgs,
   toValuesArgs,
   toValuesFile,
   valueSets,
 } from './support/chart.ts'
 import { findPodSecurityFaults } from './support/checks.ts'
+import { RESTRICTED_LABEL, restrictedV2, restrictedV2Policy } from './support/openshift.ts'
 import { findDeployments, listContainers, listMountedKeys } from './support/pod.ts'
+import { valueCases } from './support/value-table.ts'
 
 if (missingApiServer) process.stderr.write(`Skipped: ${missingApiServer}\n`)
 
 const git = (...args: string[]): string => execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim()
 
-/** The chart of the commit that added it. */
-const checkOutFirstChart = (folder: string): string => {
-  const commit = git('log', '--diff-filter=A', '--format=%H', '--', 'infra/chart/Chart.yaml').split('\n').at(-1) ?? ''
-  const archive = execFileSync('git', ['archive', commit, 'infra/chart'], { cwd: root })
+/** The chart of the commit that added a file, or of its parent. */
+const checkOutChart = (folder: string, file: string, parent = ''): string => {
+  const commit = git('log', '--diff-filter=A', '--format=%H', '--', `infra/chart/${file}`).split('\n').at(-1) ?? ''
+  const archive = execFileSync('git', ['archive', `${commit}${parent}`, 'infra/chart'], { cwd: root })
   execFileSync('tar', ['--extract', '--directory', folder], { input: archive })
   return join(folder, 'infra/chart')
 }
@@ -49,8 +53,17 @@ const readExample = (kind: string): string => {
 /** The namespace of the pods that are only tried. */
 const PODS = 'pods'
 
-const KINDS =
-  'deployments,services,serviceaccounts,poddisruptionbudgets,networkpolicies,persistentvolumeclaims,servicemonitors,prometheusrules'
+const KINDS = [
+  ...[
+    'deployments',
+    'services',
+    'serviceaccounts',
+    'poddisruptionbudgets',
+    'networkpolicies',
+    'persistentvolumeclaims',
+  ],
+  ...['servicemonitors', 'prometheusrules', 'ingresses', 'httproutes', 'horizontalpodautoscalers'],
+].join(',')
 
 const toPod = ({ metadata, spec }: KubernetesObject) => ({
   apiVersion: 'v1',
@@ -162,7 +175,7 @@ describe.skipIf(missingApiServer !== undefined)('a Kubernetes API server', () =>
       await kubectl(['create', 'serviceaccount', `${RELEASE}-${name}`, '--namespace', PODS])
     }
     const pods = (await Promise.all(valueSets.map(set => render(set)))).flatMap(findDeployments).map(toPod)
-    expect(pods).toHaveLength(4)
+    expect(pods).toHaveLength(8)
     for (const pod of pods) {
       const { code, stderr } = await create(pod)
       expect([code, findPodSecurityFaults(pod.spec)], stderr).toEqual([0, []])
@@ -190,7 +203,7 @@ describe.skipIf(missingApiServer !== undefined)('a Kubernetes API server', () =>
       await helm('uninstall', RELEASE)
       expect(await listObjects()).toEqual([])
 
-      const first = checkOutFirstChart(folder)
+      const first = checkOutChart(folder, 'Chart.yaml')
       const other = set === 'one-replica' ? 'deployments' : 'one-replica'
       await helm('install', RELEASE, first, '--values', join(first, 'values', `${other}.yaml`))
       const before = await listObjects()
@@ -209,6 +222,69 @@ describe.skipIf(missingApiServer !== undefined)('a Kubernetes API server', () =>
       reportProof(`helm install with ${set}.yaml: ${installed.join(', ')}`)
     },
   )
+
+  test.each(valueCases)('$title: install, upgrade and uninstall', async ({ values }) => {
+    const args = [RELEASE, chart, '--namespace', RELEASE, ...toValuesArgs('three-replicas')]
+    const set = toSetArgs(values)
+    for (const command of [
+      ['install', ...args, ...set],
+      ['upgrade', ...args],
+      ['upgrade', ...args, ...set],
+    ]) {
+      const { code, stderr } = await server.helmAs(token, command)
+      expect(code, stderr).toBe(0)
+    }
+    const rendered = (await render('three-replicas', set)).filter(({ kind }) => kind !== 'ConfigMap')
+    expect((await listObjects()).filter(name => !name.startsWith('persistentvolumeclaim/'))).toHaveLength(
+      rendered.length,
+    )
+    expect((await server.helmAs(token, ['uninstall', RELEASE, '--namespace', RELEASE])).code).toBe(0)
+    expect((await listObjects()).filter(name => !name.startsWith('persistentvolumeclaim/'))).toEqual([])
+  })
+
+  test('--reuse-values from the chart before its newer values changes nothing, and an autoscaler keeps its replicas', async () => {
+    const before = checkOutChart(folder, 'templates/_values.tpl', '^')
+    const helm = async (...args: string[]) => {
+      const { code, stderr } = await server.helmAs(token, [...args, '--namespace', RELEASE])
+      expect(code, stderr).toBe(0)
+    }
+    const readSpec = async (name: string) =>
+      JSON.parse(await kubectl(['get', 'deployment', name, '--output', 'json'])).spec
+    const names = ['pool-allocation-api', 'pool-allocation-witness']
+    await helm('install', RELEASE, before, ...toValuesArgs('three-replicas'))
+    const specs = await Promise.all(names.map(readSpec))
+    await helm('upgrade', RELEASE, chart, '--reuse-values')
+    expect(await Promise.all(names.map(readSpec))).toEqual(specs)
+    await kubectl(['scale', 'deployment/pool-allocation-api', '--replicas=4', '--namespace', RELEASE])
+    await helm('upgrade', RELEASE, chart, ...toValuesArgs('three-replicas'), '--set-json', 'api.replicas=null')
+    expect((await readSpec(names[0] ?? '')).replicas).toBe(4)
+    await helm('uninstall', RELEASE)
+  })
+
+  test('restricted-v2 of OpenShift as an admission policy accepts and rejects what our own check does', async () => {
+    const namespace = 'openshift'
+    await kubectl(['create', 'namespace', namespace])
+    await kubectl(['label', 'namespace', namespace, `${RESTRICTED_LABEL}=enforced`])
+    for (const name of ['api', 'witness'])
+      await kubectl(['create', 'serviceaccount', `${RELEASE}-${name}`, '--namespace', namespace])
+    await kubectl(
+      ['create', '--filename', '-'],
+      JSON.stringify({ apiVersion: 'v1', kind: 'List', items: restrictedV2Policy }),
+    )
+    const tryPod = (pod: object) =>
+      server.kubectl(['create', '--namespace', namespace, '--dry-run=server', '--filename', '-'], JSON.stringify(pod))
+    const [fixed] = findDeployments(await render('three-replicas')).map(toPod)
+    // A policy takes effect some time after its creation.
+    await until('the policy rejects a pod', async () => (await tryPod(fixed ?? {})).code !== 0)
+    const pods = findDeployments(await render('openshift')).map(toPod)
+    for (const pod of pods) expect(await tryPod(pod)).toMatchObject({ code: 0 })
+    for (const { message, mistake } of restrictedV2) {
+      const pod = structuredClone(pods[0])
+      mistake(pod?.spec)
+      const { code, stderr } = await tryPod(pod ?? {})
+      expect([code, stderr]).toEqual([1, expect.stringContaining(message)])
+    }
+  })
 
   test('an uninstallation keeps the volume of the states', async () => {
     const values = [

@@ -126,6 +126,14 @@ describe.skipIf(shouldSkip(missingPrograms))('the chart', () => {
       ],
       "/witness/metricsToken': missing properties 'name', 'key'",
     ],
+    ['an Ingress without a host', ['api.ingress={"enabled":true}'], 'api.ingress needs hosts'],
+    ['an HTTPRoute without a gateway', ['api.httpRoute={"enabled":true}'], 'api.httpRoute needs parentRefs'],
+    ['a variable of the service among more', ['api.extraEnv=[{"name":"PDM_X"}]'], '/api/extraEnv/0/name'],
+    [
+      'states that an autoscaler would share',
+      ['api.replicas=null', 'api.deployments={"enabled":true,"volume":{"persistent":true}}'],
+      'api.deployments.backend is required',
+    ],
     ['states that replicas do not share', ['api.deployments.enabled=true'], 'api.deployments.backend is required'],
     [
       'a volume that replicas cannot share',

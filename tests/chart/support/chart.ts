@@ -16,14 +16,17 @@ export const readFile = (path: string): string => readFileSync(path, 'utf8')
 export const RELEASE = 'pool-allocation'
 
 /** The sets of values that come with the chart. */
-export const valueSets = ['one-replica', 'three-replicas', 'deployments', 'hardened'] as const
+export const valueSets = ['one-replica', 'three-replicas', 'deployments', 'hardened', 'openshift'] as const
 export type ValueSet = (typeof valueSets)[number]
 
 export const toValuesFile = (set: ValueSet): string => join(chart, 'values', `${set}.yaml`)
 
-/** The arguments of helm. `hardened` is for the top of another set. */
+/** The arguments of helm. `hardened` and `openshift` are for the top of another set. */
 export const toValuesArgs = (set: ValueSet): readonly string[] =>
-  [...(set === 'hardened' ? (['three-replicas'] as const) : []), set].flatMap(each => ['--values', toValuesFile(each)])
+  [...(set === 'hardened' || set === 'openshift' ? (['three-replicas'] as const) : []), set].flatMap(each => [
+    '--values',
+    toValuesFile(each),
+  ])
 
 /** A Kubernetes object. The tests read fields of every shape. */
 export interface KubernetesObject {
@@ -34,18 +37,18 @@ export interface KubernetesObject {
   [field: string]: any
 }
 
-const parseObjects = (text: string): KubernetesObject[] =>
+export const parseObjects = (text: string): KubernetesObject[] =>
   parseAllDocuments(text).flatMap(document => {
     if (document.errors[0]) throw document.errors[0]
     const object = document.toJS() as KubernetesObject | null
     return object === null ? [] : [object]
   })
 
-/** The manifests that helm renders, without a cluster. Throws the error of helm. */
-export const renderText = async (set: ValueSet, args: readonly string[] = []): Promise<string> => {
+/** The manifests that helm renders, without a cluster and without the pod of `helm test`. Throws the error of helm. */
+export const renderText = async (set: ValueSet, args: readonly string[] = [], path = chart): Promise<string> => {
   const { code, stdout, stderr } = await run('helm', [
-    ...['template', RELEASE, chart],
-    ...['--namespace', RELEASE],
+    ...['template', RELEASE, path],
+    ...['--namespace', RELEASE, '--skip-tests'],
     ...toValuesArgs(set),
     ...args,
   ])
@@ -53,8 +56,12 @@ export const renderText = async (set: ValueSet, args: readonly string[] = []): P
   return stdout
 }
 
-export const render = async (set: ValueSet, args: readonly string[] = []): Promise<KubernetesObject[]> =>
-  parseObjects(await renderText(set, args))
+export const render = async (...args: Parameters<typeof renderText>): Promise<KubernetesObject[]> =>
+  parseObjects(await renderText(...args))
+
+/** The arguments of helm for values on top of files. Later ones are on top of earlier ones. */
+export const toSetArgs = (values: readonly object[]): string[] =>
+  values.flatMap(each => ['--set-json', JSON.stringify(each)])
 
 /** The example of a database for a service. */
 export const readDatabaseExample = (service: 'allocation-api' | 'lease-witness'): KubernetesObject[] =>

@@ -10,7 +10,6 @@ export type Check = (objects: readonly KubernetesObject[], secrets: Secrets) => 
 /** The longest stop of both services, without the drain delay: docs/operate/upgrade.md. */
 const MAX_STOP_MS = 20_000
 const MAX_DRAIN_MS = 10_000
-const UID = 65_532
 /** The directories that a service writes to, the socket of Terraform, and the cache of its providers. */
 const WRITABLE = ['/tmp', '/run/terraform', '/var/cache/pool-allocation', '/var/lib/pool-allocation']
 
@@ -48,6 +47,7 @@ const findConfigFaults: Check = (objects, secrets) => {
   const services = readServices(objects, secrets)
   const migrations = findDeployments(objects).flatMap(({ spec }) =>
     (spec.template.spec.initContainers ?? []).flatMap((container: KubernetesObject['spec']) => {
+      if (!['migrate', 'terraform'].includes(container.name)) return []
       const { env, faults } = resolveEnv(spec.template.spec, container, secrets)
       // That of Terraform has none.
       const isComplete = env.PDM_TERRAFORM_RUNNER !== undefined || env.PDM_DATABASE_URL !== undefined
@@ -110,6 +110,17 @@ const findReferenceFaults: Check = objects => {
   }
   for (const budget of ofKind(objects, 'PodDisruptionBudget')) select(budget, budget.spec.selector?.matchLabels)
   for (const policy of ofKind(objects, 'NetworkPolicy')) select(policy, policy.spec.podSelector?.matchLabels)
+  const backends = [
+    ...ofKind(objects, 'Ingress').flatMap(({ spec }) =>
+      spec.rules.map(({ http: { paths } }: KubernetesObject['spec']) => paths[0].backend.service),
+    ),
+    ...ofKind(objects, 'HTTPRoute').flatMap(({ spec }) => spec.rules[0].backendRefs),
+  ]
+  for (const { name, port } of backends) {
+    const ports = ofKind(objects, 'Service').find(({ metadata }) => metadata.name === name)?.spec.ports ?? []
+    if (!ports.some((each: KubernetesObject['spec']) => [each.port, each.name].includes(port.name ?? port)))
+      faults.push(`no Service ${name} has the port ${port.name ?? port}`)
+  }
   for (const monitor of ofKind(objects, 'ServiceMonitor')) {
     const ports = ofKind(objects, 'Service')
       .filter(({ metadata }) => matches(monitor.spec.selector.matchLabels, metadata.labels))
@@ -194,7 +205,7 @@ const findSecurityFaults: Check = (objects, secrets) => {
     faults.push(...findPodSecurityFaults(spec).map(fault => `${metadata.name}: ${fault}`))
     if (spec.automountServiceAccountToken !== false) faults.push(`${metadata.name} mounts the token`)
     const { runAsUser, fsGroup } = spec.securityContext ?? {}
-    if (runAsUser !== UID || fsGroup !== UID) faults.push(`${metadata.name} does not run as ${UID}`)
+    if (runAsUser !== fsGroup) faults.push(`${metadata.name}: ${runAsUser} cannot read the files of ${fsGroup}`)
     for (const container of listContainers(spec)) {
       if (container.securityContext?.readOnlyRootFilesystem !== true) {
         faults.push(`${container.name}: the root filesystem is writable`)
@@ -270,7 +281,9 @@ const findNetworkFaults: Check = (objects, secrets) => {
     if (!allowed.has(served[0] ?? '')) faults.push(`${name} allows no client`)
     const destinations = toPorts(egress)
     const database = new URL(config?.database.url ?? witnessConfig?.database.url ?? 'postgres://unknown')
-    for (const port of ['UDP 53', 'TCP 53', `TCP ${database.port || 5432}`]) {
+    // OpenShift serves DNS at another port of its pods.
+    const dnsServer = destinations.includes('UDP 5353') ? 5_353 : 53
+    for (const port of [`UDP ${dnsServer}`, `TCP ${dnsServer}`, `TCP ${database.port || 5432}`]) {
       if (!destinations.includes(port)) faults.push(`${name} cannot connect to ${port}`)
     }
     const dns = services[index]?.env.DNSPROVIDER_POWERDNS_URL

@@ -102,7 +102,7 @@ export const secrets: Secrets = {
 
 /** With the other sets of values, Postgres is outside of the cluster, and a public authority has signed its certificate. */
 export const toSecrets = (set: ValueSet): Secrets =>
-  set === 'three-replicas' || set === 'hardened'
+  set === 'three-replicas' || set === 'hardened' || set === 'openshift'
     ? secrets
     : {
         ...secrets,

@@ -2,17 +2,25 @@ import { PrometheusRule } from '@kubernetes-models/prometheus-operator/monitorin
 import { ServiceMonitor } from '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1/ServiceMonitor'
 import { Ajv } from 'ajv'
 import { Deployment } from 'kubernetes-models/apps/v1/Deployment'
+import { HorizontalPodAutoscaler } from 'kubernetes-models/autoscaling/v2/HorizontalPodAutoscaler'
+import { Ingress } from 'kubernetes-models/networking.k8s.io/v1/Ingress'
 import { NetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1/NetworkPolicy'
 import { PodDisruptionBudget } from 'kubernetes-models/policy/v1/PodDisruptionBudget'
+import { ConfigMap } from 'kubernetes-models/v1/ConfigMap'
 import { PersistentVolumeClaim } from 'kubernetes-models/v1/PersistentVolumeClaim'
+import { Pod } from 'kubernetes-models/v1/Pod'
 import { Service } from 'kubernetes-models/v1/Service'
 import { ServiceAccount } from 'kubernetes-models/v1/ServiceAccount'
 import type { KubernetesObject } from './chart.ts'
 
 const models = [
+  ConfigMap,
   Deployment,
+  HorizontalPodAutoscaler,
+  Ingress,
   NetworkPolicy,
   PersistentVolumeClaim,
+  Pod,
   PodDisruptionBudget,
   PrometheusRule,
   Service,
@@ -88,13 +96,36 @@ const cluster = fields({
     ['instances', 'postgresql', 'bootstrap', 'storage', 'affinity', 'resources'],
   ),
 })
-const validateCluster = new Ajv().compile(cluster)
+
+/** What the chart uses of https://gateway-api.sigs.k8s.io/reference/spec/#httproute. */
+const route = fields({
+  apiVersion: { const: 'gateway.networking.k8s.io/v1' },
+  kind: { const: 'HTTPRoute' },
+  metadata: fields({ name: text, labels: strings, annotations: strings }, ['name']),
+  spec: fields(
+    {
+      parentRefs: {
+        type: 'array',
+        items: fields({ name: text, namespace: text, sectionName: text, port: { type: 'integer' } }, ['name']),
+      },
+      hostnames: { type: 'array', items: text },
+      rules: {
+        type: 'array',
+        items: fields({ backendRefs: { type: 'array', items: fields({ name: text, port: { type: 'integer' } }) } }),
+      },
+    },
+    ['parentRefs', 'rules'],
+  ),
+})
+
+const validators = { Cluster: new Ajv().compile(cluster), HTTPRoute: new Ajv().compile(route) }
 
 /** What the schema of its kind does not allow in an object, unknown fields included. */
 const findSchemaFaultsIn = (object: KubernetesObject): string[] => {
-  if (object.kind === 'Cluster') {
-    validateCluster(object)
-    return (validateCluster.errors ?? []).map(
+  const validate = validators[object.kind as keyof typeof validators]
+  if (validate) {
+    validate(object)
+    return (validate.errors ?? []).map(
       ({ instancePath, message, params }) => `${instancePath} ${message} ${JSON.stringify(params)}`,
     )
   }

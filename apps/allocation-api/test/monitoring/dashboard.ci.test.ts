@@ -27,7 +27,7 @@ const panel = z.object({
 type Panel = z.infer<typeof panel>
 const { panels } = z
   .object({ panels: z.array(panel) })
-  .parse(JSON.parse(readFileSync(new URL('infra/monitoring/dashboard.json', root), 'utf8')))
+  .parse(JSON.parse(readFileSync(new URL('infra/chart/files/dashboard.json', root), 'utf8')))
 
 /** A panel with a text for the case of no data may have none. */
 const mayBeEmpty = ({ fieldConfig }: Panel) => fieldConfig.defaults.noValue !== undefined

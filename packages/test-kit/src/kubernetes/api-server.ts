@@ -14,7 +14,7 @@ const { TEST_ASSET_KUBE_APISERVER: program, TEST_ASSET_ETCD: etcd, TEST_ASSET_CR
 export const missingApiServer: string | undefined =
   program && etcd && crds
     ? undefined
-    : 'TEST_ASSET_KUBE_APISERVER, TEST_ASSET_ETCD and TEST_ASSET_CRDS (a folder with the CRDs of the Prometheus operator and of CloudNativePG) are not set, so no Kubernetes API server is tested: setup-envtest use 1.34'
+    : 'TEST_ASSET_KUBE_APISERVER, TEST_ASSET_ETCD and TEST_ASSET_CRDS (a folder with the CRDs of the Prometheus operator, CloudNativePG and the Gateway API) are not set, so no Kubernetes API server is tested: setup-envtest use 1.34'
 
 const ADMIN_TOKEN = 'admin-token'
 
