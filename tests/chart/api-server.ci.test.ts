@@ -23,7 +23,7 @@ import {
   valueSets,
 } from './support/chart.ts'
 import { findPodSecurityFaults } from './support/checks.ts'
-import { RESTRICTED_LABEL, restrictedV2, restrictedV2Policy } from './support/openshift.ts'
+import { restrictedV2, toRestrictedV2Policy } from './support/openshift.ts'
 import { findDeployments, listContainers, listMountedKeys } from './support/pod.ts'
 import { valueCases } from './support/value-table.ts'
 
@@ -264,13 +264,10 @@ describe.skipIf(missingApiServer !== undefined)('a Kubernetes API server', () =>
   test('restricted-v2 of OpenShift as an admission policy accepts and rejects what our own check does', async () => {
     const namespace = 'openshift'
     await kubectl(['create', 'namespace', namespace])
-    await kubectl(['label', 'namespace', namespace, `${RESTRICTED_LABEL}=enforced`])
     for (const name of ['api', 'witness'])
       await kubectl(['create', 'serviceaccount', `${RELEASE}-${name}`, '--namespace', namespace])
-    await kubectl(
-      ['create', '--filename', '-'],
-      JSON.stringify({ apiVersion: 'v1', kind: 'List', items: restrictedV2Policy }),
-    )
+    const items = toRestrictedV2Policy(namespace)
+    await kubectl(['create', '--filename', '-'], JSON.stringify({ apiVersion: 'v1', kind: 'List', items }))
     const tryPod = (pod: object) =>
       server.kubectl(['create', '--namespace', namespace, '--dry-run=server', '--filename', '-'], JSON.stringify(pod))
     const [fixed] = findDeployments(await render('three-replicas')).map(toPod)
