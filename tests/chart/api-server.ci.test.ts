@@ -102,6 +102,10 @@ describe.skipIf(missingApiServer !== undefined)('a Kubernetes API server', () =>
     expect(code, stderr).toBe(0)
     return stdout
   }
+  const helm = async (...args: string[]) => {
+    const { code, stderr } = await server.helmAs(token, [...args, '--namespace', RELEASE])
+    expect(code, stderr).toBe(0)
+  }
   const listObjects = async () =>
     (await kubectl(['get', KINDS, '--output', 'name'])).split('\n').filter(Boolean).toSorted()
 
@@ -192,10 +196,6 @@ describe.skipIf(missingApiServer !== undefined)('a Kubernetes API server', () =>
   test.each(valueSets)(
     '%s: install, upgrade from the first chart, roll back and uninstall with the rights of the docs',
     async set => {
-      const helm = async (...args: string[]) => {
-        const { code, stderr } = await server.helmAs(token, [...args, '--namespace', RELEASE])
-        expect(code, stderr).toBe(0)
-      }
       const values = toValuesArgs(set)
       await helm('install', RELEASE, chart, ...values)
       const installed = await listObjects()
@@ -224,30 +224,20 @@ describe.skipIf(missingApiServer !== undefined)('a Kubernetes API server', () =>
   )
 
   test.each(valueCases)('$title: install, upgrade and uninstall', async ({ values }) => {
-    const args = [RELEASE, chart, '--namespace', RELEASE, ...toValuesArgs('three-replicas')]
+    const args = [RELEASE, chart, ...toValuesArgs('three-replicas')]
     const set = toSetArgs(values)
-    for (const command of [
-      ['install', ...args, ...set],
-      ['upgrade', ...args],
-      ['upgrade', ...args, ...set],
-    ]) {
-      const { code, stderr } = await server.helmAs(token, command)
-      expect(code, stderr).toBe(0)
-    }
+    const listed = async () => (await listObjects()).filter(name => !name.startsWith('persistentvolumeclaim/'))
+    await helm('install', ...args, ...set)
+    await helm('upgrade', ...args)
+    await helm('upgrade', ...args, ...set)
     const rendered = (await render('three-replicas', set)).filter(({ kind }) => kind !== 'ConfigMap')
-    expect((await listObjects()).filter(name => !name.startsWith('persistentvolumeclaim/'))).toHaveLength(
-      rendered.length,
-    )
-    expect((await server.helmAs(token, ['uninstall', RELEASE, '--namespace', RELEASE])).code).toBe(0)
-    expect((await listObjects()).filter(name => !name.startsWith('persistentvolumeclaim/'))).toEqual([])
+    expect(await listed()).toHaveLength(rendered.length)
+    await helm('uninstall', RELEASE)
+    expect(await listed()).toEqual([])
   })
 
   test('--reuse-values from the chart before its newer values changes nothing, and an autoscaler keeps its replicas', async () => {
     const before = checkOutChart(folder, 'templates/_values.tpl', '^')
-    const helm = async (...args: string[]) => {
-      const { code, stderr } = await server.helmAs(token, [...args, '--namespace', RELEASE])
-      expect(code, stderr).toBe(0)
-    }
     const readSpec = async (name: string) =>
       JSON.parse(await kubectl(['get', 'deployment', name, '--output', 'json'])).spec
     const names = ['pool-allocation-api', 'pool-allocation-witness']
@@ -364,16 +354,7 @@ describe.skipIf(missingApiServer !== undefined)('a Kubernetes API server', () =>
   })
 
   test('after kubectl scale, helm upgrade and rollback need --force-conflicts, unless no replica is left', async () => {
-    const upgrade = [
-      'upgrade',
-      '--install',
-      RELEASE,
-      chart,
-      '--values',
-      toValuesFile('one-replica'),
-      '--namespace',
-      RELEASE,
-    ]
+    const upgrade = ['upgrade', '--install', RELEASE, chart, '--namespace', RELEASE, ...toValuesArgs('one-replica')]
     const scale = (replicas: number) =>
       kubectl(['scale', 'deployment/pool-allocation-api', `--replicas=${replicas}`, '--namespace', RELEASE])
     const conflict = [1, expect.stringContaining('.spec.replicas')]

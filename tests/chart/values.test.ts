@@ -97,7 +97,7 @@ describe.skipIf(shouldSkip(missingPrograms))('the values of the chart', () => {
 
   test('values.yaml and the schema have the same values', () => {
     const unlike = findDifferences(defaults, schema, '').filter(
-      path => !/^\/(global|api\/operatorService\/)|\/claims has/.test(path),
+      path => !/^\/(global|api\/operatorService\/|witness\/service\/)|\/claims has/.test(path),
     )
     expect(unlike).toEqual([])
   })

@@ -36,21 +36,16 @@ enableServiceLinks: false
 {{- if or .values.spreadOverNodes .values.topologySpreadConstraints }}
 topologySpreadConstraints:
   {{- with .values.spreadOverNodes }}
+  {{- range $key, $unsatisfiable := dict "kubernetes.io/hostname" . "topology.kubernetes.io/zone" "ScheduleAnyway" }}
   - maxSkew: 1
-    topologyKey: kubernetes.io/hostname
-    whenUnsatisfiable: {{ . }}
+    topologyKey: {{ $key }}
+    whenUnsatisfiable: {{ $unsatisfiable }}
     labelSelector:
       matchLabels:
         {{- include "selectorLabels" $ | nindent 8 }}
     # During a rollout, only the replicas of one version are counted.
     matchLabelKeys: [pod-template-hash]
-  - maxSkew: 1
-    topologyKey: topology.kubernetes.io/zone
-    whenUnsatisfiable: ScheduleAnyway
-    labelSelector:
-      matchLabels:
-        {{- include "selectorLabels" $ | nindent 8 }}
-    matchLabelKeys: [pod-template-hash]
+  {{- end }}
   {{- end }}
   {{- with .values.topologySpreadConstraints }}
   {{- toYaml . | nindent 2 }}

@@ -13,16 +13,8 @@ empty one, it is set here to its default. A part without a ServiceAccount has no
 {{- define "newerValues" -}}
 serviceAccount: { create: true }
 podSecurityContext:
-  runAsNonRoot: true
-  runAsUser: 65532
-  runAsGroup: 65532
-  fsGroup: 65532
-  fsGroupChangePolicy: OnRootMismatch
-  seccompProfile: { type: RuntimeDefault }
-containerSecurityContext:
-  allowPrivilegeEscalation: false
-  readOnlyRootFilesystem: true
-  capabilities: { drop: [ALL] }
+  { runAsNonRoot: true, runAsUser: 65532, runAsGroup: 65532, fsGroup: 65532, fsGroupChangePolicy: OnRootMismatch, seccompProfile: { type: RuntimeDefault } }
+containerSecurityContext: { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: [ALL] } }
 revisionHistoryLimit: 5
 service: { type: ClusterIP }
 operatorService: { type: ClusterIP }

@@ -9,9 +9,8 @@ interface Row {
   readonly title: string
   readonly values?: Json
   readonly both?: Json
-  readonly at: string
   readonly is?: Json
-  readonly are?: readonly Json[]
+  readonly are?: Json
   readonly without?: readonly CheckName[]
 }
 
@@ -27,14 +26,16 @@ const readPath = (value: Json, [key, ...others]: readonly string[]): Json => {
   return readPath(key === '-1' ? value?.at(-1) : value?.[key], others)
 }
 
-/** What a row expects at its path, and what the objects have there. */
-const compare = (row: Row, objects: readonly KubernetesObject[]) => {
-  const [kind, path = ''] = row.at.split(' ')
-  const found = objects
-    .filter(object => kind === '*' || object.kind === kind)
-    .map(each => readPath(each, path.split('.')))
-  return { found, expected: row.are ?? found.map(() => row.is) }
-}
+/** What a row expects at its paths, and what the objects have there. */
+const compare = ({ is = {}, are = {} }: Row, objects: readonly KubernetesObject[]) =>
+  Object.entries<Json>({ ...is, ...are }).map(([at, value]) => {
+    const [kind, path = ''] = at.split(' ')
+    const found = objects.filter(object => kind === '*' || object.kind === kind)
+    return {
+      found: found.map(each => readPath(each, path.split('.'))),
+      expected: at in are ? value : found.map(() => value),
+    }
+  })
 
 /** The paths of values that a row sets, each with a final slash. */
 const toPaths = (value: Json, path = '/'): string[] =>
@@ -58,5 +59,5 @@ export const valueCases = [
   title: each.map(({ title }) => title).join(', and '),
   values: each.map(toValues),
   without: each.flatMap(({ without = [] }) => without),
-  compare: (objects: readonly KubernetesObject[]) => each.map(row => compare(row, objects)),
+  compare: (objects: readonly KubernetesObject[]) => each.flatMap(row => compare(row, objects)),
 }))
