@@ -24,7 +24,6 @@ const WITHOUT_COMMAND: Readonly<Record<string, string>> = {
   startSession: 'a browser has a session; poolctl sends its token with every request',
   getSession: 'of a browser',
   endSession: 'of a browser',
-  getSettings: 'the console reads it; an operator has the configuration',
   checkDomain: 'the wizard of the console reads it; `deployments create` reports the same',
   readOverview: 'series for the plots of the console; Prometheus has the metrics',
   followChanges: 'the console reads it to show changes at once',

@@ -49,6 +49,7 @@ describe('types of parameters and results', () => {
   })
 
   test('numbers and booleans of a query', () => {
+    expectTypeOf<Params<'checkName'>>().toEqualTypeOf<{ domain: string; sub: string }>()
     expectTypeOf<Params<'listAllocations'>>().toEqualTypeOf<{
       domain: string
       state?: 'reserved' | 'active' | undefined

@@ -6,7 +6,7 @@ import { canonicalName } from './fields.ts'
 
 /**
  * The state of a name that is not free. `cooling-off`: released, and only its former client can reserve it. `held`: released,
- * and a deployment still has infrastructure under it.
+ * and a deployment still has infrastructure under it, or never given, because its records were in the zone before.
  */
 export const nameStates = ['reserved', 'active', 'cooling-off', 'held'] as const
 

@@ -45,6 +45,7 @@ test('only the database URL has no default', () => {
       acceptsAnyLocalDomain: false,
       testUrl: undefined,
       writesZones: true,
+      keepsUnknown: true,
       movesProvider: false,
     },
     objectStorage: {
@@ -166,6 +167,7 @@ describe('valid values', () => {
     ['PDM_DNS_COMMIT_WAIT', '0', c => c.dns.commitWaitMs, 0],
     ['PDM_DNS_WRITES', 'OFF', c => c.dns.writesZones, false],
     ['PDM_DNS_PROVIDER_MOVE', 'true', c => c.dns.movesProvider, true],
+    ['PDM_UNKNOWN_RECORDS', 'ignore', c => c.dns.keepsUnknown, false],
     ['OBJECT_STORAGE_DOMAIN', ' S3.Test ', c => c.objectStorage.domain, 's3.test'],
     ['OBJECT_STORAGE_DOMAIN', 's3.test:8443', c => c.objectStorage.domain, 's3.test:8443'],
     ['OBJECT_STORAGE_DOMAIN', 'localhost:65535', c => c.objectStorage.domain, 'localhost:65535'],
@@ -336,6 +338,7 @@ describe('invalid values', () => {
     ['PDM_DNS_COMMIT_WAIT', '61s'],
     ['PDM_DNS_WRITES', 'false'],
     ['PDM_DNS_PROVIDER_MOVE', 'yes'],
+    ['PDM_UNKNOWN_RECORDS', 'keep'],
     ['OBJECT_STORAGE_DOMAIN', 'https://s3.test'],
     ['OBJECT_STORAGE_DOMAIN', 's3.test/'],
     ['OBJECT_STORAGE_DOMAIN', 's3.test.'],

@@ -68,6 +68,8 @@ export interface Config {
     readonly driftIntervalMs: number
     /** If false, the process reads and plans, but writes to no zone. */
     readonly writesZones: boolean
+    /** As in `ReconcilerSettings`. */
+    readonly keepsUnknown: boolean
     /** Whether the built-in DNS server can have pools that exist in the public DNS. */
     readonly acceptsAnyLocalDomain: boolean
     /** The URL of the provider's API in a test. */
@@ -266,6 +268,7 @@ export const readConfig = (env: EnvReader): Config => {
       acceptsAnyLocalDomain: testSettings.publicPools ?? false,
       testUrl: testSettings.providerUrl,
       writesZones: env.oneOf('PDM_DNS_WRITES', ['on', 'off'], 'on') === 'on',
+      keepsUnknown: env.oneOf('PDM_UNKNOWN_RECORDS', ['reserve', 'ignore'], 'reserve') === 'reserve',
       movesProvider: env.oneOf('PDM_DNS_PROVIDER_MOVE', ['true', 'false'], 'false') === 'true',
     },
     objectStorage,

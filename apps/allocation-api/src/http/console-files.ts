@@ -91,6 +91,7 @@ export const serveConsole = (folder: string, files: StreamLimiter) => {
   let loading: Promise<ReadonlyMap<string, ConsoleFile>> | undefined
   return createMiddleware<HttpEnv>(async (c, next) => {
     const { path, method } = c.req
+    if (path === '/' && method === 'GET') return c.redirect(CONSOLE_PATH)
     if (!isConsolePath(path)) return next()
     for (const [name, value] of Object.entries(HEADERS)) c.header(name, value)
     if (method !== 'GET' && method !== 'HEAD') {

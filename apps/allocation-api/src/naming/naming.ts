@@ -14,6 +14,12 @@ export interface PoolName {
   readonly subdomain: string
 }
 
+/**
+ * The lineage of a name that no client may have because its records were in the zone before the service was: no
+ * lineage has this id. An operator decides, by adopting or removing the records.
+ */
+export const UNKNOWN_LINEAGE = '00000000-0000-0000-0000-000000000000'
+
 export const toFqdn = (poolDomain: string, subdomain: string): string => `${subdomain}.${poolDomain}`
 
 /** Case-insensitive. */

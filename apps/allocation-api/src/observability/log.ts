@@ -232,6 +232,10 @@ export const createObserver = (
     onZoneStopped(zone, cause) {
       log.error({ zone, cause }, 'zone stopped')
     },
+    onUnknownNames(zone, subdomains) {
+      const advice = `adopt or remove their records: poolctl zones orphans list ${zone}`
+      log.warn({ zone, names: subdomains.length, first: subdomains.slice(0, 10), advice }, 'unknown names are kept')
+    },
     onProviderMove(zones, names) {
       log.warn({ zones, names }, 'zones move to another dns provider')
     },

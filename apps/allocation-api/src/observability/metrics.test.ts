@@ -1,7 +1,8 @@
 import { operationList } from '@pool/contract'
+import { Registry } from '@prometheus-io/client'
 import { expect, test } from 'vitest'
 import { toRoute } from './domain/observer.ts'
-import { toOperation } from './metrics.ts'
+import { createMetrics, toOperation } from './metrics.ts'
 
 test('no two operations are counted under one name', () => {
   const names = operationList.flatMap(({ method, path }) => toOperation(method.toUpperCase(), toRoute(path)) ?? [])
@@ -19,4 +20,11 @@ test.each([
   ['GET', 'constructor', undefined],
 ])('%s %s is counted as %s', (method, route, verb) => {
   expect(toOperation(method, route)).toBe(verb)
+})
+
+test('a failed probe is no error of the service', () => {
+  const metrics = createMetrics(new Registry(), { version: '1', nodeVersion: '24', providerKind: 'local' })
+  const request = { requestId: '', listener: 'operator', address: null, method: 'GET', status: 503, seconds: 0 }
+  for (const route of ['/readyz', '/healthz', '/api/v1/zones']) metrics.countRequest({ ...request, route, outcome: '' })
+  expect(metrics.totals()).toMatchObject({ requests: 3, errors: 1 })
 })

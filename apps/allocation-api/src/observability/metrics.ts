@@ -2,6 +2,7 @@ import { operationList } from '@pool/contract'
 import { Counter, Gauge, Histogram, type Registry } from '@prometheus-io/client'
 import {
   type DriftCheckResult,
+  PROBE_ROUTES,
   type RequestLogEntry,
   SYNC_OUTCOMES,
   type SyncOutcome,
@@ -366,7 +367,8 @@ export const createMetrics = (registry: Registry, { version, nodeVersion, provid
     totals: (): RequestTotals => ({ ...totals }),
     countRequest({ listener, method, route, status, outcome, seconds }: RequestLogEntry): void {
       totals.requests += 1
-      if (status >= 500) totals.errors += 1
+      // A 503 of a probe is an answer: the process starts, or its database is away.
+      if (status >= 500 && !PROBE_ROUTES.has(route)) totals.errors += 1
       totals.requestMs += seconds * 1_000
       requests.observe({ listener, method, route, status: String(status) }, seconds)
       const operation = toOperation(method, route)

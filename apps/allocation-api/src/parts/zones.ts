@@ -60,6 +60,7 @@ export const createZones = async (config: ServiceConfig, base: Base, database: D
     provider,
     providerKind: dnsProvider.kind,
     writesZones: dns.writesZones,
+    keepsUnknown: dns.keepsUnknown,
     sql,
     withLock: zoneLocks.withLock,
     pools,

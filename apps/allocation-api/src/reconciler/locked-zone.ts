@@ -239,6 +239,8 @@ export interface ReconcilerSettings {
   readonly providerKind: string
   /** False: reads and plans only. */
   readonly writesZones: boolean
+  /** Whether a name whose records were in a zone before the service waits for an operator. */
+  readonly keepsUnknown: boolean
   readonly pools: () => Pools
   readonly recordTemplate: RecordTemplate
   /** Milliseconds from one drift check of a zone to the next. */

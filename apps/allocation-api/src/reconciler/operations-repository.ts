@@ -1,7 +1,7 @@
 import type { Fragment, Sql } from '@pool/runtime/database/client'
 import { drainRows } from '@pool/runtime/database/client'
 import { timeSql, withTimeout } from '@pool/runtime/database/time'
-import type { Caller } from '../naming/naming.ts'
+import { type Caller, UNKNOWN_LINEAGE } from '../naming/naming.ts'
 import type { DesiredRecords } from './domain/name.ts'
 import type { Orphan } from './domain/orphan.ts'
 import type { TrustedName } from './domain/resume.ts'
@@ -30,7 +30,7 @@ const adoptNames = (sql: Sql, zone: string, rows: Fragment) => sql`
     state = 'active', reserved_at = excluded.reserved_at, committed_at = excluded.committed_at, expires_at = null,
     cool_off_until = null, replaced_state = a.state, renewal_count = 0, token_hash = excluded.token_hash,
     former_token_hash = null, created_by = excluded.created_by, sovereign_fqdn = excluded.sovereign_fqdn,
-    load_balancer_ip = excluded.load_balancer_ip
+    load_balancer_ip = excluded.load_balancer_ip, lineage_id = nullif(a.lineage_id, ${UNKNOWN_LINEAGE})
   where a.state in ('reserved', 'released')
   returning a.subdomain, a.replaced_state`
 
@@ -100,6 +100,44 @@ export const createOperationsRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
     return rows.flatMap(({ subdomain, event }) => (event === 'adopted' ? [subdomain] : []))
   },
 
+  /** Keeps the names out of use until an operator adopts or removes them. A name with a row, of whatever state, keeps it. */
+  async keepUnknown(zone: string, subdomains: readonly string[]): Promise<void> {
+    const { now } = timeSql(sql)
+    await withTimeout(
+      sql`
+        insert into pool_allocations
+          (pool_domain, subdomain, state, reserved_at, committed_at, token_hash, created_by, lineage_id)
+        select ${zone}, subdomain, 'released', ${now}, ${now}, ${unknownToken(sql)}, '', ${UNKNOWN_LINEAGE}
+        from jsonb_array_elements_text(${sql.json(subdomains)}) as input (subdomain) order by subdomain collate "C"
+        on conflict do nothing`,
+      timeoutMs,
+    )
+  },
+
+  /** Frees the names that `keepUnknown` has kept, except those of `kept`. */
+  async freeUnknown(zone: string, kept: readonly string[]): Promise<void> {
+    await withTimeout(
+      sql`
+        delete from pool_allocations where pool_domain = ${zone} and state <> 'active' and lineage_id is not null
+          and lineage_id = ${UNKNOWN_LINEAGE}
+          and subdomain not in (select jsonb_array_elements_text(${sql.json(kept)}))`,
+      timeoutMs,
+    )
+  },
+
+  /** Whether nothing of this database was ever written to the zone, or it keeps names that an operator has not decided about. */
+  async mayHaveUnknown(zone: string): Promise<boolean> {
+    const rows = await withTimeout(
+      sql`
+        select where not exists (select from dns_zone_writes where zone = ${zone} and serial > 0)
+          or exists (
+            select from pool_allocations where pool_domain = ${zone} and state <> 'active'
+              and lineage_id is not null and lineage_id = ${UNKNOWN_LINEAGE})`,
+      timeoutMs,
+    )
+    return rows.length > 0
+  },
+
   /**
    * Makes the names due for a deletion of every record set at or below them, as after a release. A name that has desired
    * records, or had some, is left out. Returns the names.
@@ -115,6 +153,10 @@ export const createOperationsRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
             order by subdomain collate "C"
             on conflict do nothing
             returning subdomain
+          ),
+          freed as (
+            delete from pool_allocations a using removed
+            where pool_domain = ${zone} and a.subdomain = removed.subdomain and lineage_id = ${UNKNOWN_LINEAGE}
           )
         insert into allocation_history
           (pool_domain, subdomain, event, from_state, to_state, created_by, actor, address, request_id)

@@ -33,13 +33,13 @@ export interface OrphanChangeOutcome extends OrphanChange {
 }
 
 /** Names per statement. */
-const BATCH_SIZE = 500
+export const NAMES_PER_STATEMENT = 500
 
 /** Those of `orphans`, names without a row at the read of the zone, that a client could have and that still have none. */
-export const findOrphans = async (
+export const findOrphans = async <Found extends Pick<Orphan, 'subdomain'>>(
   { name: zone, tools: { repository, pools } }: LockedZone,
-  orphans: readonly Orphan[],
-): Promise<Orphan[]> => {
+  orphans: readonly Found[],
+): Promise<Found[]> => {
   const grantable = orphans.filter(({ subdomain }) => canBeGranted(zone, subdomain, pools()))
   if (grantable.length === 0) return []
   const rows = await repository.findNames(
@@ -67,8 +67,8 @@ export const changeOrphans = async (
     const orphans = wanted ? found.filter(({ subdomain }) => wanted.has(subdomain)) : found
     listing.add(orphans)
     if (!caller) continue
-    for (let i = 0; i < orphans.length; i += BATCH_SIZE) {
-      const batch = orphans.slice(i, i + BATCH_SIZE)
+    for (let i = 0; i < orphans.length; i += NAMES_PER_STATEMENT) {
+      const batch = orphans.slice(i, i + NAMES_PER_STATEMENT)
       changedCount += (await zone.tools.operations[action](zone.name, batch, caller)).length
     }
   }

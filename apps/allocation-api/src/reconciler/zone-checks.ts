@@ -1,6 +1,7 @@
 import type { Unavailable } from '../dns/domain/result.ts'
 import { diffZone, type ZoneDiff } from './diff-zone.ts'
 import type { Busy, LockedZone, ReconcilerTools, WithZone } from './locked-zone.ts'
+import { findOrphans, NAMES_PER_STATEMENT } from './orphans.ts'
 
 /** A drift check that did not end is started again after this time, by any replica. */
 const CLAIM_MS = 60_000
@@ -54,6 +55,26 @@ export const createDriftChecks = (tools: ReconcilerTools, withZone: WithZone) =>
 /** The pause after a marker check that failed, without its jitter of a fifth either way. */
 const MARKER_RETRY_MS = 10_000
 
+/**
+ * Keeps the names out of use whose records were in the zone before the service. A zone that it has written has only names
+ * of its own, and orphans that an operator knows of. False if the zone could not be read.
+ */
+const keepUnknownNames = async (zone: LockedZone): Promise<boolean> => {
+  const { operations, observer } = zone.tools
+  const subdomains: string[] = []
+  for await (const page of zone.scan()) {
+    if (page.kind === 'unavailable') return false
+    const found = [...page.orphans, ...page.delegated.map(subdomain => ({ subdomain }))]
+    subdomains.push(...(await findOrphans(zone, found)).map(({ subdomain }) => subdomain))
+  }
+  for (let i = 0; i < subdomains.length; i += NAMES_PER_STATEMENT) {
+    await operations.keepUnknown(zone.name, subdomains.slice(i, i + NAMES_PER_STATEMENT))
+  }
+  await operations.freeUnknown(zone.name, subdomains)
+  if (subdomains.length > 0) observer.onUnknownNames(zone.name, subdomains)
+  return true
+}
+
 /** False if the zone could not be read. */
 const checkMarker = async (zone: LockedZone): Promise<boolean> => {
   if (await zone.findOtherProvider()) return true
@@ -70,10 +91,12 @@ const checkMarker = async (zone: LockedZone): Promise<boolean> => {
  * of them.
  */
 export const createMarkerChecks = (
-  { provider, pools, now, random, observer }: ReconcilerTools,
+  { provider, pools, now, random, observer, operations, keepsUnknown }: ReconcilerTools,
   withZone: WithZone,
 ): ((signal: AbortSignal) => Promise<void>) => {
   const checked = new Set<string>()
+  /** Whether a zone can have unknown names: decided once, before the requests that follow. */
+  const mayHaveUnknown = new Map<string, boolean>()
   const retryAt = new Map<string, number>()
 
   const findDueZone = (): string | null => {
@@ -90,7 +113,15 @@ export const createMarkerChecks = (
       if (zone === null) return
       retryAt.set(zone, now() + MARKER_RETRY_MS * (0.8 + 0.4 * random()))
       try {
-        const isDone = await withZone(zone, checkMarker)
+        if (!mayHaveUnknown.has(zone)) {
+          mayHaveUnknown.set(zone, keepsUnknown && (await operations.mayHaveUnknown(zone)))
+        }
+        const isDone = await withZone(
+          zone,
+          async locked =>
+            (await checkMarker(locked)) && (!mayHaveUnknown.get(zone) || (await keepUnknownNames(locked))),
+        )
+        if (isDone) mayHaveUnknown.set(zone, false)
         // Another replica has the lock: the next run tries again.
         if (isDone === null) return
         if (isDone) checked.add(zone)

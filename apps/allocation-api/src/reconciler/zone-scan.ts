@@ -20,6 +20,8 @@ export interface ScanPage {
   readonly names: readonly ScannedName[]
   /** Names without a row whose records match the template, in their order. */
   readonly orphans: readonly Orphan[]
+  /** Names without a row that have an NS record, in their order. */
+  readonly delegated: readonly string[]
   /** The markers of the zone. They are on the first page, which is always there. */
   readonly markers: readonly ZoneMarker[]
   /** Milliseconds since the read of the zone that the page is about began. */
@@ -125,19 +127,24 @@ class ScanPass {
   /** What the pass has found, after the last part of the zone. */
   async *pages(): AsyncGenerator<ScanPage, void> {
     await this.#lookUp()
-    const toPage = (names: readonly ScannedName[], orphans: readonly Orphan[]): ScanPage => ({
+    const toPage = (
+      names: readonly ScannedName[],
+      orphans: readonly Orphan[] = [],
+      delegated: readonly string[] = [],
+    ): ScanPage => ({
       kind: 'page',
       names,
       orphans,
+      delegated,
       markers: parseMarkers(this.#source.zone, this.#markers),
       readMsAgo: performance.now() - this.#startedAt,
     })
-    yield toPage([], [])
+    yield toPage([])
     for (let after: string | undefined = this.#start; after !== undefined; ) {
       const rows: CheckedName[] = await this.#source.listNames(after, PAGE_SIZE)
       const inRange = rows.filter(({ subdomain }) => this.#isInRange(subdomain))
       const names = inRange.flatMap(row => toScannedName(this.#entries.get(row.subdomain), row) ?? [])
-      if (inRange.length > 0) yield toPage(names, [])
+      if (inRange.length > 0) yield toPage(names)
       after = inRange.length === PAGE_SIZE ? inRange.at(-1)?.subdomain : undefined
     }
     const candidates: { readonly subdomain: string; readonly entry: OrphanCandidate }[] = []
@@ -147,7 +154,8 @@ class ScanPass {
     for (let i = 0; i < candidates.length; i += PAGE_SIZE) {
       const page = candidates.slice(i, i + PAGE_SIZE)
       const orphans = page.flatMap(({ subdomain, entry }) => entry.toOrphan(subdomain) ?? [])
-      if (orphans.length > 0) yield toPage([], orphans)
+      const delegated = page.flatMap(({ subdomain, entry }) => (entry.isDelegated ? [subdomain] : []))
+      if (orphans.length + delegated.length > 0) yield toPage([], orphans, delegated)
     }
   }
 }

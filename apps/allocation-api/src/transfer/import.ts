@@ -9,6 +9,7 @@ import {
   type NameRejection,
   type Pools,
   toFqdn,
+  UNKNOWN_LINEAGE,
   validateName,
   validateOpenPool,
 } from '../naming/naming.ts'
@@ -175,6 +176,16 @@ const insertRows = async (sql: Sql, table: string, rows: readonly Row[]): Promis
   const columns = Object.keys(rows[0] ?? {})
     .map(name => `"${name}"`)
     .join(', ')
+  // The export explains names that were unknown.
+  if (table === 'pool_allocations' || table === 'dns_names') {
+    await sql.unsafe(
+      `delete from pool_allocations a
+       using jsonb_to_recordset($1::text::jsonb) r (pool_domain text, zone text, subdomain text)
+       where a.pool_domain = coalesce(r.pool_domain, r.zone) and a.subdomain = r.subdomain
+         and a.lineage_id = '${UNKNOWN_LINEAGE}'`,
+      [JSON.stringify(rows)],
+    )
+  }
   await sql.unsafe(
     `insert into ${table} (${columns}) overriding system value
      select ${columns} from jsonb_populate_recordset(null::${table}, $1::text::jsonb)`,

@@ -1,3 +1,5 @@
+import { UNKNOWN_LINEAGE } from '../naming/naming.ts'
+
 /** A table whose rows an export contains. Names are inserted into SQL as they are. */
 export interface TransferredTable {
   readonly name: string
@@ -9,8 +11,12 @@ export interface TransferredTable {
 
 /** In the order of their foreign keys. */
 export const TRANSFERRED_TABLES: readonly TransferredTable[] = [
-  // Each replica blocks the labels of the pools in its own configuration.
-  { name: 'pool_allocations', order: 'pool_domain, subdomain', where: "state <> 'pool'" },
+  // Each replica blocks the labels of the pools in its own configuration, and the unknown names of their zones.
+  {
+    name: 'pool_allocations',
+    order: 'pool_domain, subdomain',
+    where: `state <> 'pool' and lineage_id is distinct from '${UNKNOWN_LINEAGE}'`,
+  },
   { name: 'allocation_history', order: 'id' },
   { name: 'former_names', order: 'pool_domain, subdomain' },
   { name: 'idempotency_keys', order: 'key_hash' },

@@ -480,6 +480,11 @@ describe('the console', () => {
     expect(text).toContain('docs/console.md')
   })
 
+  test('the address alone leads to it', async () => {
+    const { status, headers } = await get('/')
+    expect([status, headers.location]).toEqual([302, '/console'])
+  })
+
   test('serves the files of its build, and its page for every other path', async () => {
     mkdirSync(join(folder, 'assets'))
     writeFileSync(join(folder, 'index.html'), '<!doctype html><title>Console</title>')

@@ -145,6 +145,37 @@ describe('records without a row', () => {
     }
   })
 
+  test('unknown at the first start: out of use until an operator decides, and free when their records are gone', async () => {
+    const start = async () => {
+      const started = replica({ keepsUnknown: true })
+      await started.dns.checkMarkers(new AbortController().signal)
+      return started.unknown
+    }
+    const owners = async () => {
+      const rows = await fixture.sql`select subdomain, state, lineage_id from pool_allocations order by subdomain`
+      return rows.map(({ subdomain, state, lineage_id: lineage }) => [subdomain, state, lineage === null])
+    }
+    const gone: RecordSet[] = [{ name: `gone.${poolDomain}`, type: 'NS', ttl: 60, values: ['ns1.test.'] }]
+    put(...lost.records, note, ...found.records, ...gone)
+    fixture.provider.faults.push({ result: { kind: 'unavailable', reason: 'It is down.' } })
+    expect(await start()).toEqual([])
+    expect((await start()).toSorted()).toEqual(['found', 'gone', 'lost'])
+    const kept = ['found', 'gone', 'lost'].map(subdomain => [subdomain, 'released', false])
+    expect(await owners()).toEqual(kept)
+    await expect(activate('found')).rejects.toThrow('not free')
+    for (const set of gone) fixture.provider.records.delete(recordKey(set))
+    expect(await start()).toHaveLength(2)
+    expect(await owners()).toEqual([kept[0], kept[2]])
+    expect(await change('adopt', false, ['found'])).toMatchObject({ changedCount: 1 })
+    expect(await change('remove', false, ['lost'])).toMatchObject({ changedCount: 1 })
+    expect(await owners()).toEqual([['found', 'active', true]])
+    await replica().dns.waitUntilApplied(await activate('lost'))
+    // Written once, the zone has no unknown names: what others add later is an orphan only.
+    put(...recordsOf('later'))
+    expect(await start()).toEqual([])
+    await replica().dns.waitUntilApplied(await activate('other'))
+  })
+
   test('a provider that does not answer, and a zone that another replica works on', async () => {
     fixture.provider.faults.push({ result: { kind: 'unavailable', reason: 'It is down.' } })
     expect(await change('adopt')).toMatchObject({ kind: 'unavailable', reason: 'It is down.' })

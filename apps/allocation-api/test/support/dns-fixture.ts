@@ -141,6 +141,7 @@ interface ReplicaOptions {
   readonly provider: DnsProvider
   readonly providerKind?: string
   readonly writesZones?: boolean
+  readonly keepsUnknown?: boolean
   readonly waitMs?: number
   readonly lockWaitMs?: number
   readonly recordTemplate?: RecordTemplate
@@ -159,6 +160,8 @@ interface Replica {
   /** The causes of the zones that this replica stopped. */
   readonly stops: readonly string[]
   readonly markerRejections: readonly string[]
+  /** Names that were reported as unknown. */
+  readonly unknown: readonly string[]
   /** The outcomes of the syncs. */
   readonly syncs: readonly string[]
   close(): Promise<void>
@@ -169,6 +172,7 @@ const startReplica = ({
   provider,
   providerKind = 'fake',
   writesZones = true,
+  keepsUnknown = false,
   waitMs = WAIT_MS,
   lockWaitMs = WAIT_MS,
   recordTemplate = { names: ['@', '*'], ttl: 60 },
@@ -187,11 +191,13 @@ const startReplica = ({
   const driftChecks: DriftCheckResult[] = []
   const stops: string[] = []
   const markerRejections: string[] = []
+  const unknown: string[] = []
   const syncs: string[] = []
   const dns = createReconciler({
     provider,
     providerKind,
     writesZones,
+    keepsUnknown,
     sql,
     withLock: zoneLocks.withLock,
     pools: () => createPools(['pool.test', 'other.test']),
@@ -209,6 +215,7 @@ const startReplica = ({
       onSync: (_, outcome) => void syncs.push(outcome),
       onDriftCheck: (_, result) => void driftChecks.push(result),
       onZoneStopped: (_, cause) => void stops.push(cause),
+      onUnknownNames: (_, subdomains) => void unknown.push(...subdomains),
       onMarkerRejected: (_, reason) => void markerRejections.push(reason),
       onDatabaseReached() {},
       onError: (_, error) => void errors.push(error),
@@ -220,6 +227,7 @@ const startReplica = ({
     driftChecks,
     stops,
     markerRejections,
+    unknown,
     syncs,
     async close() {
       await dns.stop()

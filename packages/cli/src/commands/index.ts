@@ -6,6 +6,7 @@ import { credentialCommands } from './credentials.ts'
 import { deploymentCommands } from './deployments.ts'
 import { doctorCommand } from './doctor.ts'
 import { leaseCommands } from './leases.ts'
+import { migrateCommand } from './migrate-from-pdm.ts'
 import { nameCommands } from './names.ts'
 import { exportCommand, importCommand } from './transfer.ts'
 import { zoneCommands } from './zones.ts'
@@ -21,6 +22,7 @@ export const commands: readonly (CommandSpec | GroupSpec)[] = [
   doctorCommand,
   exportCommand,
   importCommand,
+  migrateCommand,
   contextCommands,
   completionCommand,
 ]

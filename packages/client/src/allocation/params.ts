@@ -19,7 +19,9 @@ export type Params<Id extends OperationId> = Flat<
   PathOf<OperationById<Id>> &
     QueryOf<OperationById<Id>> &
     (HasJsonBody<OperationById<Id>> extends true ? BodyOf<OperationById<Id>> : { body: RawBody }) &
-    HeaderParams<OperationById<Id>>
+    HeaderParams<OperationById<Id>> &
+    // The service says what is missing; a program that omits it has a mistake.
+    (Id extends 'checkName' ? { sub: string } : unknown)
 >
 
 /** The body of a successful response. */

@@ -71,6 +71,8 @@ export interface ReconcilerObserver {
   onDriftCheck(zone: string, result: DriftCheckResult): void
   /** Nothing is written to the zone any more until an operator decides. */
   onZoneStopped(zone: string, cause: string): void
+  /** The zone has records that no allocation explains. These names wait until an operator adopts or removes them. */
+  onUnknownNames(zone: string, subdomains: readonly string[]): void
   /** The provider does not accept the marker, so nothing shows later that a restored database is older than the zone. */
   onMarkerRejected(zone: string, reason: string): void
   /** A statement that runs every second succeeded. */

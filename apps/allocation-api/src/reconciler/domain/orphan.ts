@@ -20,6 +20,7 @@ export class OrphanCandidate {
   #ttls: (number | undefined)[] = []
   #otherCount = 0
   #isMatch = true
+  #isDelegated = false
 
   constructor(fqdn: string, template: RecordTemplate) {
     this.#fqdn = fqdn
@@ -28,6 +29,7 @@ export class OrphanCandidate {
 
   add({ name, type, ttl, values }: RecordSet, { isServed }: { readonly isServed: boolean }): void {
     const relative = name === this.#fqdn ? '@' : name.slice(0, -this.#fqdn.length - 1)
+    this.#isDelegated ||= type === 'NS' && relative === '@'
     const at = this.#template.names.indexOf(relative)
     const [address, ...others] = values
     if (at < 0 || type !== 'A' || !isServed) {
@@ -37,6 +39,11 @@ export class OrphanCandidate {
     this.#isMatch &&= others.length === 0 && this.#ttls[at] === undefined && address === (this.#address ?? address)
     this.#address = address ?? null
     this.#ttls[at] = ttl
+  }
+
+  /** Other servers, or another zone, answer for the name. */
+  get isDelegated(): boolean {
+    return this.#isDelegated
   }
 
   /** Null: the names of the template do not all have one A record, with the same address. */

@@ -145,6 +145,7 @@ class Interleaving {
         provider: this.#faultInjector.provider(provider),
         providerKind: 'random',
         writesZones: true,
+        keepsUnknown: false,
         sql,
         // Every provider call is made under a zone lock.
         withLock: (...args) => this.#inFlight.during('running', () => zoneLocks.withLock(...args)),
@@ -170,6 +171,7 @@ class Interleaving {
             )
           },
           onZoneStopped: (_, cause) => this.#violations.push(`zone stopped: ${cause}`),
+          onUnknownNames() {},
           onMarkerRejected() {},
           onDatabaseReached() {},
           onError: (event, error) => this.#violations.push(`${event}: ${error}`),

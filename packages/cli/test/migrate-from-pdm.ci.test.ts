@@ -1,0 +1,240 @@
+import { execFile, spawnSync } from 'node:child_process'
+import { Resolver } from 'node:dns/promises'
+import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { startDedicatedPostgres } from '@pool/test-kit/dedicated-postgres.ts'
+import { missingDig, missingPowerdns, startPowerdns } from '@pool/test-kit/dns/powerdns.ts'
+import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
+import { until } from '@pool/test-kit/poll.ts'
+import { startApi } from '@pool/test-kit/services.ts'
+import { parseShellBlocks } from '@pool/test-kit/shell-blocks.ts'
+import { describe, expect, test } from 'vitest'
+import { createCliFolder, ENTRY } from './support/cli.ts'
+
+const page = readFileSync(fileURLToPath(new URL('../../../docs/operate/migrate-from-pdm.md', import.meta.url)), 'utf8')
+const [, PREVIEW, IMPORT, SWITCH, REMOVE_ZONES, FALL_BACK] = parseShellBlocks(page).map(({ code }) => code)
+const missingTool = ['curl', 'jq'].some(tool => spawnSync(tool, ['--version']).error)
+  ? 'curl or jq is not installed, the migration is not tested: apt-get install curl jq'
+  : undefined
+
+const token = 'operator-token-of-the-migration'
+const POOL = 'pool.test'
+const NAMESERVERS = ['ns1.pool.test', 'ns2.pool.test']
+const path = `/api/v1/pool/${POOL}`
+const reservedToken = '3F0c5b6e-0d1a-4a35-9e5c-7a2b8f1c0d11'
+const active = ['acme', 'globex', 'initech']
+const toAddress = (index: number) => `203.0.113.${index + 10}`
+
+/** The two forms of pool-domain-manager: the names below a tenant's name that have an A record. */
+const forms = {
+  records: ['*', 'console', 'gitea', 'harbor', 'admin', 'api'],
+  zones: ['@', '*', 'console', 'api', 'gitea', 'harbor'],
+}
+const toOwner = (relative: string, fqdn: string) => (relative === '@' ? fqdn : `${relative}.${fqdn}`)
+const toSets = (fqdn: string, names: readonly string[], address: string) =>
+  names.map(name => ({ name: toOwner(name, fqdn), type: 'A', ttl: 300, values: [address] }))
+
+/** What pool-domain-manager leaves: its table, and the zones at PowerDNS. */
+const startScene = async (form: keyof typeof forms) => {
+  await using cleanup = new AsyncDisposableStack()
+  const postgres = await startDedicatedPostgres()
+  cleanup.defer(() => postgres.remove())
+  const powerdns = cleanup.use(await startPowerdns())
+  const home = cleanup.use(createCliFolder())
+  await powerdns.createZone(POOL)
+  const pdmUrl = await postgres.createDatabase()
+  const pdm = postgres.connect(pdmUrl)
+  await pdm`
+    create table pool_allocations (
+      pool_domain text not null, subdomain text not null, state text not null, reserved_at timestamptz not null,
+      expires_at timestamptz, sovereign_fqdn text, load_balancer_ip text, reservation_token uuid, created_by text not null,
+      primary key (pool_domain, subdomain))`
+  const rows = [
+    ...active.map((subdomain, i) => ({
+      subdomain,
+      state: 'active',
+      address: toAddress(i),
+      token: null,
+      minutes: null,
+    })),
+    { subdomain: 'waiting', state: 'reserved', address: null, token: reservedToken, minutes: 60 },
+    { subdomain: 'late', state: 'reserved', address: null, token: '9d7c1f8e-2b3a-4c5d-8e9f-0a1b2c3d4e5f', minutes: -1 },
+  ]
+  for (const { subdomain, state, address, token: uuid, minutes } of rows) {
+    const fqdn = `${subdomain}.${POOL}`
+    await pdm`
+      insert into pool_allocations values (${POOL}, ${subdomain}, ${state}, now() - interval '1 day',
+        now() + make_interval(mins => ${minutes}::int), ${address === null ? null : fqdn}, ${address}, ${uuid}, 'catalyst-api')`
+    const zone = form === 'zones' ? fqdn : POOL
+    if (form === 'zones') {
+      await powerdns.createZone(fqdn)
+      await powerdns.put(POOL, { name: fqdn, type: 'NS', ttl: 3600, values: NAMESERVERS.map(name => `${name}.`) })
+    }
+    if (address !== null) await powerdns.edit(zone, { remove: [], put: toSets(fqdn, forms[form], address) })
+  }
+  const readTable = async () => JSON.stringify(await pdm`select * from pool_allocations order by subdomain`)
+
+  const startService = async () => {
+    const { url, apiKey } = powerdns.options
+    const api = await startApi(await postgres.createDatabase(), {
+      ...{ DNSPROVIDER_KIND: 'powerdns', DNSPROVIDER_POWERDNS_URL: url, DNSPROVIDER_POWERDNS_API_KEY: apiKey },
+      ...{ DNSPROVIDER_MANAGED_DOMAINS: POOL, DNSPROVIDER_RECORD_NAMES: forms[form].join() },
+      ...{ PDM_OPERATOR_TOKENS: token, PDM_DNS_COMMIT_WAIT: '1m' },
+    })
+    cleanup.defer(async () => void (await api.process.stop()))
+    return api
+  }
+  const api = await startService()
+  const write = (name: string, text: string) => {
+    writeFileSync(join(home.folder, name), text, { mode: 0o600 })
+    return join(home.folder, name)
+  }
+  const bin = write('poolctl', `#!/bin/sh\nexec '${process.execPath}' '${ENTRY}' "$@"\n`)
+  chmodSync(bin, 0o700)
+  const variables = {
+    ...{ ...home.env, PATH: `${home.folder}:${process.env.PATH}`, POOL, NAMESERVERS: NAMESERVERS.join(' ') },
+    ...{ PDM_URL_FILE: write('pdm.url', `${pdmUrl}\n`), DNS: `@127.0.0.1 -p ${powerdns.dnsPort}` },
+    POWERDNS: `${powerdns.options.url}/api/v1/servers/localhost`,
+    POWERDNS_HEADER: write('powerdns.header', `X-API-Key: ${powerdns.options.apiKey}\n`),
+  }
+  const shell = (commands = 'false') =>
+    promisify(execFile)('bash', ['-ec', commands], { cwd: home.folder, env: variables }).then(({ stdout }) => stdout)
+  await shell(`poolctl contexts set test --api ${api.operatorUrl} --api-token-file ${write('token', token)}`)
+
+  // A resolver that asks for every tenant as often as it can.
+  const resolver = new Resolver({ tries: 4 })
+  resolver.setServers([`127.0.0.1:${powerdns.dnsPort}`])
+  const wrong: string[] = []
+  const ended = new AbortController()
+  let rounds = 0
+  const ask = async () => {
+    for (; !ended.signal.aborted; rounds += 1) {
+      for (const [i, subdomain] of active.entries()) {
+        for (const name of ['console', 'anything']) {
+          const answer = await resolver.resolve4(`${name}.${subdomain}.${POOL}`).catch(({ code }) => [code])
+          if (String(answer) !== toAddress(i)) wrong.push(`${name}.${subdomain}: ${answer}`)
+        }
+      }
+      await nextTurn()
+    }
+  }
+  const asking = ask()
+  cleanup.defer(async () => {
+    ended.abort()
+    await asking
+  })
+  /** The wrong answers until now, after at least one more round. */
+  const answers = async () => {
+    const round = rounds
+    await until('every tenant was asked', () => rounds > round + 1)
+    return wrong
+  }
+  const owned = cleanup.move()
+  return {
+    ...{ powerdns, api, shell, answers, readTable, folder: home.folder },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  }
+}
+
+const timeout = 600_000
+const skip = [missingPowerdns, missingDig, missingTool].map(shouldSkip).includes(true)
+
+describe.skipIf(skip).each(['records', 'zones'] as const)('pool-domain-manager with %s', { timeout }, form => {
+  test('is moved by the page: the same answers throughout, the tokens of its clients, its table untouched', async () => {
+    await using scene = await startScene(form)
+    const { powerdns, api, shell, answers, readTable, folder } = scene
+    const table = await readTable()
+    const zone = await powerdns.records(POOL)
+    const check = async (sub: string) => (await api.call('GET', `${path}/check?sub=${sub}`)).body.reason
+    await until('unknown names are kept', async () => (await check('acme')) === 'active-state')
+    expect((await api.call('POST', `${path}/reserve`, { subdomain: 'acme' })).body.error).toBe('conflict')
+    expect(api.lines.filter(line => line.includes('unknown names are kept'))).toHaveLength(1)
+    expect(await shell(PREVIEW)).toMatch(/acme\.pool\.test +active +203\.0\.113\.10\n/)
+    const planned = await shell(IMPORT)
+    expect(planned.includes('publish')).toBe(form === 'zones')
+    expect([await readTable(), await powerdns.records(POOL)]).toEqual([table, zone])
+    expect(statSync(join(folder, 'tokens.json')).mode & 0o777).toBe(0o600)
+    expect([await check('acme'), await check('waiting'), await check('late')]).toEqual([
+      'active-state',
+      'reserved-state',
+      undefined,
+    ])
+
+    await shell(SWITCH)
+    const sets = active.flatMap((name, i) => toSets(`${name}.${POOL}`, forms[form], toAddress(i)))
+    const isTenant = ({ type }: { type: string }) => type !== 'TXT'
+    const owners = (list: readonly { name: string; type: string }[]) =>
+      list.map(({ name, type }) => `${name} ${type}`).sort()
+    expect(owners((await powerdns.records(POOL)).filter(isTenant))).toEqual(owners(sets))
+    if (form === 'zones') {
+      await shell(REMOVE_ZONES)
+      expect(await powerdns.call('GET', `/zones/acme.${POOL}.`)).toBe(undefined)
+    }
+    expect(await answers()).toEqual([])
+
+    // The clients: the one that had reserved a name, that of an active name, and one that wants a new name.
+    const commit = (subdomain: string, reservationToken: string) => {
+      const fields = {
+        subdomain,
+        reservationToken,
+        sovereignFQDN: `${subdomain}.${POOL}`,
+        loadBalancerIP: '203.0.113.99',
+      }
+      return api.call('POST', `${path}/commit`, fields)
+    }
+    expect((await commit('waiting', reservedToken)).body).toMatchObject({ dns: { status: 'published' } })
+    const late = await api.call('POST', `${path}/reserve`, { subdomain: 'late' })
+    expect((await commit('late', late.body.reservationToken)).body).toMatchObject({ dns: { status: 'published' } })
+    const tokens = JSON.parse(readFileSync(join(folder, 'tokens.json'), 'utf8'))
+    expect(tokens.map(({ subdomain }: { subdomain: string }) => subdomain)).toEqual(active)
+    const update = { subdomain: 'initech', reservationToken: tokens[2].reservationToken, loadBalancerIP: toAddress(2) }
+    expect((await api.call('POST', `${path}/update`, update)).status).toBe(200)
+    expect(await answers()).toEqual([])
+    expect(await readTable()).toBe(table)
+  })
+
+  test('is fallen back to by the page: the zones as before, the same answers throughout', async () => {
+    await using scene = await startScene(form)
+    const { powerdns, api, shell, answers } = scene
+    const before = await powerdns.records(POOL)
+    await shell(IMPORT)
+    await shell(SWITCH)
+    await api.process.stop()
+    if (form === 'zones') await shell(FALL_BACK)
+    expect((await powerdns.records(POOL)).filter(({ type }) => type !== 'TXT')).toEqual(before)
+    expect(await answers()).toEqual([])
+  })
+})
+
+test('a name that cannot be imported, another database and a used file are named, and nothing is sent', async () => {
+  await using cleanup = new AsyncDisposableStack()
+  const postgres = await startDedicatedPostgres()
+  cleanup.defer(() => postgres.remove())
+  const home = cleanup.use(createCliFolder())
+  const { runPoolctl } = await import('./support/cli.ts')
+  const file = join(home.folder, 'pdm.url')
+  const url = await postgres.createDatabase()
+  const pdm = postgres.connect(url)
+  const run = async (...args: readonly string[]) => {
+    writeFileSync(file, url, { mode: 0o600 })
+    const all = ['migrate-from-pdm', '--database-url-file', file, ...args]
+    return runPoolctl(all, { env: home.env })
+  }
+  expect(await run('--dry-run')).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('has no table') })
+  await pdm`
+    create table pool_allocations (pool_domain text, subdomain text, state text, reserved_at timestamptz,
+      expires_at timestamptz, load_balancer_ip text, reservation_token uuid, created_by text)`
+  const insert = (subdomain: string, address: string | null) => pdm`
+    insert into pool_allocations values ('pool.test', ${subdomain}, 'active', now(), null, ${address}, null, 'test')`
+  await insert('1st', '203.0.113.1')
+  await insert('nowhere', null)
+  const { exitCode, stderr } = await run('--dry-run')
+  expect(exitCode).toBe(2)
+  expect(stderr).toMatch(/2 names[\s\S]*1st\.pool\.test: the subdomain[\s\S]*nowhere\.pool\.test: load_balancer_ip/)
+  expect(await run('--tokens-file', file)).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('exists') })
+  expect(await run()).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('--tokens-file') })
+  expect(stderr).not.toContain(url)
+})
