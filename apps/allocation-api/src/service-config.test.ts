@@ -68,6 +68,20 @@ test.each(['10s', '48h'])('a TTL that Cloudflare rejects at each commit ends the
   expect(readServiceConfig({ ...base, ...pool, DNSPROVIDER_RECORD_TTL: ttl })).toHaveProperty('config')
 })
 
+test('a domain at Dynadot has one pool: a write replaces the whole domain', () => {
+  const dynadot = { ...base, DNSPROVIDER_KIND: 'dynadot', DNSPROVIDER_DYNADOT_API_KEY: 'mark-key' }
+  const detail = 'must have one pool in the domain example.test with dynadot'
+  const issues = [{ variable: 'DNSPROVIDER_ZONES', detail }]
+  const one = { ...dynadot, DNSPROVIDER_ZONES: 'a.example.test=example.test' }
+  const read = (domains: string, env: Record<string, string> = one) =>
+    readServiceConfig({ ...env, DNSPROVIDER_MANAGED_DOMAINS: domains })
+  expect(read('a.example.test')).toHaveProperty('config')
+  expect(read('a.example.test,example.test')).toEqual({ issues })
+  const two = { ...one, DNSPROVIDER_ZONES: `${one.DNSPROVIDER_ZONES},b.example.test=example.test` }
+  expect(read('a.example.test', two)).toEqual({ issues })
+  expect(read('a.example.test', { ...two, DNSPROVIDER_KIND: 'local' })).toHaveProperty('config')
+})
+
 test('one result lists the issues of files and of values', () => {
   const result = readServiceConfig({ PDM_DATABASE_URL_FILE: '/no/such/file', PORT: 'x', DNSPROVIDER_KIND: 'x' })
   expect('issues' in result && result.issues.map(({ variable }) => variable)).toEqual([

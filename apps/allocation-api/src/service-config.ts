@@ -84,6 +84,14 @@ const validateTtl = ({ dns }: Config, kind: string): readonly ConfigIssue[] => {
   return [{ variable: 'DNSPROVIDER_RECORD_TTL', detail: `must be from ${range.min}s to ${range.max}s with ${kind}` }]
 }
 
+/** A write of Dynadot replaces the whole domain, and a pool protects only its own writes from that. */
+const validateSharedDomains = ({ managedDomains }: Config, { kind, zones }: ChosenProvider): readonly ConfigIssue[] => {
+  const used = [...new Set([...managedDomains, ...zones.keys()])].map(pool => zones.get(pool) ?? pool)
+  const shared = used.find((zone, i) => used.indexOf(zone) !== i)
+  if (kind !== 'dynadot' || shared === undefined) return []
+  return [{ variable: 'DNSPROVIDER_ZONES', detail: `must have one pool in the domain ${shared} with dynadot` }]
+}
+
 const readVariables = (env: EnvReader) => {
   const config = readConfig(env)
   return { config, dnsProvider: readProvider(env, config.dns.testUrl), objectStorageCa: readCaFile(env) }
@@ -114,7 +122,11 @@ export const readServiceConfig = (
   readEnvironment(variables, { known: knownVariables, secrets: SECRET_VARIABLES }, (env, values) => {
     const { config, dnsProvider, objectStorageCa } = readVariables(env)
     if (env.issues.length === 0)
-      env.issues.push(...validateLocalPools(config, dnsProvider.kind), ...validateTtl(config, dnsProvider.kind))
+      env.issues.push(
+        ...validateLocalPools(config, dnsProvider.kind),
+        ...validateTtl(config, dnsProvider.kind),
+        ...validateSharedDomains(config, dnsProvider),
+      )
     if (config.requiresTls) env.issues.push(...findPlainCredentials(values, CREDENTIAL_URLS))
     return { ...config, dnsProvider, objectStorageCa, env: values }
   })

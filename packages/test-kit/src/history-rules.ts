@@ -7,7 +7,7 @@ export interface RecordHistoryEntry {
 
 /** The history has the cause of a failure as text only. */
 const toCause = (detail: string | null): 'provider' | 'zone' | 'rejected' | 'foreign-record' => {
-  if (/^A record of type/.test(detail ?? '')) return 'foreign-record'
+  if (/^(A record of type|Another zone at)/.test(detail ?? '')) return 'foreign-record'
   if (/^(The DNS provider rejected|Of an earlier holder)/.test(detail ?? '')) return 'rejected'
   return /^\[zone\]|serial conflict|last two responses|is incomplete|has no domain|does not serve|before the last write|no room|did not get to|refuses (every )?change/.test(
     detail ?? '',

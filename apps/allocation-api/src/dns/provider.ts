@@ -1,9 +1,20 @@
 import type { Sql } from '@pool/runtime/database/client'
 import type { EnvReader } from '@pool/runtime/service/env'
-import type { ApplyResult, ReadResult, Unavailable, WantedRecords, ZoneCheck, ZonePart } from './domain/result.ts'
+import type {
+  ApplyResult,
+  ReadResult,
+  Unavailable,
+  WantedRecords,
+  ZoneCheck,
+  ZonePart,
+  ZoneSearch,
+} from './domain/result.ts'
 import type { RecordChange } from './domain/rrset.ts'
 
-/** The calls of a provider that read and write records. */
+/**
+ * The calls of a provider that read and write records. `zone` is the domain of a pool: the zone itself, or a name in it. The
+ * zone of the provider is then `zoneOf(zone)`; a result may have its other records, and no change is outside of the pool.
+ */
 export interface ZoneAccess {
   /**
    * The wanted record sets. It may return more, but never less. The next `apply` of the zone is planned on the result.
@@ -44,9 +55,19 @@ export interface DnsProvider extends ZoneAccess {
   readonly hasZoneTtl?: true
   /** Whether the zone exists, can be read and can be written, found out without a change to it. */
   checkZone(zone: string, signal: AbortSignal): Promise<ZoneCheck>
+  /** Whether the provider has a zone of this name. Absent: each pool is a zone. */
+  hasZone?(name: string, signal: AbortSignal): Promise<boolean | Unavailable>
+  /**
+   * The zones of the provider below the zone of a pool: those among `names` at least. Without an answer of the provider,
+   * none. Absent: it has no such zones.
+   */
+  findZones?(zone: string, names: readonly string[], signal: AbortSignal, onProgress?: () => void): Promise<ZoneSearch>
   /** Closes sockets and timers. No call follows. */
   close(): Promise<void>
 }
+
+/** The zone that has the names of the domain of a pool. */
+export type ZoneOf = (pool: string) => string
 
 /** What a provider needs to start, apart from its own variables. */
 export interface ProviderContext {
@@ -54,6 +75,8 @@ export interface ProviderContext {
   readonly listZones: () => readonly string[]
   readonly sql: Sql
   readonly onError: (error: unknown) => void
+  /** The zone of the provider that has the names of a pool. */
+  readonly zoneOf: ZoneOf
 }
 
 export interface StartedProvider {

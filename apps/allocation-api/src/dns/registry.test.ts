@@ -24,6 +24,23 @@ test.each<readonly [env: Record<string, string>, kind: string]>([
   expect(read.issues).toEqual([])
 })
 
+test.each([
+  ['pool.example.test=example.test', ''],
+  ['Pool.Example.Test.=example.test. eu.example.test=test,example.test=example.test', ''],
+  ['pool.example.test', 'must be a list of pool=zone'],
+  ['pool.example.test=', 'must be a list of pool=zone'],
+  ['a=b=c', 'must be a list of pool=zone'],
+  ['xexample.test=example.test', 'the pool is not in that zone'],
+  ['a.test=test,a.test=a.test', 'must have one zone for the pool a.test'],
+])('DNSPROVIDER_ZONES %s: %s', (value, problem) => {
+  const read = new EnvReader({ DNSPROVIDER_ZONES: value })
+  const { zones } = readProvider(read)
+  expect(read.issues.map(({ variable, detail }) => `${variable} ${detail}`)).toEqual(
+    problem ? [expect.stringMatching(`^DNSPROVIDER_ZONES .*${problem}`)] : [],
+  )
+  if (!problem) expect([...zones.values()].every(zone => /^(example\.)?test$/.test(zone))).toBe(true)
+})
+
 test.each<readonly [env: Record<string, string>, variables: string[]]>([
   [{ DNSPROVIDER_KIND: 'constructor' }, ['DNSPROVIDER_KIND']],
   [{ DNSPROVIDER_KIND: 'route53' }, ['DNSPROVIDER_KIND']],

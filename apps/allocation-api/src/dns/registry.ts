@@ -1,5 +1,6 @@
 import type { EnvReader } from '@pool/runtime/service/env'
-import type { ReadProvider, StartProvider } from './provider.ts'
+import { PoolZones, readPoolZones, withinPools } from './pool-zones.ts'
+import type { ProviderContext, ReadProvider, StartedProvider } from './provider.ts'
 import { readCloudflareProvider } from './providers/cloudflare/index.ts'
 import { readDynadotProvider } from './providers/dynadot/index.ts'
 import { readLocalProvider } from './providers/local/index.ts'
@@ -19,11 +20,26 @@ export const providerKinds = Object.keys(providers) as (keyof typeof providers)[
 
 export interface ChosenProvider {
   readonly kind: string
-  readonly start: StartProvider
+  /** The zones that the configuration has for pools. */
+  readonly zones: ReadonlyMap<string, string>
+  readonly start: (
+    context: Omit<ProviderContext, 'zoneOf'>,
+  ) => Promise<StartedProvider & Pick<ProviderContext, 'zoneOf'>>
 }
 
 /** The provider that the environment chooses, with its variables. `testUrl` replaces the URL of a provider's API. */
 export const readProvider = (env: EnvReader, testUrl?: string): ChosenProvider => {
   const kind = env.oneOf('DNSPROVIDER_KIND', providerKinds, 'local')
-  return { kind, start: providers[kind](env, testUrl) }
+  const zones = readPoolZones(env)
+  const start = providers[kind](env, testUrl)
+  return {
+    kind,
+    zones,
+    async start(context) {
+      const poolZones = new PoolZones(zones)
+      const { zoneOf } = poolZones
+      const { provider, info } = await start({ ...context, zoneOf })
+      return { provider: withinPools(provider, poolZones), info, zoneOf }
+    },
+  }
 }

@@ -15,7 +15,7 @@ import { bad, countProblems, type Finding, good, notChecked, toJson, toText } fr
 import { checkDeployments, checkRunner } from './machine.ts'
 import { findUnreachableStorage } from './storage.ts'
 import { checkWitness } from './witness.ts'
-import { checkZones } from './zones.ts'
+import { type CheckedZone, checkZones, findHiddenNames } from './zones.ts'
 
 interface Limits {
   /** Milliseconds for a statement, or the opening of a connection. */
@@ -28,23 +28,33 @@ const LIMITS: Limits = { statementMs: 6_000, callMs: 8_000 }
 /** For one group of checks, whose parts have shorter limits of their own. */
 const GROUP_TIMEOUT_MS = 60_000
 
-const checkDns = async (config: ServiceConfig, timeoutMs: number): Promise<readonly Finding[]> => {
+const checkDns = async (config: ServiceConfig, { callMs }: Limits): Promise<readonly Finding[]> => {
   const { dnsProvider, managedDomains } = config
   if (dnsProvider.kind === 'local') {
     return [notChecked('dns', 'the built-in server runs inside the service; it is for development')]
   }
-  // Only the built-in server uses it. It opens no connection before its first statement.
   const sql = createDatabaseClient(config.database.url, { applicationName: 'allocation-api doctor', maxConnections: 1 })
-  const { provider } = await dnsProvider.start({ listZones: () => managedDomains, sql, onError: () => {} })
+  const { provider, zoneOf } = await dnsProvider.start({ listZones: () => managedDomains, sql, onError: () => {} })
   try {
-    const checked = await checkZones(provider, { zones: managedDomains, timeoutMs })
-    return checked.map(({ zone, result }) => {
+    const checked = await checkZones(provider, { zones: managedDomains, timeoutMs: callMs })
+    const toZoneFinding = async ({ zone, result }: CheckedZone): Promise<Finding> => {
       const check = `zone ${zone}`
+      const found = zoneOf(zone) === zone ? 'it exists' : `the zone ${zoneOf(zone)} has it`
+      // Without a database, its own check says so.
+      const hidden =
+        result.kind === 'unusable' ? [] : await findHiddenNames(provider, sql, zone, callMs).catch(() => [])
+      const [reason = '', advice = ''] = hidden[0]?.split('. ') ?? []
+      if (hidden.length > 0)
+        return bad(check, hidden.length > 1 ? `${reason}, and so for ${hidden.length - 1} more names` : reason, advice)
       if (result.kind === 'writable')
-        return good(check, `it exists, and ${dnsProvider.kind} lets the service read and change it`)
+        return good(check, `${found}, and ${dnsProvider.kind} lets the service read and change it`)
       if (result.kind === 'unusable') return bad(check, result.reason, result.advice)
-      return good(check, `it exists and can be read; whether it can be changed was not checked: ${result.reason}`)
-    })
+      return good(check, `${found} and can be read; whether it can be changed was not checked: ${result.reason}`)
+    }
+    const findings: Finding[] = []
+    // A provider can accept one call at a time.
+    for (const one of checked) findings.push(await toZoneFinding(one))
+    return findings
   } finally {
     await provider.close()
     await sql.end({ timeout: 0 })
@@ -107,7 +117,7 @@ const findAll = async (config: ServiceConfig, dependencies: Required<Dependencie
         statementTimeoutMs: statementMs,
       }),
     ),
-    runGroup('dns', () => checkDns(config, callMs)),
+    runGroup('dns', () => checkDns(config, dependencies.limits)),
     runGroup('object storage', () => checkStorage(config, dependencies)),
     runGroup('lease witness', () => checkWitness(config.witness, callMs)),
     runGroup('deployments', async () => {

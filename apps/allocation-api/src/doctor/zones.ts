@@ -1,7 +1,10 @@
+import type { Sql } from '@pool/runtime/database/client'
 import { withTimeout } from '@pool/runtime/database/time'
 import pLimit from 'p-limit'
 import type { ZoneCheck } from '../dns/domain/result.ts'
 import type { DnsProvider } from '../dns/provider.ts'
+import { indexRecords, planName, toWantedRecords } from '../reconciler/domain/plan.ts'
+import { createReconcilerRepository } from '../reconciler/repository.ts'
 
 export interface ZoneCheckOptions {
   readonly zones: readonly string[]
@@ -35,6 +38,27 @@ export const checkZones = async (
     }
   }
   return Promise.all(zones.map(zone => limit(async () => ({ zone, result: await check(zone) }))))
+}
+
+/** Names of a pool that are compared with the zones of the provider. */
+const MAX_NAMES = 1_000
+
+/** Why names of the pool are not answered from their records: another zone hides them. Rejects if the database fails. */
+export const findHiddenNames = async (
+  provider: Pick<DnsProvider, 'read'>,
+  sql: Sql,
+  pool: string,
+  timeoutMs: number,
+): Promise<readonly string[]> => {
+  const names = await createReconcilerRepository(sql, { timeoutMs }).listNames(pool, '', MAX_NAMES)
+  if (names.length === 0) return []
+  const read = await provider.read(pool, toWantedRecords(pool, names), AbortSignal.timeout(timeoutMs))
+  if (read.kind === 'unavailable') return []
+  const current = indexRecords(pool, { records: [], hidingZones: read.hidingZones })
+  return names.flatMap(name => {
+    const plan = planName(current, name, { zone: pool, hasZoneTtl: false, zones: [] })
+    return plan.kind === 'conflict' ? [plan.reason] : []
+  })
 }
 
 export interface UnusableZones {

@@ -48,8 +48,14 @@ const canPrune = ({ isApplied, desired, previous, appliedMsAgo }: CheckedName, r
   isApplied && (desired.length === 0 || previous.length > 0) && (appliedMsAgo ?? 0) - readMsAgo > MAX_WRITE_DELAY_MS
 
 /** The plan of a name whose records can differ from its desired ones. */
-const planScanned = ({ name, ...current }: ScannedName, options: PlanOptions): Plan | null =>
-  current.isAsDesired && !name.hasInFlightWrite ? null : planName(indexRecords(options.zone, current), name, options)
+const planScanned = (
+  { name, ...current }: ScannedName,
+  hidingZones: ReadonlySet<string>,
+  options: PlanOptions,
+): Plan | null =>
+  current.isAsDesired && !name.hasInFlightWrite && hidingZones.size === 0
+    ? null
+    : planName(indexRecords(options.zone, { ...current, hidingZones }), name, options)
 
 /**
  * Compares a zone with all its desired records. Drift comes from edits by other writers, from timed-out writes that took
@@ -76,9 +82,9 @@ export const diffZone = async (zone: LockedZone, mode: Mode): Promise<ZoneDiff |
     orphanCount: orphans.count,
     stopCause: marker?.stopCause ?? null,
   })
-  /** Whether the records of the name differ from its desired ones. */
-  const list = (scanned: ScannedName, options: PlanOptions): boolean => {
-    const plan = planScanned(scanned, options)
+  /** Whether the name has other records than the desired ones, or another zone answers for them. */
+  const list = (scanned: ScannedName, hidingZones: ReadonlySet<string>, options: PlanOptions): boolean => {
+    const plan = planScanned(scanned, hidingZones, options)
     const { subdomain } = scanned.name
     if (plan?.kind === 'conflict') conflicts.add([{ subdomain, reason: plan.reason }])
     if (plan?.kind === 'changes') changes.add(plan.changes.map(change => ({ subdomain, change })))
@@ -92,7 +98,7 @@ export const diffZone = async (zone: LockedZone, mode: Mode): Promise<ZoneDiff |
     orphans.add(await findOrphans(zone, page.orphans))
     const options = await zone.planOptions(page.names.map(({ name }) => name))
     const { same = [], different = [] } = Object.groupBy(page.names, scanned =>
-      list(scanned, options) ? 'different' : 'same',
+      list(scanned, page.hidingZones, options) ? 'different' : 'same',
     )
     if (mode === 'dry-run') continue
     await zone.assertHeld()

@@ -24,6 +24,8 @@ export interface ScanPage {
   readonly delegated: readonly string[]
   /** The markers of the zone. They are on the first page, which is always there. */
   readonly markers: readonly ZoneMarker[]
+  /** Other zones of the provider, which answer for the names at and below them. */
+  readonly hidingZones: ReadonlySet<string>
   /** Milliseconds since the read of the zone that the page is about began. */
   readonly readMsAgo: number
 }
@@ -66,6 +68,7 @@ class ScanPass {
   #served: RecordSet[] = []
   #unserved: RecordSet[] = []
   #markers: RecordSet[] = []
+  #hidingZones: ReadonlySet<string> = new Set()
 
   constructor(source: ScanSource, start: string, maxWeight: number) {
     this.#source = source
@@ -86,6 +89,7 @@ class ScanPass {
       this.#markers = []
       return
     }
+    if (part.hidingZones) this.#hidingZones = part.hidingZones
     const markerName = toMarkerName(this.#source.zone)
     for (const set of part.records) (set.name === markerName ? this.#markers : this.#served).push(set)
     for (const set of part.unserved ?? []) this.#unserved.push(set)
@@ -137,6 +141,7 @@ class ScanPass {
       orphans,
       delegated,
       markers: parseMarkers(this.#source.zone, this.#markers),
+      hidingZones: this.#hidingZones,
       readMsAgo: performance.now() - this.#startedAt,
     })
     yield toPage([])

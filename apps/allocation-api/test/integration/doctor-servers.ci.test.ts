@@ -173,6 +173,30 @@ describe.skipIf(shouldSkip(missingPowerdns))('PowerDNS', () => {
       /DNSPROVIDER_POWERDNS_API_KEY/,
     )
   })
+
+  test('a pool in a larger zone is good; a zone that hides a name, or the pool, is one problem', async () => {
+    await using server = await startPowerdns()
+    await server.createZone('test')
+    const desired = JSON.stringify([{ name: 'acme.pool.test', type: 'A', ttl: 60, values: ['192.0.2.1'] }])
+    const url = await createRoleDatabase(postgres.url, 'hidden', {
+      sql: `insert into dns_names (zone, subdomain, version, desired, changed_at, next_attempt_at)
+        values ('pool.test', 'acme', nextval('dns_version'), '${desired}', now(), now())`,
+    })
+    const env = {
+      ...base(url),
+      DNSPROVIDER_KIND: 'powerdns',
+      DNSPROVIDER_POWERDNS_URL: server.options.url,
+      DNSPROVIDER_POWERDNS_API_KEY: server.options.apiKey,
+    }
+    const { bad, findings } = await findProblems(env)
+    const text = expect.stringMatching('^the zone test has it, and powerdns lets the service read and change it')
+    expect([bad, findings.find(({ check }) => check === 'zone pool.test')]).toMatchObject([[], { text }])
+    await server.createZone('acme.pool.test')
+    await expectOneProblem(env, 'zone pool.test', /acme\.pool\.test, answers for acme\.pool\.test; Delete that zone/)
+    await server.createZone('pool.test')
+    const configured = { ...env, DNSPROVIDER_ZONES: 'pool.test=test' }
+    await expectOneProblem(configured, 'zone pool.test', /pool\.test answers for the pool.*DNSPROVIDER_ZONES/)
+  })
 })
 
 describe.skipIf(shouldSkip(knot.missingPrograms))('Knot over RFC 2136', () => {

@@ -522,3 +522,20 @@ test('a reason contains neither the token nor the address of the API', async () 
   expect(result).toMatchObject({ kind: 'unavailable' })
   expect(JSON.stringify(result)).not.toMatch(/not a header|127\.0\.0\.1/)
 })
+
+test('a filter of zones that Cloudflare rejects shows no zone; a limit of the rate is one', async () => {
+  await using subject = await startCloudflareSubject()
+  const { provider, double, zone } = subject
+  const child = `acme.${zone}`
+  double.addZone(child)
+  const find = async () => provider.findZones?.(zone, [], signal())
+  expect(await find()).toMatchObject({ zones: expect.arrayContaining([child]) })
+  double.schedule('zones', {
+    kind: 'status',
+    status: 400,
+    body: { success: false, errors: [{ code: 1_012, message: 'x' }] },
+  })
+  expect(await find()).toEqual({ kind: 'found', zones: [], isAll: true })
+  double.limitRate(30)
+  expect(await find()).toMatchObject({ kind: 'unavailable', retryAfterMs: 30_000 })
+})

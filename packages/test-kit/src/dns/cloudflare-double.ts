@@ -322,8 +322,10 @@ export const startCloudflareDouble = async (options: CloudflareDoubleOptions = {
         ? createErrorResponse(403, 9109, 'Invalid access token')
         : createErrorResponse(403, 10_000, 'Authentication error')
     if (kind === 'zones') {
-      const asked = domainToASCII(url.searchParams.get('name') ?? '')
-      const named = Array.from(zones.values()).filter(zone => zone.name === asked)
+      const [, suffix, exact = ''] = /^(?:ends_with:(.*)|(.*))$/.exec(url.searchParams.get('name') ?? '') ?? []
+      const isAsked = (name: string) =>
+        suffix === undefined ? name === domainToASCII(exact) : domainToUnicode(name).endsWith(suffix)
+      const named = Array.from(zones.values()).filter(zone => isAsked(zone.name))
       const result = named.map(({ plan, id, name, type }) => ({
         // As users report, in Unicode.
         ...{ id, name: domainToUnicode(name), type, status: statuses.get(name) ?? 'active' },

@@ -25,6 +25,7 @@ export type ZonePart =
       readonly records: readonly RecordSet[]
       /** As in `ReadResult`. */
       readonly unserved?: readonly RecordSet[]
+      readonly hidingZones?: ReadonlySet<string>
     }
   /** The zone changed during the transfer: the parts so far do not count, and every record set follows again. */
   | { readonly kind: 'restart' }
@@ -37,6 +38,8 @@ export type ReadResult =
       readonly unserved?: readonly RecordSet[]
       /** These are all records of the zone, whatever was requested. */
       readonly isFullZone?: true
+      /** Other zones of the provider, which answer for the names at and below them. */
+      readonly hidingZones?: ReadonlySet<string>
     }
   | Unavailable
 
@@ -70,6 +73,11 @@ export const toZoneRefusal = (reason: string): Unavailable => ({
   reason,
   retryAfterMs: REFUSAL_RETRY_MS,
 })
+
+/** `isAll`: these are all zones of the provider below the one that was asked for. */
+export type ZoneSearch =
+  | { readonly kind: 'found'; readonly zones: readonly string[]; readonly isAll?: true }
+  | Unavailable
 
 /** Whether the service can work with a zone. The texts are for an operator: no key, token or URL query in them. */
 export type ZoneCheck =

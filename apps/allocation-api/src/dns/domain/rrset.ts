@@ -40,6 +40,13 @@ export const isAtOrBelow = (name: string, owner: string): boolean => {
   return backslashes.length % 2 === 0
 }
 
+/** `name` and the names above it, up to `top`. */
+export const namesUpTo = (name: string, top: string): string[] =>
+  name.split('.').flatMap((_, i, labels) => {
+    const above = labels.slice(i).join('.')
+    return isAtOrBelow(above, top) ? [above] : []
+  })
+
 /** Whether a name is one of `names`, or at or below one of `branches`. Its time does not depend on how many these are. */
 export const createNameFilter = ({
   names,

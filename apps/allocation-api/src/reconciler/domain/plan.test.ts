@@ -13,6 +13,7 @@ import {
   requireProgress,
   toOutcome,
   toRetryDelayMs,
+  toWantedRecords,
 } from './plan.ts'
 
 const a = (name: string, address = '192.0.2.1', ttl = 300): RecordSet => ({ name, type: 'A', ttl, values: [address] })
@@ -424,6 +425,32 @@ const purgeRows: readonly {
     deletedRecords: [],
   },
 ]
+
+const ds = (name: string): RecordSet => ({ ...ns(name), type: 'DS' })
+test.each<readonly [what: string, zone: string, desired: RecordSet[], hidden: string | undefined]>([
+  ['the name', acme, [a(acme)], acme],
+  ['the wildcard', acme, [a(star)], star],
+  ['one of its records', `console.${acme}`, [a(acme), a(`console.${acme}`)], `console.${acme}`],
+  ['the whole pool', 'pool.test', [a(acme)], acme],
+  ['a name below it without a record of ours', `x.${acme}`, [a(acme), a(star)], undefined],
+  ['another name', 'bravo.pool.test', [a(acme)], undefined],
+  ['a name that ends in the same text', 'me.pool.test', [a(acme)], undefined],
+  ['a delegated name', acme, [ns(acme), ds(acme)], undefined],
+  ['a name below a delegated one', `x.${acme}`, [ns(acme), a(`x.${acme}`)], `x.${acme}`],
+  ['a released name', acme, [], undefined],
+])('another zone answers for %s', (_, zone, desired, hidden) => {
+  const read = { records: desired, hidingZones: new Set([zone, 'elsewhere.pool.test']) }
+  const plan = planName(indexRecords('pool.test', read), named(desired, desired), {
+    ...{ zone: 'pool.test', hasZoneTtl: false, zones: [] },
+  })
+  const reason = `Another zone at the DNS provider, ${zone}, answers for ${hidden}. Delete that zone.`
+  expect(plan).toEqual(hidden ? { kind: 'conflict', reason } : { ...plan, kind: 'changes', changes: [] })
+})
+
+test('the desired names of a purged name are wanted too: a provider is asked by name which zone answers', () => {
+  const name = named([a(`console.${acme}`)], [], { isPurged: true })
+  expect(toWantedRecords('pool.test', [name])).toEqual({ names: [`console.${acme}`], branches: [acme] })
+})
 
 describe('the purge of a name without a holder, or with a new one', () => {
   test.each(purgeRows)('$what', ({ current, name, changes, deletedRecords }) => {

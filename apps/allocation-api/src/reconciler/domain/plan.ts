@@ -3,6 +3,7 @@ import { type ApplyResult, toZoneRefusal, type Unavailable, type WantedRecords }
 import {
   changeKey,
   isAtOrBelow,
+  namesUpTo,
   type RecordChange,
   type RecordSet,
   recordKey,
@@ -33,7 +34,7 @@ export interface PlannedChanges {
 
 export type Plan =
   | PlannedChanges
-  /** A foreign record is in the way. `reason` has instructions for an operator. */
+  /** A foreign record or another zone is in the way. `reason` has instructions for an operator. */
   | { readonly kind: 'conflict'; readonly reason: string }
 
 /** The records that the provider has, indexed. */
@@ -44,7 +45,11 @@ export interface CurrentRecords {
   readonly unserved: ReadonlyMap<string, RecordSet>
   /** All of them at or below a name that is one label below the zone. */
   readonly atOrBelow: (fqdn: string) => readonly RecordSet[]
+  /** Other zones of the provider, which answer for the names at and below them. */
+  readonly hidingZones: ReadonlySet<string>
 }
+
+const NO_ZONES: ReadonlySet<string> = new Set()
 
 /** The label below `zone` of the name one label below `zone` that `name` is at or below; null if there is none. */
 export const toSubdomain = (name: string, zone: string): string | null => {
@@ -57,7 +62,15 @@ export const toSubdomain = (name: string, zone: string): string | null => {
 
 export const indexRecords = (
   zone: string,
-  { records, unserved = [] }: { readonly records: readonly RecordSet[]; readonly unserved?: readonly RecordSet[] },
+  {
+    records,
+    unserved = [],
+    hidingZones = NO_ZONES,
+  }: {
+    readonly records: readonly RecordSet[]
+    readonly unserved?: readonly RecordSet[]
+    readonly hidingZones?: ReadonlySet<string> | undefined
+  },
 ): CurrentRecords => {
   let branches: Map<string, RecordSet[]> | undefined
   return {
@@ -69,15 +82,9 @@ export const indexRecords = (
       branches ??= Map.groupBy([...records, ...unserved], set => toSubdomain(set.name, zone) ?? '')
       return branches.get(fqdn.slice(0, -zone.length - 1)) ?? []
     },
+    hidingZones,
   }
 }
-
-/** `name` and the names above it, up to `top`. */
-const namesUpTo = (name: string, top: string): string[] =>
-  name.split('.').flatMap((_, i, labels) => {
-    const above = labels.slice(i).join('.')
-    return isAtOrBelow(above, top) ? [above] : []
-  })
 
 /** The records that the plans of `names` depend on: everything below a purged name, and otherwise each name on its own. */
 export const toWantedRecords = (zone: string, names: readonly DesiredName[]): WantedRecords => {
@@ -88,7 +95,10 @@ export const toWantedRecords = (zone: string, names: readonly DesiredName[]): Wa
     ...[...owned, ...previous].map(({ name }) => name),
   ]
   return {
-    names: [...new Set(others.flatMap(toNames))],
+    // Of a purged name too: whether another zone answers for its records is asked by name.
+    names: [
+      ...new Set([...others.flatMap(toNames), ...purged.flatMap(({ desired }) => desired.map(({ name }) => name))]),
+    ],
     branches: purged.map(({ subdomain }) => `${subdomain}.${zone}`),
   }
 }
@@ -102,6 +112,16 @@ const conflictsWith = (present: RecordSet, wanted: RecordSet): boolean => {
   // RFC 1034 section 3.6.2: a CNAME is the only record at its name.
   if (present.type === 'CNAME' || wanted.type === 'CNAME') return true
   return present.type === wanted.type
+}
+
+/** Another zone that answers for the record set; undefined: there is none. Its delegation stays in the zone around it. */
+const findHidingZone = ({ name, type }: RecordSet, zones: ReadonlySet<string>): string | undefined => {
+  if (zones.size === 0) return undefined
+  const labels = name.split('.')
+  const isDelegation = type === 'NS' || type === 'DS'
+  return labels
+    .map((_, i) => labels.slice(i).join('.'))
+    .find(above => zones.has(above) && !(isDelegation && above === name))
 }
 
 /** Whether the plan of `name` can depend on a record set at or below it that is not one of its desired ones. */
@@ -147,6 +167,12 @@ export const planName = (
   const isOwned = (set: RecordSet) => ownedKeys.has(recordKey(set)) || isWritten(set)
   const isAsDesired = (present: RecordSet, set: RecordSet) =>
     hasZoneTtl ? recordKey(present) === recordKey(set) && sameValues(present, set) : sameRecordSet(present, set)
+  for (const set of desired) {
+    const hiding = findHidingZone(set, current.hidingZones)
+    if (hiding === undefined) continue
+    const reason = `Another zone at the DNS provider, ${hiding}, answers for ${set.name}. Delete that zone.`
+    return { kind: 'conflict', reason }
+  }
   const purgeable = new Set(isPurged ? toPurgeable(current, fqdn, options) : [])
 
   const conflict = desired

@@ -4,7 +4,7 @@ import { STOP_CAUSES } from './zone-marker.ts'
 /**
  * Why a name's records could not be applied; it decides when the next attempt is. `provider`: the provider is
  * unavailable; `zone`: only for this zone; `rejected`: the provider does not accept the records of this name;
- * `foreign-record`: a record that the service does not own is in the way; the others: nothing is written to the zone until
+ * `foreign-record`: a record that the service does not own, or another zone, is in the way; the others: nothing is written to the zone until
  * an operator resumes it.
  */
 export const FAILURE_CAUSES = ['provider', 'zone', 'rejected', 'foreign-record', ...STOP_CAUSES] as const

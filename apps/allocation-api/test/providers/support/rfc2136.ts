@@ -64,6 +64,8 @@ export interface Server extends AsyncDisposable {
   readonly remove: (name: string, type: string) => Promise<void>
   readonly stop: () => Promise<void>
   readonly start: () => Promise<void>
+  /** Starts it again with these zones instead of `moreZones`. */
+  readonly serve: (...zones: string[]) => Promise<void>
 }
 
 /** `programs` belong to the server. The tests read and write with dig and nsupdate, independently of the provider. */
@@ -169,6 +171,12 @@ const startOnce = async (
     },
     stop,
     start,
+    async serve(...zones) {
+      await stop()
+      for (const other of zones) await writeFile(join(folder, other), zoneText(other), { flag: 'wx' }).catch(() => {})
+      await kind.prepare({ folder, port, zone, zoneFile: join(folder, 'zone'), moreZones: zones, secret })
+      await start()
+    },
     async [Symbol.asyncDispose]() {
       await stop()
       await rm(folder, { recursive: true, force: true })
@@ -199,7 +207,7 @@ export const startServer = async (
 
 /** The zone file of a new zone. */
 const zoneText = (zone: string): string =>
-  `${zone}. 3600 IN SOA ns.elsewhere.test. hostmaster.elsewhere.test. 1 3600 600 86400 300\n${zone}. 3600 IN NS ns.elsewhere.test.\n`
+  `${zone}. 3600 IN SOA ns.elsewhere.example. hostmaster.elsewhere.example. 1 3600 600 86400 300\n${zone}. 3600 IN NS ns.elsewhere.example.\n`
 
 export const bind: ServerKind = {
   name: 'BIND',

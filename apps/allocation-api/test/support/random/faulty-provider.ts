@@ -68,6 +68,7 @@ const applyFaults = [
   [2, 'zone'],
   [8, 'partial'],
   [6, 'rejected'],
+  [4, 'no room'],
 ] as const
 
 /** Weighted faults of an HTTP request, for a provider with an HTTP API. */
@@ -99,8 +100,8 @@ interface FaultInjectorOptions {
   readonly host: ZoneHost
   readonly prng: Prng
   readonly inFlight: InFlight
-  /** Called before each write. */
-  readonly onWrite: (changes: readonly RecordChange[]) => void
+  /** Called before each write. `hidingZone`: the one in the read before it. */
+  readonly onWrite: (changes: readonly RecordChange[], hidingZone: string | null) => void
   /** Called after each confirmed write. The provider made no changes at the owner names `unapplied`. */
   readonly onApplied: (changes: readonly RecordChange[], unapplied: ReadonlySet<string>) => void
   readonly note: (line: string) => void
@@ -149,6 +150,10 @@ export class FaultInjector {
   /** Writes in flight at the host. */
   writesInFlight = 0
   lateWrites: LateWrite[] = []
+  /** Another zone, which answers for the names at and below it; null: there is none. */
+  hidingZone: string | null = null
+  /** As the last read showed it. */
+  #seenZone: string | null = null
   readonly counts: InterleavingCounts = {
     writes: 0,
     faults: 0,
@@ -268,6 +273,7 @@ export class FaultInjector {
       // Never two stale reads in a row.
       this.#previousRecords = null
       this.counts.staleReads += 1
+      this.#seenZone = null
       await this.#pause()
       return { kind: 'read', records: before }
     }
@@ -276,8 +282,11 @@ export class FaultInjector {
       wanted === 'all' ? readAll(inner, zone, callSignal) : inner.read(zone, wanted, callSignal),
     )
     if (wanted === 'all' && result.kind === 'read') this.#isDoomUnread = false
+    this.#seenZone = this.hidingZone
+    const hidingZones = new Set(this.hidingZone === null ? [] : [this.hidingZone])
     await this.#pause()
-    return fault === 'response lost' ? unavailable('no response in time') : result
+    if (fault === 'response lost') return unavailable('no response in time')
+    return result.kind === 'read' ? { ...result, hidingZones } : result
   }
 
   async #apply(
@@ -289,7 +298,7 @@ export class FaultInjector {
     const { onWrite, onApplied } = this.#options
     await this.#pause()
     const ofNames = changes.filter(change => !isZoneMarker({ name: toOwnerKey(change) }))
-    onWrite(ofNames)
+    onWrite(ofNames, this.#seenZone)
     const result = await this.#perform(inner, zone, changes, signal)
     if (result.kind === 'applied') {
       const unapplied = new Set([...result.rejected.map(({ name }) => name), ...(result.skipped ?? [])])
@@ -339,12 +348,14 @@ export class FaultInjector {
         if (subset.length > 0) await write(subset)
         return unavailable('HTTP 502')
       }
+      case 'no room':
       case 'rejected': {
         const name = toOwnerKey(prng.pick(changes))
         const others = changes.filter(change => toOwnerKey(change) !== name)
         const result: ApplyResult = others.length > 0 ? await write(others) : { kind: 'applied', rejected: [] }
         if (result.kind === 'unavailable') return result
-        return { ...result, rejected: [...result.rejected, { name, reason: 'not allowed' }] }
+        const isZoneFull = fault === 'no room' ? { isZoneFull: true as const } : {}
+        return { ...result, rejected: [...result.rejected, { name, reason: 'not allowed', ...isZoneFull }] }
       }
       default: {
         const result = await write(changes)

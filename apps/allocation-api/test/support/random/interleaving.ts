@@ -137,7 +137,12 @@ class Interleaving {
       note,
       inFlight: this.#inFlight,
       onApplied: (changes, unapplied) => this.#model.recordApplied(changes, unapplied),
-      onWrite: changes => this.#violations.push(...this.#model.findInvalidChanges(changes, worker.host.replacesZone)),
+      onWrite: (changes, hidingZone) => {
+        this.#violations.push(...this.#model.findInvalidChanges(changes, worker.host.replacesZone))
+        for (const change of changes)
+          if (change.kind === 'upsert' && hidingZone === this.#model.findFqdn(change.set.name))
+            this.#violations.push(`write of ${change.set.name}, which another zone hides`)
+      },
     })
     const { next: random } = this.#prng.fork(2)
     this.#replicas = worker.replicas.map(({ sql, zoneLocks, provider }) =>
@@ -244,6 +249,7 @@ class Interleaving {
       [6, () => this.#faultInjector.completeLateWrite()],
       [3, () => this.#skipAhead()],
       [2, () => this.#sweep()],
+      [4, async () => this.#changeZones(name)],
     ])
     await run()
   }
@@ -386,6 +392,13 @@ class Interleaving {
     await this.#replica.syncDueZones()
   }
 
+  /** Another zone appears, or goes. */
+  #changeZones(name: ModelName): void {
+    const injector = this.#faultInjector
+    injector.hidingZone = injector.hidingZone === null ? this.#model.fqdn(name) : null
+    this.trace.push(`hiding zone: ${injector.hidingZone}`)
+  }
+
   #repair(): void {
     this.trace.push('repair')
     this.#waits.push(this.#replica.repair(this.#zone))
@@ -408,6 +421,7 @@ class Interleaving {
   async #endFaults(): Promise<void> {
     const faultInjector = this.#faultInjector
     faultInjector.isCalm = true
+    faultInjector.hidingZone = null
     faultInjector.resumeAll()
     await faultInjector.completeLateWrites()
     await Promise.all(this.#waits.splice(0))

@@ -160,6 +160,12 @@ export class ZoneModel {
     return this.names.find(name => isAtOrBelow(owner, this.fqdn(name)))
   }
 
+  /** The name that an owner name is at or below, as a domain. */
+  findFqdn(owner: string): string | undefined {
+    const holder = this.findHolder(owner)
+    return holder && this.fqdn(holder)
+  }
+
   /** To be called before a release of an active name, and before a commit. */
   doom(name: ModelName): void {
     for (const [key, set] of this.foreign) {

@@ -1,6 +1,7 @@
 import { isJsonObject, type JsonObject } from '../../../lib/text.ts'
 import type { RefusalScope, Unavailable } from '../../domain/result.ts'
 import { type ProviderRequest, type ProviderResponse, requestJson } from '../../http-client.ts'
+import type { ZoneOf } from '../../provider.ts'
 import { sanitizeMessage } from '../../sanitize-error.ts'
 import { toList, toNumber, toText } from './record.ts'
 import { findScope } from './refusals.ts'
@@ -101,6 +102,8 @@ export interface CloudflareOptions {
   readonly url?: string
   /** Needs the permissions Zone Read and DNS Write for the zone. */
   readonly apiToken: string
+  /** Default: each pool is a zone. */
+  readonly zoneOf?: ZoneOf
 }
 
 export const API_URL = 'https://api.cloudflare.com/client/v4'
@@ -112,7 +115,7 @@ const PAGE_SIZE = 1_000
 
 type Query = Readonly<Record<string, string>>
 
-/** Client for the three calls of the API v4 that the provider needs; each is one HTTP request. */
+/** Client for the four calls of the API v4 that the provider needs; each is one HTTP request. */
 export const createApi = ({ url = API_URL, apiToken }: CloudflareOptions) => {
   const call = async (path: string, request: Omit<ProviderRequest, 'url' | 'headers'>, signal: AbortSignal) => {
     const target = new URL(`${url.replace(/\/+$/, '')}${path}`)
@@ -130,6 +133,10 @@ export const createApi = ({ url = API_URL, apiToken }: CloudflareOptions) => {
 
   return {
     findZones: (name: string, signal: AbortSignal) => get('/zones', { name, per_page: '50' }, signal),
+    findZonesBelow: (name: string, page: number, signal: AbortSignal) => {
+      const query = { name: `ends_with:${name}`, page: String(page), per_page: '50' }
+      return call(`/zones?${new URLSearchParams(query)}`, {}, signal)
+    },
     listPage: (zoneId: string, query: Query, number: number, signal: AbortSignal) => {
       const all = { ...query, page: String(number), per_page: String(PAGE_SIZE), order: 'name' }
       return get(recordsPath(zoneId), all, signal)

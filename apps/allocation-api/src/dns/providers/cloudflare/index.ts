@@ -5,7 +5,15 @@ import type { DnsProvider, ReadProvider } from '../../provider.ts'
 import { API_URL, type CloudflareOptions, createApi, isOutdated, type StaleZoneError } from './api.ts'
 import { groupRecords } from './record.ts'
 import { validateCloudflareChange, write } from './write.ts'
-import { createWithZone, type ListedRecords, listParts, listRecords, type ZoneRef } from './zone.ts'
+import {
+  createWithZone,
+  hasZone,
+  type ListedRecords,
+  listParts,
+  listRecords,
+  listZonesBelow,
+  type ZoneRef,
+} from './zone.ts'
 
 /** Ids are random (32 hexadecimal digits). Only a token that may write the zone learns that no record has this one. */
 const NO_RECORD_ID = '0'.repeat(32)
@@ -16,18 +24,23 @@ const NO_RECORD_ID = '0'.repeat(32)
  * transaction. No write includes records of other names or types.
  */
 export const createCloudflareProvider = (options: CloudflareOptions): DnsProvider => {
+  const { zoneOf = (pool: string) => pool } = options
   const api = createApi(options)
-  const withZone = createWithZone(api)
-  /** By zone: the records of the last read, and what was wanted. Valid for one apply. */
+  const withZone = createWithZone(api, zoneOf)
+  /** By pool: the records of the last read, and what was wanted. Valid for one apply. */
   const lastReads = new Map<string, { readonly listed: ListedRecords; readonly wanted: WantedRecords }>()
 
   return {
-    read: (zone, wanted, signal, onProgress) => {
-      lastReads.delete(zone)
-      return withZone(zone, signal, async (zoneRef): Promise<ReadResult | StaleZoneError> => {
+    hasZone: (name, signal) => hasZone(api, name, signal),
+
+    findZones: (pool, _names, signal) => listZonesBelow(api, zoneOf(pool), signal),
+
+    read: (pool, wanted, signal, onProgress) => {
+      lastReads.delete(pool)
+      return withZone(pool, signal, async (zoneRef): Promise<ReadResult | StaleZoneError> => {
         const listed = await listRecords(api, zoneRef, wanted, signal, onProgress)
         if (listed.kind !== 'listed') return listed
-        lastReads.set(zone, { listed, wanted })
+        lastReads.set(pool, { listed, wanted })
         return {
           kind: 'read',
           records: groupRecords(listed.records),
@@ -36,9 +49,9 @@ export const createCloudflareProvider = (options: CloudflareOptions): DnsProvide
       })
     },
 
-    async *readZone(zone, signal): AsyncGenerator<ZonePart | Unavailable, void> {
+    async *readZone(pool, signal): AsyncGenerator<ZonePart | Unavailable, void> {
       // The first page shows whether the cached id of the zone is valid.
-      const found = await withZone(zone, signal, async (zoneRef: ZoneRef) => {
+      const found = await withZone(pool, signal, async (zoneRef: ZoneRef) => {
         const first = await api.listPage(zoneRef.id, {}, 1, signal)
         return first.kind === 'done' ? { kind: 'found' as const, zoneRef } : first
       })
@@ -49,19 +62,19 @@ export const createCloudflareProvider = (options: CloudflareOptions): DnsProvide
       }
     },
 
-    async apply(zone, changes, signal) {
-      const { owners, rejected } = groupByOwner(changes, change => validateCloudflareChange(zone, change))
-      const last = lastReads.get(zone)
-      lastReads.delete(zone)
+    async apply(pool, changes, signal) {
+      const { owners, rejected } = groupByOwner(changes, change => validateCloudflareChange(pool, change))
+      const last = lastReads.get(pool)
+      lastReads.delete(pool)
       const wasWanted = createNameFilter(last?.wanted ?? { names: [], branches: [] })
       const wasRead = (name: string) => last?.listed.isFullZone || wasWanted(name)
       const known = last && owners.every(({ name }) => wasRead(name)) ? last.listed : undefined
-      return withZone<ApplyResult>(zone, signal, zoneRef => write(api, zoneRef, owners, { known, rejected }, signal))
+      return withZone<ApplyResult>(pool, signal, zoneRef => write(api, zoneRef, owners, { known, rejected }, signal))
     },
 
-    async checkZone(zone, signal) {
+    async checkZone(pool, signal) {
       const result = await withZone(
-        zone,
+        pool,
         signal,
         async (zoneRef): Promise<ZoneCheck | Unavailable | StaleZoneError> => {
           const page = await api.listPage(zoneRef.id, {}, 1, signal)
@@ -95,5 +108,8 @@ export const readCloudflareProvider: ReadProvider = (read: EnvReader, url = API_
     url,
     apiToken: read.required('DNSPROVIDER_CLOUDFLARE_API_TOKEN', 'a token with the permissions Zone Read and DNS Write'),
   }
-  return async () => ({ provider: createCloudflareProvider(options), info: { url: options.url } })
+  return async ({ zoneOf }) => ({
+    provider: createCloudflareProvider({ ...options, zoneOf }),
+    info: { url: options.url },
+  })
 }

@@ -1,7 +1,8 @@
 import { domainToUnicode } from 'node:url'
 import { isJsonObject, type JsonObject } from '../../../lib/text.ts'
-import type { Unavailable, WantedRecords } from '../../domain/result.ts'
+import type { Unavailable, WantedRecords, ZoneSearch } from '../../domain/result.ts'
 import { createNameFilter } from '../../domain/rrset.ts'
+import type { ZoneOf } from '../../provider.ts'
 import { MAX_FULL_READ } from '../../read-zone.ts'
 import { type CloudflareApi, type StaleZoneError, type Success, unavailable } from './api.ts'
 import { type CloudflareRecord, parseRecord, toAscii, toList, toNumber, toText } from './record.ts'
@@ -12,7 +13,9 @@ export interface ZoneRef {
   readonly name: string
   /** Maximum operations in a batch on the zone's plan. */
   readonly batchLimit: number
-  /** Calls that the last list of the whole zone needed. */
+  /** The pool, if it is a part of the zone: only records whose names end in it are listed. */
+  readonly part?: string
+  /** Calls that the last list of the whole zone, or the part, needed. */
   pages: number
 }
 
@@ -44,33 +47,68 @@ export const selectZone = (name: string, zones: unknown): ZoneRef | Unavailable 
 /** The status of a zone can change. */
 const MAX_REF_AGE_MS = 600_000
 
-/** Runs work on a zone with its cached id. If Cloudflare rejects the id, looks the zone up again. */
-export const createWithZone = (api: CloudflareApi) => {
+const lookUpZone = async (api: CloudflareApi, name: string, signal: AbortSignal) => {
+  const answer = await api.findZones(name, signal)
+  const unicode = domainToUnicode(name)
+  const isEmpty = answer.kind === 'done' && toList(answer.result).length === 0
+  const last = isEmpty && unicode !== name ? await api.findZones(unicode, signal) : answer
+  return last.kind === 'doubt' ? last.unavailable : last
+}
+
+/** Whether Cloudflare shows a zone of this name to the token, and serves it. */
+export const hasZone = async (api: CloudflareApi, name: string, signal: AbortSignal) => {
+  const answer = await lookUpZone(api, name, signal)
+  if (answer.kind !== 'done') return answer
+  const isServed = (status: string) => status === '' || status === 'active'
+  return toList(answer.result).some(zone => toAscii(toText(zone.name)) === name && isServed(toText(zone.status)))
+}
+
+/** Pages of a list of zones: a bound in case that the list has no end. */
+const MAX_ZONE_PAGES = 100
+
+/** The zones below a name that Cloudflare serves; none if it rejects the filter. */
+export const listZonesBelow = async (api: CloudflareApi, name: string, signal: AbortSignal): Promise<ZoneSearch> => {
+  const zones: string[] = []
+  for (const suffix of new Set([name, domainToUnicode(name)])) {
+    for (let page = 1, pages = 1; page <= Math.min(pages, MAX_ZONE_PAGES); page += 1) {
+      const answer = await api.findZonesBelow(suffix, page, signal)
+      if (answer.kind === 'declined') break
+      if (answer.kind !== 'done') return answer.kind === 'doubt' ? answer.unavailable : answer
+      const active = toList(answer.result).filter(({ status }) => status === 'active')
+      zones.push(...active.map(entry => toAscii(toText(entry.name))))
+      pages = toNumber(answer.info.total_pages) ?? 1
+    }
+  }
+  return { kind: 'found', zones, isAll: true }
+}
+
+/** Runs work on the zone of a pool with its cached id. If Cloudflare rejects the id, looks the zone up again. */
+export const createWithZone = (api: CloudflareApi, zoneOf: ZoneOf) => {
   /** `foundAt`: of `performance.now`. */
   const zoneRefs = new Map<string, { readonly ref: ZoneRef; readonly foundAt: number }>()
 
   return async <Result extends { readonly kind: string }>(
-    zone: string,
+    pool: string,
     signal: AbortSignal,
     work: (zoneRef: ZoneRef) => Promise<Result | StaleZoneError>,
   ): Promise<Result | Unavailable> => {
     const isStale = (result: Result | StaleZoneError): result is StaleZoneError => result.kind === 'doubt'
-    const cached = zoneRefs.get(zone)
-    if (cached && performance.now() - cached.foundAt < MAX_REF_AGE_MS) {
+    const zone = zoneOf(pool)
+    const cached = zoneRefs.get(pool)
+    if (cached?.ref.name === zone && performance.now() - cached.foundAt < MAX_REF_AGE_MS) {
       const result = await work(cached.ref)
       if (!isStale(result)) return result
-      zoneRefs.delete(zone)
+      zoneRefs.delete(pool)
     }
-    let answer = await api.findZones(zone, signal)
-    const unicode = domainToUnicode(zone)
-    if (answer.kind === 'done' && toList(answer.result).length === 0 && unicode !== zone)
-      answer = await api.findZones(unicode, signal)
-    if (answer.kind !== 'done') return answer.kind === 'doubt' ? answer.unavailable : answer
-    const zoneRef = selectZone(zone, answer.result)
-    if ('kind' in zoneRef) return zoneRef
+    const answer = await lookUpZone(api, zone, signal)
+    if (answer.kind !== 'done') return answer
+    const found = selectZone(zone, answer.result)
+    if ('kind' in found) return found
+    // In which form the filter has internationalized names is not documented.
+    const zoneRef = pool === zone || domainToUnicode(pool) !== pool ? found : { ...found, part: pool }
     const result = await work(zoneRef)
     if (!isStale(result)) {
-      zoneRefs.set(zone, { ref: zoneRef, foundAt: performance.now() })
+      zoneRefs.set(pool, { ref: zoneRef, foundAt: performance.now() })
       return result
     }
     // The token found the zone, so a missing permission concerns only this zone.
@@ -110,14 +148,15 @@ export const toSuffixes = (names: readonly string[]): string[] => {
   return bare.filter(name => !hasAbove(name))
 }
 
-/** Every record whose name ends in `suffix`; without a suffix, every record of the zone. A failure is the last part. */
+/** Every record whose name ends in `suffix`; without a suffix, every record of the zone, or its part. A failure is the last part. */
 export const listParts = async function* (
   api: CloudflareApi,
   place: ZoneRef,
   suffix: string | undefined,
   signal: AbortSignal,
 ): AsyncGenerator<RecordPart | StaleZoneError | Unavailable, void> {
-  const query: Record<string, string> = suffix === undefined ? {} : { 'name.endswith': suffix }
+  const end = suffix ?? place.part
+  const query: Record<string, string> = end === undefined ? {} : { 'name.endswith': end }
   for (let attempt = 0; attempt < MAX_LIST_ATTEMPTS; attempt += 1) {
     const first = await api.listPage(place.id, query, 1, signal)
     if (first.kind !== 'done') return yield first

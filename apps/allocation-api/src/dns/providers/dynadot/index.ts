@@ -1,5 +1,5 @@
 import type { EnvReader } from '@pool/runtime/service/env'
-import type { DnsProvider, ReadProvider } from '../../provider.ts'
+import type { DnsProvider, ReadProvider, ZoneOf } from '../../provider.ts'
 import { createDynadotApi, type DomainSettings, toFingerprint } from './api.ts'
 import { parseRecordSets } from './record.ts'
 import { writeChanges } from './write.ts'
@@ -9,6 +9,8 @@ export interface DynadotProviderOptions {
   readonly url?: string
   /** The account's key. */
   readonly apiKey: string
+  /** Default: each pool is a domain. */
+  readonly zoneOf?: ZoneOf
 }
 
 const API_URL = 'https://api.dynadot.com/api3.json'
@@ -20,7 +22,8 @@ const toRecordSets = (zone: string, { records, ttl = DEFAULT_TTL }: DomainSettin
   parseRecordSets(records, zone, ttl)
 
 /**
- * Dynadot, the registrar: a zone is a domain registered in the account, never a name below one. Its API (version 3)
+ * Dynadot, the registrar: a zone is a domain registered in the account, with one pool: a stale read of a second one could
+ * revert a write of the first, whose marker it does not look at. Its API (version 3)
  * only replaces a domain's whole record set, so each write reads the set, changes it and sends all of it. The set holds
  * 20 records of the domain itself and 100 of names below it. The option to add to the set (add_dns_to_current_setting)
  * can neither change nor delete, so it is not used.
@@ -34,7 +37,11 @@ const toRecordSets = (zone: string, { records, ttl = DEFAULT_TTL }: DomainSettin
  * wrote after the second (within about a second; up to nine during a bisection). Dynadot may also publish writes to its
  * name servers out of order, as the authors of acme.sh have seen, which no read shows.
  */
-export const createDynadotProvider = ({ url = API_URL, apiKey }: DynadotProviderOptions): DnsProvider => {
+export const createDynadotProvider = ({
+  url = API_URL,
+  apiKey,
+  zoneOf = pool => pool,
+}: DynadotProviderOptions): DnsProvider => {
   const api = createDynadotApi({ url, apiKey })
   /** By zone: the fingerprint of the last read. Valid for one apply. */
   const lastReads = new Map<string, string>()
@@ -43,7 +50,8 @@ export const createDynadotProvider = ({ url = API_URL, apiKey }: DynadotProvider
     concurrency: 1,
     hasZoneTtl: true,
 
-    async read(zone, _wanted, signal) {
+    async read(pool, _wanted, signal) {
+      const zone = zoneOf(pool)
       lastReads.delete(zone)
       const now = await api.getDns(zone, signal)
       if (now.kind === 'unavailable') return now
@@ -51,12 +59,14 @@ export const createDynadotProvider = ({ url = API_URL, apiKey }: DynadotProvider
       return { kind: 'read', records: toRecordSets(zone, now.settings), isFullZone: true }
     },
 
-    async *readZone(zone, signal) {
+    async *readZone(pool, signal) {
+      const zone = zoneOf(pool)
       const now = await api.getDns(zone, signal)
       yield now.kind === 'unavailable' ? now : { kind: 'part', records: toRecordSets(zone, now.settings) }
     },
 
-    async apply(zone, changes, signal) {
+    async apply(pool, changes, signal) {
+      const zone = zoneOf(pool)
       const before = lastReads.get(zone)
       lastReads.delete(zone)
       if (changes.length === 0) return { kind: 'applied', rejected: [] }
@@ -69,8 +79,8 @@ export const createDynadotProvider = ({ url = API_URL, apiKey }: DynadotProvider
       return writeChanges(zone, now.settings, changes, settings => api.setDns(zone, settings, signal))
     },
 
-    async checkZone(zone, signal) {
-      const now = await api.getDns(zone, signal)
+    async checkZone(pool, signal) {
+      const now = await api.getDns(zoneOf(pool), signal)
       return now.kind === 'unavailable'
         ? {
             kind: 'unusable',
@@ -90,5 +100,5 @@ export const readDynadotProvider: ReadProvider = (read: EnvReader, url = API_URL
     url,
     apiKey: read.required('DNSPROVIDER_DYNADOT_API_KEY', "the account's API key"),
   }
-  return async () => ({ provider: createDynadotProvider(options), info: { url: options.url } })
+  return async ({ zoneOf }) => ({ provider: createDynadotProvider({ ...options, zoneOf }), info: { url: options.url } })
 }

@@ -13,10 +13,11 @@ import {
   type WantedRecords,
   type ZoneCheck,
   type ZonePart,
+  type ZoneSearch,
 } from '../../domain/result.ts'
 import { changeKey, groupByOwner, type RecordSet, recordKey, toApplyResult } from '../../domain/rrset.ts'
 import { type ProviderResponse, requestJson, requestStream, toUnavailable } from '../../http-client.ts'
-import type { DnsProvider, ReadProvider } from '../../provider.ts'
+import type { DnsProvider, ReadProvider, ZoneOf } from '../../provider.ts'
 import { collectWanted } from '../../read-zone.ts'
 import { sanitizeMessage } from '../../sanitize-error.ts'
 import {
@@ -36,6 +37,8 @@ export interface PowerdnsOptions {
   readonly apiKey: string
   /** `localhost`, unless a proxy in front of the API serves several servers. */
   readonly serverId: string
+  /** Default: each pool is a zone. */
+  readonly zoneOf?: ZoneOf
 }
 
 interface OwnerRrsets {
@@ -44,6 +47,7 @@ interface OwnerRrsets {
 }
 
 const zoneInfo = z.object({ kind: z.string() })
+const zoneNames = z.array(z.object({ name: z.string().transform(name => name.replace(/\.$/, '').toLowerCase()) }))
 const errorAnswer = z.object({ error: z.string() })
 const errorIn = ({ body }: ProviderResponse): string => errorAnswer.safeParse(body).data?.error ?? ''
 
@@ -94,8 +98,8 @@ const MAX_REMEMBERED = 10_000
  * The server starts a transaction, executes the first change and rejects the second one (422), which ends the transaction
  * without an effect. A PATCH without a rejected change would increment the serial of the zone (seen with 4.7.3).
  */
-const toRejectedChange = (zone: string) => {
-  const name = `_no-such-name.${zone}.`
+const toRejectedChange = (pool: string) => {
+  const name = `_no-such-name.${pool}.`
   return [
     { name, type: 'A', changetype: 'DELETE' },
     { name, type: 'A', changetype: 'NONE' },
@@ -116,7 +120,12 @@ class ZoneTooLargeError extends Error {}
  * them before version 4.9; those of a large zone are remembered from the last read of the whole zone. The server handles
  * the serial and NOTIFY (SOA-EDIT-API of the zone).
  */
-export const createPowerdnsProvider = ({ url, apiKey, serverId }: PowerdnsOptions): DnsProvider => {
+export const createPowerdnsProvider = ({
+  url,
+  apiKey,
+  serverId,
+  zoneOf = pool => pool,
+}: PowerdnsOptions): DnsProvider => {
   const serverUrl = `${url.replace(/\/+$/, '')}/api/v1/servers/${encodeURIComponent(serverId)}`
   const zones = new URL(`${serverUrl}/zones/`)
   const headers = { 'X-API-Key': apiKey }
@@ -288,10 +297,32 @@ export const createPowerdnsProvider = ({ url, apiKey, serverId }: PowerdnsOption
     return { kind: 'read', records: read.flatMap(result => result.records), unserved }
   }
 
-  return {
-    readZone,
+  /** The zones of the server; none if the key may not list them. */
+  const listZones = async (signal: AbortSignal): Promise<ZoneSearch> => {
+    const listUrl = new URL(`${serverUrl}/zones?dnssec=false`)
+    const answer = await repeat(() => requestJson({ url: listUrl, headers }, signal))
+    if (answer.kind === 'unavailable' && answer.scope !== 'zone') return answer
+    if (answer.kind === 'answered' && (answer.status === 429 || answer.status >= 500)) return unavailable('', answer)
+    const listed = zoneNames.safeParse(answer.kind === 'answered' && answer.status === 200 ? answer.body : [])
+    if (!listed.success) return notFromApi
+    return { kind: 'found', zones: listed.data.map(({ name }) => name), isAll: true }
+  }
 
-    async read(zone, wanted: WantedRecords, signal, onProgress = () => {}) {
+  return {
+    readZone: (pool, signal, onProgress) => readZone(zoneOf(pool), signal, onProgress),
+
+    async hasZone(name, signal) {
+      const answer = await get(name, '?rrsets=false', signal)
+      if (answer.kind === 'unavailable') return answer
+      if (answer.status === 200) return true
+      // A gateway can answer so for every zone that the key may not use.
+      return answer.status === 403 || answer.status === 404 ? false : unavailable(name, answer)
+    },
+
+    findZones: (_pool, _names, signal) => listZones(signal),
+
+    async read(pool, wanted: WantedRecords, signal, onProgress = () => {}) {
+      const zone = zoneOf(pool)
       const size = sizes.get(zone)
       if (wanted.branches.length > 0) return collectWanted(readZone(zone, signal, onProgress), wanted, onProgress)
       if (size !== undefined) {
@@ -311,8 +342,9 @@ export const createPowerdnsProvider = ({ url, apiKey, serverId }: PowerdnsOption
       return readNames(zone, wanted.names, signal, onProgress)
     },
 
-    async apply(zone, changes, signal, onProgress = () => {}): Promise<ApplyResult> {
-      const { owners, rejected } = groupByOwner(changes, change => validatePowerdnsChange(zone, change))
+    async apply(pool, changes, signal, onProgress = () => {}): Promise<ApplyResult> {
+      const zone = zoneOf(pool)
+      const { owners, rejected } = groupByOwner(changes, change => validatePowerdnsChange(pool, change))
       const unserved = lastUnserved.get(zone)
       const wanted: readonly OwnerRrsets[] = owners.map(({ name, changes: own }) => ({
         name,
@@ -331,7 +363,8 @@ export const createPowerdnsProvider = ({ url, apiKey, serverId }: PowerdnsOption
       )
     },
 
-    async checkZone(zone, signal): Promise<ZoneCheck> {
+    async checkZone(pool, signal): Promise<ZoneCheck> {
+      const zone = zoneOf(pool)
       const unusable = (reason: string, advice: string): ZoneCheck => ({ kind: 'unusable', reason, advice })
       const key = 'check DNSPROVIDER_POWERDNS_API_KEY against api-key of the server, and webserver-allow-from'
       const address =
@@ -349,7 +382,7 @@ export const createPowerdnsProvider = ({ url, apiKey, serverId }: PowerdnsOption
         return server.status === 200
           ? unusable(
               `PowerDNS has no zone ${zone}.`,
-              `create it: pdnsutil create-zone ${zone}, or correct DNSPROVIDER_MANAGED_DOMAINS`,
+              `create it: pdnsutil create-zone ${zone}, or correct DNSPROVIDER_MANAGED_DOMAINS or DNSPROVIDER_ZONES`,
             )
           : unusable(
               `There is no PowerDNS server ${serverId} at this URL (404).`,
@@ -361,7 +394,7 @@ export const createPowerdnsProvider = ({ url, apiKey, serverId }: PowerdnsOption
       if (!parsed.success) return unusable(notFromApi.reason, address)
       if (isSecondary(parsed.data.kind))
         return unusable(secondary(zone, parsed.data.kind).reason, `make it a primary: pdnsutil set-kind ${zone} native`)
-      const answer = await patch(zone, toRejectedChange(zone), signal)
+      const answer = await patch(zone, toRejectedChange(pool), signal)
       if (answer.kind === 'unavailable') return toUnusable(answer)
       if (answer.status === 422) return { kind: 'writable' }
       return unusable(
@@ -380,5 +413,8 @@ export const readPowerdnsProvider: ReadProvider = (read: EnvReader) => {
     apiKey: read.required('DNSPROVIDER_POWERDNS_API_KEY', "the server's api-key"),
     serverId: read.text('DNSPROVIDER_POWERDNS_SERVER_ID') ?? 'localhost',
   }
-  return async () => ({ provider: createPowerdnsProvider(options), info: { url: options.url } })
+  return async ({ zoneOf }) => ({
+    provider: createPowerdnsProvider({ ...options, zoneOf }),
+    info: { url: options.url },
+  })
 }

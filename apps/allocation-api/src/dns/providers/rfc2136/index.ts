@@ -3,9 +3,10 @@ import { isHostName } from '@pool/contract'
 import type { EnvReader } from '@pool/runtime/service/env'
 import type { Unavailable, WantedRecords, ZoneCheck, ZonePart } from '../../domain/result.ts'
 import { createNameFilter, isAtOrBelow, recordKey, toApplyResult, toOwnerName } from '../../domain/rrset.ts'
-import type { DnsProvider, ReadProvider } from '../../provider.ts'
+import type { DnsProvider, ReadProvider, ZoneOf } from '../../provider.ts'
 import { collectWanted } from '../../read-zone.ts'
 import { encodeName, FormatError } from '../../wire/rdata.ts'
+import { findApexes } from './apexes.ts'
 import { transferZone } from './axfr.ts'
 import { openConnection, ServerError, type SignedPeer } from './connection.ts'
 import { type TsigKey, toTsigSize } from './tsig.ts'
@@ -18,6 +19,8 @@ export interface Rfc2136Options {
   readonly tsig: { readonly name: string; readonly secret: string }
   /** Milliseconds since the epoch, for the signatures; default: `Date.now`. */
   readonly now?: () => number
+  /** Default: each pool is a zone. */
+  readonly zoneOf?: ZoneOf
 }
 
 /**
@@ -30,7 +33,12 @@ export interface Rfc2136Options {
  * compares some value differently would then reject that name indefinitely. Only the prerequisite that a record set does
  * not exist is used.
  */
-export const createRfc2136Provider = ({ server, tsig, now = Date.now }: Rfc2136Options): DnsProvider => {
+export const createRfc2136Provider = ({
+  server,
+  tsig,
+  now = Date.now,
+  zoneOf = pool => pool,
+}: Rfc2136Options): DnsProvider => {
   const key: TsigKey = {
     name: tsig.name.toLowerCase().replace(/\.$/, ''),
     secret: Buffer.from(tsig.secret, 'base64'),
@@ -39,7 +47,7 @@ export const createRfc2136Provider = ({ server, tsig, now = Date.now }: Rfc2136O
   if (key.secret.length === 0) throw new TypeError('the secret of the TSIG key is not base64')
   const nextId = () => randomInt(65_536)
   const closing = new AbortController()
-  /** By zone: the keys of the record sets that the last read returned, and what was wanted. Each is used for one apply. */
+  /** By pool: the keys of the record sets that the last read returned, and what was wanted. Each is used for one apply. */
   const lastReads = new Map<string, { readonly wanted: WantedRecords; readonly present: ReadonlySet<string> }>()
 
   const toUnavailable = (zone: string, error: unknown): Unavailable => {
@@ -93,26 +101,38 @@ export const createRfc2136Provider = ({ server, tsig, now = Date.now }: Rfc2136O
   }
 
   return {
-    readZone,
+    readZone: (pool, signal) => readZone(zoneOf(pool), signal),
 
-    read: async (zone, wanted, signal, onProgress) => {
-      lastReads.delete(zone)
-      const result = await collectWanted(readZone(zone, signal), wanted, onProgress)
+    hasZone: (name, signal) =>
+      withConnection(name, signal, async peer => (await findApexes(peer, [name], nextId())).length > 0),
+
+    findZones: (pool, names, signal, onProgress) =>
+      names.length === 0
+        ? Promise.resolve({ kind: 'found', zones: [] })
+        : withConnection(zoneOf(pool), signal, async peer => ({
+            kind: 'found' as const,
+            zones: await findApexes(peer, names, nextId(), onProgress),
+          })),
+
+    read: async (pool, wanted, signal, onProgress) => {
+      lastReads.delete(pool)
+      const result = await collectWanted(readZone(zoneOf(pool), signal), wanted, onProgress)
       if (result.kind === 'read')
-        lastReads.set(zone, {
-          wanted: result.isFullZone ? { names: [], branches: [zone] } : wanted,
+        lastReads.set(pool, {
+          wanted: result.isFullZone ? { names: [], branches: [pool] } : wanted,
           present: new Set(result.records.map(recordKey)),
         })
       return result
     },
 
-    apply: async (zone, changes, signal) => {
-      const last = lastReads.get(zone)
-      lastReads.delete(zone)
+    apply: async (pool, changes, signal) => {
+      const zone = zoneOf(pool)
+      const last = lastReads.get(pool)
+      lastReads.delete(pool)
       const wasRead = createNameFilter(last?.wanted ?? { names: [], branches: [] })
-      const names = changes.map(toOwnerName).filter(name => isAtOrBelow(name, zone))
+      const names = changes.map(toOwnerName).filter(name => isAtOrBelow(name, pool))
       const present = names.every(wasRead) ? last?.present : undefined
-      const { updates, rejected } = buildUpdates(zone, changes, {
+      const { updates, rejected } = buildUpdates(pool, changes, {
         present,
         limit: maxUpdateSize(zone, toTsigSize(key)),
       })
@@ -127,7 +147,8 @@ export const createRfc2136Provider = ({ server, tsig, now = Date.now }: Rfc2136O
       })
     },
 
-    checkZone: async (zone, signal) => {
+    checkZone: async (pool, signal) => {
+      const zone = zoneOf(pool)
       const unusable = (reason: string): ZoneCheck => ({
         kind: 'unusable',
         reason,
@@ -138,7 +159,9 @@ export const createRfc2136Provider = ({ server, tsig, now = Date.now }: Rfc2136O
         // The first message shows that the transfer is allowed.
         break
       }
-      const result = await withConnection(zone, signal, peer => checkUpdate(peer, zone, nextId()))
+      const result = await withConnection(zone, signal, peer =>
+        checkUpdate(peer, zone, `_no-such-name.${pool}`, nextId()),
+      )
       return result.kind === 'unavailable' ? unusable(result.reason) : result
     },
 
@@ -161,5 +184,8 @@ export const readRfc2136Provider: ReadProvider = (read: EnvReader) => {
   const secret = read.required('DNSPROVIDER_RFC2136_TSIG_SECRET', 'the secret of the TSIG key, in base64')
   if (!BASE64.test(secret)) read.addIssue('DNSPROVIDER_RFC2136_TSIG_SECRET', 'must be base64')
   const options = { server: { host, port }, tsig: { name, secret } }
-  return async () => ({ provider: createRfc2136Provider(options), info: { server: options.server } })
+  return async ({ zoneOf }) => ({
+    provider: createRfc2136Provider({ ...options, zoneOf }),
+    info: { server: options.server },
+  })
 }

@@ -206,15 +206,15 @@ const MAX_UPDATES = 100
 const MAX_REJECTIONS = 16
 
 /**
- * Whether the server lets the key update names below the zone. The update deletes a record set that does not exist, so it
+ * Whether the server lets the key update `name`, which does not exist in the zone. The update deletes a record set that does not exist, so it
  * changes nothing, not even the serial (RFC 2136 sections 3.4.2.3 and 3.6). Throws a `ServerError` if it is not allowed.
  */
 export const checkUpdate = async (
   peer: SignedPeer,
   zone: string,
+  name: string,
   id: number,
 ): Promise<{ readonly kind: 'writable' }> => {
-  const name = `_no-such-name.${zone}`
   // The types of the service's own records. A grant can be for some types only.
   const update = buildUpdate(
     name,
