@@ -42,6 +42,7 @@ export const createDynadotProvider = ({ url = API_URL, apiKey }: DynadotProvider
   return {
     concurrency: 1,
     hasZoneTtl: true,
+    hasNoDelegations: true,
 
     async read(zone, _wanted, signal) {
       lastReads.delete(zone)
