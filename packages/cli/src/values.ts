@@ -1,12 +1,15 @@
 import {
+  createUpdateRequest,
   holder as holderSchema,
   leaseValue,
-  loadBalancerIP,
   MAX_SLOTS,
   slot as slotSchema,
+  splitTarget,
   subdomain as subdomainSchema,
+  type TargetChange,
 } from '@pool/contract'
 import type * as z from 'zod'
+import type { Flags } from './command.ts'
 import { UsageError } from './exit-codes.ts'
 
 // The values of arguments and flags. Each parser returns the canonical value or throws a UsageError.
@@ -48,12 +51,39 @@ export const toFqdn = ({ subdomain, pool }: PoolName): string => `${subdomain}.$
 export const parseSubdomains = (labels: readonly string[]): string[] =>
   labels.map(label => parseWith(subdomainSchema, label, detail => `NAME ${JSON.stringify(label)}: ${detail}`))
 
-export const parseAddress = (text: string): string =>
-  parseWith(
-    loadBalancerIP,
-    text,
-    () => `--address ${JSON.stringify(text)} is not a unicast IPv4 address such as 203.0.113.10.`,
-  )
+/** The flag of each field of a target. */
+const TARGET_FLAGS = {
+  loadBalancerIP: '--address',
+  loadBalancerIPv6: '--ipv6',
+  consoleLoadBalancerIP: '--console-address',
+  loadBalancerHostname: '--hostname',
+  nameservers: '--nameserver',
+  ds: '--ds',
+} as const
+
+/** The target of the flags. `none` removes an address. */
+export const parseTarget = (flags: Flags, isRequired: boolean): TargetChange => {
+  const toAddress = (value: unknown) => (value === 'none' && !isRequired ? null : value)
+  const toDs = (text: string) => {
+    const [keyTag, algorithm, digestType, ...digest] = text.trim().split(/\s+/)
+    const numbers = { keyTag: Number(keyTag), algorithm: Number(algorithm), digestType: Number(digestType) }
+    return { ...numbers, digest: digest.join('') }
+  }
+  const given = {
+    loadBalancerIP: toAddress(flags.address),
+    loadBalancerIPv6: toAddress(flags.ipv6),
+    consoleLoadBalancerIP: toAddress(flags.consoleAddress),
+    loadBalancerHostname: flags.hostname,
+    nameservers: flags.nameserver,
+    ds: (flags.ds as readonly string[] | undefined)?.map(toDs),
+  }
+  const schema = createUpdateRequest({ acceptsLoopback: true }, true)
+  const toMessage = (detail: string) =>
+    detail.replace(/\b[a-zA-Z0-9]+\b/g, word => TARGET_FLAGS[word as keyof typeof TARGET_FLAGS] ?? word)
+  const { target } = splitTarget(parseWith(schema, { subdomain: 'name', ...given }, toMessage))
+  if (Object.keys(target).length > 0) return target
+  throw new UsageError('the target is missing; name it with --address, --ipv6, --hostname or --nameserver.')
+}
 
 export const parseSlot = (text: string): string =>
   parseWith(slotSchema, text, () => 'SLOT must be text of 1 to 506 bytes in UTF-8.')

@@ -1,7 +1,8 @@
 import * as z from 'zod'
 import { problem, rule } from './allocation-problem.ts'
 import { timestamp, wholeNumberText } from './common.ts'
-import { absentIfNull, createdBy, createLoadBalancerIP, fqdn, reservationToken, subdomain } from './fields.ts'
+import { absentIfNull, createdBy, fqdn, reservationToken, subdomain } from './fields.ts'
+import { createTargetCheck, createTargetFields, targetFields } from './target.ts'
 
 /**
  * The publication of the records of an active name. `pending`: not published yet, no attempt has failed. `published`: the
@@ -23,7 +24,7 @@ export const activeAllocation = z
     ...common,
     state: z.literal('active'),
     sovereignFQDN: z.string(),
-    loadBalancerIP: z.ipv4(),
+    ...targetFields,
     committedAt: timestamp,
     dns: dnsState,
   })
@@ -73,36 +74,50 @@ export interface AddressOptions {
 }
 
 /** The order of the fields is the order of validation. */
-export const createCommitRequest = ({ acceptsLoopback }: AddressOptions) =>
-  z
+export const createCommitRequest = ({ acceptsLoopback }: AddressOptions) => {
+  const fields = createTargetFields(acceptsLoopback)
+  return z
     .object(
       {
         subdomain,
         reservationToken,
-        loadBalancerIP: absentIfNull(createLoadBalancerIP(acceptsLoopback)),
+        ...fields,
+        loadBalancerIP: absentIfNull(fields.loadBalancerIP),
+        loadBalancerIPv6: absentIfNull(fields.loadBalancerIPv6),
+        consoleLoadBalancerIP: absentIfNull(fields.consoleLoadBalancerIP),
         sovereignFQDN: fqdn.meta({ description: 'It must be `<subdomain>.<pool>`.' }),
       },
       bodyRule,
     )
-    .meta({ id: 'CommitRequest' })
+    .check(createTargetCheck(true))
+    .meta({
+      id: 'CommitRequest',
+      description: 'One form of target is required: addresses, `loadBalancerHostname`, or `nameservers`.',
+    })
+}
 
 /** The order of the fields is the order of validation. `isTokenOptional`: the caller is an operator. */
-export const createUpdateRequest = ({ acceptsLoopback }: AddressOptions, isTokenOptional: boolean) =>
-  z
+export const createUpdateRequest = ({ acceptsLoopback }: AddressOptions, isTokenOptional: boolean) => {
+  const fields = createTargetFields(acceptsLoopback)
+  const removable = { description: 'Absent: it stays. `null` removes it.' }
+  return z
     .object(
       {
         subdomain,
         reservationToken: absentIfNull(isTokenOptional ? reservationToken.optional() : reservationToken),
-        loadBalancerIP: absentIfNull(createLoadBalancerIP(acceptsLoopback).optional()).meta({
-          description: 'The new address. Absent: it stays.',
-        }),
+        ...fields,
+        loadBalancerIP: fields.loadBalancerIP.nullable().meta(removable),
+        loadBalancerIPv6: fields.loadBalancerIPv6.nullable().meta(removable),
+        consoleLoadBalancerIP: fields.consoleLoadBalancerIP.nullable().meta(removable),
         sovereignFQDN: absentIfNull(fqdn.optional()).meta({
           description: 'If present, it must be `<subdomain>.<pool>`. It changes nothing.',
         }),
       },
       bodyRule,
     )
-    .meta({ id: 'UpdateRequest' })
+    .check(createTargetCheck(false))
+    .meta({ id: 'UpdateRequest', description: 'Fields of another form than the current one replace the target.' })
+}
 
 const warned = { warning: z.literal('dns-pending'), detail: z.string() }
 
@@ -300,10 +315,8 @@ const plannedConflict = z.object({ subdomain: z.string(), detail: z.string() }).
 const orphan = z
   .object({
     subdomain: z.string(),
-    loadBalancerIP: z.string().meta({ description: 'The address of all its records.' }),
-    records: z
-      .array(recordSet)
-      .meta({ description: 'One A record set for each name of the template, as the zone has them.' }),
+    ...targetFields,
+    records: z.array(recordSet).meta({ description: 'The records of this target, as the zone has them.' }),
     otherRecordCount: z.number().int().meta({ description: 'Other record sets at or below the name.' }),
   })
   .meta({
@@ -360,7 +373,10 @@ export const resumeRequest = z
 const zoneDifference = z
   .object({
     subdomain: z.string(),
-    databaseAddress: z.string().optional().meta({ description: 'Absent: no client has the name in the database.' }),
+    databaseAddress: z
+      .string()
+      .optional()
+      .meta({ description: 'The values of its records. Absent: no client has the name in the database.' }),
     zoneAddress: z.string().optional().meta({
       description: 'Absent: the zone does not have all records of the template with one address.',
     }),

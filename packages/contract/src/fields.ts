@@ -112,9 +112,9 @@ export const createFqdn = (
 ) =>
   z
     .string(missing)
-    .regex(withWhiteSpace(`${HOST_NAME}\\.?`), { ...invalid, abort: true })
+    .regex(withWhiteSpace(`${HOST_NAME}\\.?`), invalid)
     .overwrite(toCanonicalFqdn)
-    .refine(isValid, invalid)
+    .refine(isValid, { ...invalid, when: ({ issues }) => issues.length === 0 })
 
 export const fqdn = createFqdn(
   rule('invalid-fqdn', 'sovereignFQDN is required: a fully qualified domain name such as acme.pool.test.'),
@@ -142,20 +142,41 @@ export const isLoadBalancerAddress = (address: string, acceptsLoopback: boolean)
   (acceptsLoopback ? ADDRESS_OR_LOOPBACK : ADDRESS).test(address)
 
 const addressMissing = rule('missing-lb-ip', 'loadBalancerIP is required: the IPv4 address for the records.')
-const addressNotText = rule('invalid-lb-ip', 'loadBalancerIP must be a string: an IPv4 address such as 203.0.113.10.')
 
-export const invalidAddressDetail =
-  'loadBalancerIP must be a unicast IPv4 address such as 203.0.113.10, and neither link-local nor loopback.'
+export const toAddressDetail = (field: string): string =>
+  `${field} must be a unicast IPv4 address such as 203.0.113.10, and neither link-local nor loopback.`
 
 /** An IPv4 address of a load balancer. Private ranges are allowed, because a pool may serve a private network. */
-export const createLoadBalancerIP = (acceptsLoopback: boolean) =>
-  z
-    .string({ error: issue => (issue.input === undefined ? addressMissing : addressNotText).error(issue) })
-    .min(1, { ...addressMissing, abort: true })
-    .regex(acceptsLoopback ? ADDRESS_OR_LOOPBACK : ADDRESS, rule('invalid-lb-ip', invalidAddressDetail))
+export const createLoadBalancerIP = (acceptsLoopback: boolean, field = 'loadBalancerIP') => {
+  const notText = rule('invalid-lb-ip', `${field} must be a string: an IPv4 address such as 203.0.113.10.`)
+  return z
+    .string({ error: issue => (issue.input === undefined ? addressMissing : notText).error(issue) })
+    .min(1, { ...(field === 'loadBalancerIP' ? addressMissing : notText), abort: true })
+    .regex(acceptsLoopback ? ADDRESS_OR_LOOPBACK : ADDRESS, rule('invalid-lb-ip', toAddressDetail(field)))
     .meta({ format: 'ipv4', example: '203.0.113.10' })
+}
 
 export const loadBalancerIP = createLoadBalancerIP(true)
+
+/** An IPv6 address in the form of RFC 5952; null: it is not one. */
+export const toCanonicalIPv6 = (text: string): string | null =>
+  /^[0-9A-Fa-f:.]+$/.test(text) ? (URL.parse(`http://[${text}]`)?.hostname.slice(1, -1) ?? null) : null
+
+/** ::/96, which has the unspecified and the loopback address, IPv4-mapped ::ffff:0:0/96, link-local fe80::/10, multicast ff00::/8. */
+const NOT_UNICAST_IPV6 =
+  /^(?:::(?:(?:ffff:[0-9a-f]+:)?[0-9a-f]+|[0-9a-f]+:[0-9a-f]+)?$|fe[89ab][0-9a-f]:|ff[0-9a-f]{2}:)/
+
+const ipv6Rule = rule(
+  'invalid-lb-ip',
+  'loadBalancerIPv6 must be a unicast IPv6 address such as 2001:db8::10, and neither link-local nor loopback.',
+)
+
+export const loadBalancerIPv6 = z
+  .string(ipv6Rule)
+  .regex(/^[0-9A-Fa-f:.]{2,45}$/, { ...ipv6Rule, abort: true })
+  .overwrite(text => toCanonicalIPv6(text) ?? text)
+  .refine(text => text === toCanonicalIPv6(text) && !NOT_UNICAST_IPV6.test(text), ipv6Rule)
+  .meta({ format: 'ipv6', example: '2001:db8::10' })
 
 /** Free text that Postgres can store and a log line can contain: no control characters, no lone surrogates, and nothing that hides what it says. */
 const createdByRule = rule(

@@ -3,6 +3,7 @@ import { cursor, dnsState, limit, plannedChange, recordSet } from './allocation.
 import { rule } from './allocation-problem.ts'
 import { maxCharacters, ONE_LINE, timestamp } from './common.ts'
 import { canonicalName } from './fields.ts'
+import { targetFields } from './target.ts'
 
 /**
  * The state of a name that is not free. `cooling-off`: released, and only its former client can reserve it. `held`: released,
@@ -24,7 +25,7 @@ const nameFields = {
   createdBy: z.string().optional().meta({ description: 'Absent if the name is free.' }),
   expiresAt: timestamp.optional().meta({ description: 'With `reserved`.' }),
   availableAt: availableAt.optional(),
-  loadBalancerIP: z.ipv4().optional().meta({ description: 'With `active`.' }),
+  ...targetFields,
   committedAt: timestamp.optional().meta({ description: 'Absent if the name was never active.' }),
   dns: dnsState.optional().meta({
     description: 'The publication of the records, or their withdrawal after a release. Absent if the name has none.',

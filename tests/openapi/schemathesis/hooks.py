@@ -168,10 +168,31 @@ def complete_apply(body, deployment):
     body.update({name: value for name, value in fixed.items() if name in body})
 
 
+# By form: the fields that exclude those of the other forms. The first one is required.
+TARGETS = (
+    {"loadBalancerIP": "203.0.113.10", "loadBalancerIPv6": "2001:db8::10", "consoleLoadBalancerIP": "203.0.113.11"},
+    {"loadBalancerHostname": "lb.cloud.example"},
+    {"nameservers": ["ns1.cloud.example", "ns2.cloud.example"], "ds": [dict(keyTag=1, algorithm=13, digestType=2, digest="AB" * 32)]},
+)
+
+
+def complete_target(body):
+    given = {name for name, value in body.items() if value is not None}
+    form = next((form for form in TARGETS if given & set(form)), TARGETS[0])
+    for other in TARGETS:
+        for name, value in other.items():
+            if form is not other:
+                body.pop(name, None)
+            elif name in given or name == next(iter(form)):
+                body[name] = value
+
+
 def complete_body(path, body, parameters):
     for name in SECRET_FIELDS:
         if isinstance(body.get(name), str):
             body[name] = f"{SECRET_MARK}{uuid.uuid4().hex}"
+    if path.endswith(("/commit", "/update")):
+        complete_target(body)
     if path.endswith(("/commit", "/update")) and body.get("sovereignFQDN") is not None:
         body["sovereignFQDN"] = f"{body['subdomain'].strip()}.{POOL}"
     if path.endswith("/reserve"):

@@ -1,6 +1,7 @@
-import { type DnsState, invalidAddressDetail, isLoadBalancerAddress } from '@pool/contract'
-import { createRecords, type RecordTemplate } from '../dns/domain/rrset.ts'
-import type { Idempotency } from '../idempotency/idempotency.ts'
+import { type DnsState, isLoadBalancerAddress, type Target, type TargetChange, toAddressDetail } from '@pool/contract'
+import { isAtOrBelow } from '../dns/domain/rrset.ts'
+import { createRecords, planTarget, type RecordTemplate } from '../dns/domain/target.ts'
+import type { DuplicateRequest, Idempotency } from '../idempotency/idempotency.ts'
 import { type Caller, type PoolName, type Pools, toFqdn, validatePool } from '../naming/naming.ts'
 import type { WaitUntilApplied } from '../reconciler/reconciler.ts'
 import type {
@@ -16,9 +17,17 @@ import type {
 import type { AllocationReader } from './reader.ts'
 import type { AllocationRepository } from './repository.ts'
 import { type CommitRow, toCommitDecision } from './statements/commit.ts'
-import { toUpdateDecision, type UpdateRow } from './statements/update.ts'
+import { toUpdateDecision, type UpdateRequest, type UpdateRow } from './statements/update.ts'
 
-export interface ActiveNameOptions {
+/** What the DNS provider accepts. */
+export interface TargetOptions {
+  /** Whether an address in 127/8 can be that of a load balancer. */
+  readonly acceptsLoopback: boolean
+  /** Whether it has NS and DS records below the zone. */
+  readonly canDelegate: boolean
+}
+
+export interface ActiveNameOptions extends TargetOptions {
   readonly repository: Pick<AllocationRepository, 'commit' | 'update'>
   readonly reader: Pick<AllocationReader, 'find' | 'findHolder'>
   readonly idempotency: Idempotency
@@ -26,22 +35,56 @@ export interface ActiveNameOptions {
   readonly waitUntilApplied: WaitUntilApplied
   readonly pools: () => Pools
   readonly recordTemplate: RecordTemplate
-  /** Whether an address in 127/8 can be that of a load balancer. */
-  readonly acceptsLoopback: boolean
+}
+
+export const NO_ADDRESS = {
+  kind: 'invalid-target',
+  detail: 'loadBalancerIP or loadBalancerIPv6 must stay; send another address, or another form of target.',
+} as const
+
+export const validateTarget = (
+  fqdn: string,
+  { loadBalancerIP, consoleLoadBalancerIP, loadBalancerHostname, nameservers }: TargetChange,
+  { acceptsLoopback, canDelegate }: TargetOptions,
+): InvalidField | null => {
+  const addresses = Object.entries({ loadBalancerIP, consoleLoadBalancerIP })
+  const invalid = addresses.find(([, address]) => address && !isLoadBalancerAddress(address, acceptsLoopback))
+  if (invalid) return { kind: 'invalid-lb-ip', detail: toAddressDetail(invalid[0]) }
+  if (loadBalancerHostname && isAtOrBelow(loadBalancerHostname, fqdn)) {
+    return { kind: 'invalid-lb-hostname', detail: `loadBalancerHostname must not be ${fqdn} or a name below it.` }
+  }
+  if (nameservers && !canDelegate) {
+    return {
+      kind: 'invalid-nameservers',
+      detail: 'The DNS provider has no NS records; send an address or a host name.',
+    }
+  }
+  return nameservers?.some(name => isAtOrBelow(name, fqdn))
+    ? { kind: 'invalid-nameservers', detail: `nameservers must not be ${fqdn} or names below it.` }
+    : null
 }
 
 export const validateFields = (
-  { poolDomain, subdomain, loadBalancerIP, sovereignFQDN }: Omit<UpdateCommand, 'tokenHash'>,
-  acceptsLoopback: boolean,
+  { poolDomain, subdomain, sovereignFQDN }: PoolName & { readonly sovereignFQDN?: string | undefined },
+  change: TargetChange,
+  options: TargetOptions,
 ): InvalidField | null => {
-  if (loadBalancerIP !== undefined && !isLoadBalancerAddress(loadBalancerIP, acceptsLoopback)) {
-    return { kind: 'invalid-lb-ip', detail: invalidAddressDetail }
-  }
   const fqdn = toFqdn(poolDomain, subdomain)
+  const invalid = validateTarget(fqdn, change, options)
+  if (invalid) return invalid
   return sovereignFQDN === undefined || sovereignFQDN === fqdn
     ? null
     : { kind: 'invalid-fqdn', detail: `sovereignFQDN must be ${fqdn}, the subdomain and the pool.` }
 }
+
+/** A target in the content of a request: an address alone is as in the builds that knew nothing else. */
+const toContent = (change: TargetChange): readonly unknown[] => {
+  const { loadBalancerIP, ...others } = change
+  return loadBalancerIP === null || Object.keys(others).length > 0 ? [null, change] : [loadBalancerIP ?? null]
+}
+
+/** Of a request that was planned on the current target. */
+type ChangeDecision = Exclude<UpdateDecision, { kind: 'target-changed' }> | InvalidField | Rejection<'conflict'>
 
 /** Names with records. */
 export const createActiveNames = ({
@@ -51,10 +94,25 @@ export const createActiveNames = ({
   waitUntilApplied,
   pools,
   recordTemplate,
-  acceptsLoopback,
+  ...options
 }: ActiveNameOptions) => {
-  const toRecords = ({ poolDomain, subdomain }: PoolName, address: string) =>
-    createRecords(toFqdn(poolDomain, subdomain), address, recordTemplate)
+  const toRecords = ({ poolDomain, subdomain }: PoolName, target: Target) =>
+    createRecords(toFqdn(poolDomain, subdomain), target, recordTemplate)
+  /** The first plan is that of a target of which nothing stays. */
+  const changeTarget = async (
+    command: UpdateCommand,
+    request: Pick<UpdateRequest, 'caller' | 'claim'>,
+  ): Promise<Exclude<ChangeDecision, Rejection<'conflict'>> | DuplicateRequest> => {
+    const { change, ...name } = command
+    for (let current: Target = {}; ; ) {
+      const plan = change ? planTarget(current, change) : null
+      const records = plan?.target ? toRecords(command, plan.target) : []
+      const decision = await repository.update({ ...name, ...request, plan, records })
+      if (decision.kind !== 'target-changed') return decision
+      current = decision.current
+      if (change && !planTarget(current, change).target) return NO_ADDRESS
+    }
+  }
 
   /** The rejection of a repeated request by a client that no longer has the name; null if it still has it. */
   const rejectFormerHolder = async (
@@ -75,11 +133,11 @@ export const createActiveNames = ({
   return {
     /** Makes a reservation active, then waits a bounded time for its records. */
     async commit(command: CommitCommand, caller: Caller, key: string | undefined): Promise<CommitOutcome> {
-      const { poolDomain, subdomain, tokenHash, sovereignFQDN, loadBalancerIP } = command
-      const rejection = validateFields(command, acceptsLoopback) ?? validatePool(poolDomain, pools())
+      const { poolDomain, subdomain, tokenHash, sovereignFQDN, target } = command
+      const rejection = validateFields(command, target, options) ?? validatePool(poolDomain, pools())
       if (rejection) return rejection
-      const records = toRecords(command, loadBalancerIP)
-      const content = ['commit', poolDomain, subdomain, tokenHash.toString('hex'), sovereignFQDN, loadBalancerIP]
+      const records = toRecords(command, target)
+      const content = ['commit', poolDomain, subdomain, tokenHash.toString('hex'), sovereignFQDN, ...toContent(target)]
       const decision = await idempotency.executeThenReplay<CommitDecision | Rejection<'conflict'>>(key, content, {
         execute: claim => repository.commit({ ...command, records, caller, claim }),
         success: 'committed',
@@ -94,22 +152,22 @@ export const createActiveNames = ({
     },
 
     /**
-     * Changes the address of an active name, then waits a bounded time for its records. The FQDN is validated only.
+     * Changes the target of an active name, then waits a bounded time for its records. The FQDN is validated only.
      * Without a token, any active name can be changed: the caller must be an operator.
      */
     async update(command: UpdateCommand, caller: Caller, key: string | undefined): Promise<UpdateOutcome> {
-      const { poolDomain, subdomain, tokenHash, loadBalancerIP, sovereignFQDN } = command
-      const rejection = validateFields(command, acceptsLoopback) ?? validatePool(poolDomain, pools())
+      const { poolDomain, subdomain, tokenHash, change = {}, sovereignFQDN } = command
+      const rejection = validateFields(command, change, options) ?? validatePool(poolDomain, pools())
       if (rejection) return rejection
-      const records = loadBalancerIP === undefined ? [] : toRecords(command, loadBalancerIP)
       const token = tokenHash ? tokenHash.toString('hex') : null
-      const content = ['update', poolDomain, subdomain, token, loadBalancerIP ?? null, sovereignFQDN ?? null]
-      const decision = await idempotency.executeThenReplay<UpdateDecision | Rejection<'conflict'>>(key, content, {
-        execute: claim => repository.update({ ...command, records, caller, claim }),
+      const [address, ...others] = toContent(change)
+      const content = ['update', poolDomain, subdomain, token, address, sovereignFQDN ?? null, ...others]
+      const decision = await idempotency.executeThenReplay<ChangeDecision>(key, content, {
+        execute: claim => changeTarget(command, { caller, claim }),
         success: 'updated',
         replay: async stored => {
           const first = toUpdateDecision(stored as UpdateRow)
-          if (first.kind !== 'updated') return first
+          if (first.kind !== 'updated') throw new Error('the stored outcome of an update is a rejection')
           const current = await reader.find(command)
           if (current === null) return { kind: 'not-found' }
           // An operator sends no token, but each grant has its own time.

@@ -1,4 +1,4 @@
-import type { ListedName, NamesQuery } from '@pool/contract'
+import type { ListedName, NamesQuery, Target } from '@pool/contract'
 import type { Fragment, Sql } from '@pool/runtime/database/client'
 import { withTimeout } from '@pool/runtime/database/time'
 import { toDnsState } from '../reconciler/domain/status.ts'
@@ -13,6 +13,7 @@ import {
   type TextRange,
   toNameFilter,
 } from './domain/name-filter.ts'
+import { toTarget } from './rows.ts'
 import { COLUMNS, FREE_AT, IS_COOLING_OFF, IS_LIVE } from './sql.ts'
 
 /** A row as JSON. */
@@ -26,6 +27,7 @@ export interface FoundRow {
   readonly expiresAt: string | null
   readonly availableAt: string | null
   readonly loadBalancerIP: string | null
+  readonly target: Target | null
   readonly committedAt: string | null
   /** Null: no row in dns_names. */
   readonly version: number | null
@@ -56,7 +58,7 @@ export const toListedName = (row: FoundRow): ListedName => {
     heldState === 'active' || (status !== null && (heldState !== 'reserved' || status.appliedVersion < status.version))
   const dns = hasDns ? { dns: toDnsState(status) } : {}
   if (heldState === null || row.reservedAt === null) return { poolDomain, subdomain, state: 'free', ...dns }
-  const { expiresAt, availableAt, loadBalancerIP, committedAt } = row
+  const { expiresAt, availableAt, committedAt } = row
   return {
     poolDomain,
     subdomain,
@@ -65,7 +67,7 @@ export const toListedName = (row: FoundRow): ListedName => {
     createdBy: row.createdBy ?? '',
     ...(heldState === 'reserved' && expiresAt ? { expiresAt: toIso(expiresAt) } : {}),
     ...(heldState === 'cooling-off' && availableAt ? { availableAt: toIso(availableAt) } : {}),
-    ...(heldState === 'active' && loadBalancerIP ? { loadBalancerIP } : {}),
+    ...(heldState === 'active' ? toTarget(row) : {}),
     ...(committedAt && heldState !== 'reserved' ? { committedAt: toIso(committedAt) } : {}),
     ...dns,
   }

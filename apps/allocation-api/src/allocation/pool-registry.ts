@@ -56,7 +56,7 @@ const createCoveringNames = (sql: Sql, { managedDomains, timeoutMs }: PoolRegist
             state = excluded.state, reserved_at = excluded.reserved_at, token_hash = excluded.token_hash,
             created_by = excluded.created_by, replaced_state = nullif(a.state, excluded.state),
             expires_at = null, cool_off_until = null, former_token_hash = null, sovereign_fqdn = null,
-            load_balancer_ip = null, committed_at = null
+            load_balancer_ip = null, target = null, committed_at = null
           where (a.state = 'pool' and a.reserved_at < ${now} - ${milliseconds(CONFIRMATION_MS)}) or ${isUnheld}
           returning a.*
         ),

@@ -1,4 +1,4 @@
-import type { Allocation, DnsState, ReservedAllocation } from '@pool/contract'
+import type { Allocation, DnsState, ReservedAllocation, Target } from '@pool/contract'
 import { type SyncStatus, toDnsState } from '../reconciler/domain/status.ts'
 import type { ActiveWithoutDns, CoolingOff, Granted, NameState } from './domain/types.ts'
 
@@ -19,6 +19,8 @@ export interface AllocationRow extends ReservationRow {
   readonly state: 'reserved' | 'active'
   readonly sovereignFQDN: string | null
   readonly loadBalancerIP: string | null
+  /** Null if it is the address alone; absent in an outcome that an older build stored. */
+  readonly target?: Target | null
   readonly committedAt: Timestamp | null
 }
 
@@ -57,11 +59,14 @@ export const toReservedAllocation = (row: ReservationRow): ReservedAllocation =>
 
 export const toGranted = (row: ReservationRow): Granted => ({ kind: 'granted', allocation: toReservedAllocation(row) })
 
+export const toTarget = ({ target, loadBalancerIP }: Pick<AllocationRow, 'target' | 'loadBalancerIP'>): Target =>
+  target ?? (loadBalancerIP === null ? {} : { loadBalancerIP })
+
 export const toActiveAllocation = (row: AllocationRow): ActiveWithoutDns => ({
   ...commonFields(row),
   state: 'active',
   sovereignFQDN: row.sovereignFQDN ?? '',
-  loadBalancerIP: row.loadBalancerIP ?? '',
+  ...toTarget(row),
   committedAt: toIsoString(row.committedAt),
 })
 

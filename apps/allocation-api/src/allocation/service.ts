@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { DnsState, NameAction } from '@pool/contract'
+import { type DnsState, type NameAction, splitTarget } from '@pool/contract'
+import { planTarget } from '../dns/domain/target.ts'
 import { throttledCache } from '../lib/cached-query.ts'
 import { type Caller, type PoolName, validatePool } from '../naming/naming.ts'
-import { type ActiveNameOptions, createActiveNames, validateFields } from './active-names.ts'
+import { type ActiveNameOptions, createActiveNames, NO_ADDRESS, validateFields } from './active-names.ts'
 import { type CheckOptions, createCheck } from './check.ts'
 import type {
   ActionObstacle,
@@ -61,7 +62,8 @@ export const createAllocationService = (options: AllocationOptions) => {
       command: UpdateCommand & ReleaseCommand,
       caller: Caller,
     ): Promise<ActionObstacle | null> {
-      const rejection = validateFields(command, options.acceptsLoopback) ?? validatePool(command.poolDomain, pools())
+      const { change = {} } = command
+      const rejection = validateFields(command, change, options) ?? validatePool(command.poolDomain, pools())
       if (rejection) return rejection
       if (action === 'lift-cool-off') {
         const [state] = await reader.findStates([command])
@@ -75,7 +77,10 @@ export const createAllocationService = (options: AllocationOptions) => {
       if (allocation === null) return { kind: 'not-found' }
       if (allocation.state === 'reserved') return { kind: 'not-active' }
       const isOwn = !command.tokenHash || (await reader.findHolder(command, command.tokenHash)) === 'own'
-      return isOwn ? null : { kind: 'token-mismatch' }
+      if (!isOwn) return { kind: 'token-mismatch' }
+      return Object.keys(change).length === 0 || planTarget(splitTarget(allocation).target, change).target
+        ? null
+        : NO_ADDRESS
     },
 
     /** Makes a name that is in its cool-off free. */

@@ -28,7 +28,7 @@ export const RESERVATION_COLUMNS = `
   a.created_by as "createdBy"`
 
 export const COLUMNS = `
-  ${RESERVATION_COLUMNS}, a.state, a.sovereign_fqdn as "sovereignFQDN", host(a.load_balancer_ip) as "loadBalancerIP",
+  ${RESERVATION_COLUMNS}, a.state, a.sovereign_fqdn as "sovereignFQDN", host(a.load_balancer_ip) as "loadBalancerIP", a.target,
   a.committed_at as "committedAt"`
 
 /** The columns of `a` left joined with dns_names as `d`. */

@@ -82,13 +82,13 @@ export class ReservationClient {
     const reservation = toReservation(holder)
     if (!reservation) return { kind: 'committed', isPublished: true }
     const { sovereignFQDN } = holder.spec
-    const command = { ...reservation, sovereignFQDN, loadBalancerIP }
+    const command = { ...reservation, sovereignFQDN, target: { loadBalancerIP } }
     const outcome = await this.#allocations.commit(command, toCaller(holder.id), undefined)
     if (outcome.kind === 'committed') {
       return { kind: 'committed', isPublished: outcome.allocation.dns.status === 'published' }
     }
     // Committed by an earlier operation, or by an earlier run that crashed.
-    const update = { ...reservation, loadBalancerIP }
+    const update = { ...reservation, change: { loadBalancerIP } }
     const moved =
       outcome.kind === 'already-active' ? await this.#allocations.update(update, toCaller(holder.id), undefined) : null
     if (moved?.kind === 'updated')

@@ -18,6 +18,10 @@ test.each<readonly [env: Record<string, string>, kind: string]>([
   [{ DNSPROVIDER_KIND: 'dynadot', DNSPROVIDER_DYNADOT_API_KEY: 'x', DNSPROVIDER_LOCAL_PORT: 'x' }, 'dynadot'],
   [{ ...powerdns, DNSPROVIDER_POWERDNS_URL: 'https://dns.internal/' }, 'powerdns'],
   [{ ...rfc2136, DNSPROVIDER_RFC2136_TSIG_NAME: 'Updates.' }, 'rfc2136'],
+  ...['hmac-sha224', 'HMAC-SHA384.', 'hmac-sha512'].map((algorithm): [Record<string, string>, string] => [
+    { ...rfc2136, DNSPROVIDER_RFC2136_TSIG_ALGORITHM: algorithm },
+    'rfc2136',
+  ]),
 ])('%j chooses %s', (env, kind) => {
   const read = new EnvReader(env)
   expect(readProvider(read)).toMatchObject({ kind })
@@ -54,6 +58,10 @@ test.each<readonly [env: Record<string, string>, variables: string[]]>([
     { DNSPROVIDER_KIND: 'rfc2136' },
     ['DNSPROVIDER_RFC2136_HOST', 'DNSPROVIDER_RFC2136_TSIG_NAME', 'DNSPROVIDER_RFC2136_TSIG_SECRET'],
   ],
+  ...['hmac-sha1', 'hmac-md5.sig-alg.reg.int', 'sha256'].map((algorithm): [Record<string, string>, string[]] => [
+    { ...rfc2136, DNSPROVIDER_RFC2136_TSIG_ALGORITHM: algorithm },
+    ['DNSPROVIDER_RFC2136_TSIG_ALGORITHM'],
+  ]),
   [{ ...rfc2136, DNSPROVIDER_RFC2136_TSIG_NAME: 'a b' }, ['DNSPROVIDER_RFC2136_TSIG_NAME']],
   [{ ...rfc2136, DNSPROVIDER_RFC2136_TSIG_SECRET: 'mark secret' }, ['DNSPROVIDER_RFC2136_TSIG_SECRET']],
   [{ ...rfc2136, DNSPROVIDER_RFC2136_PORT: '0' }, ['DNSPROVIDER_RFC2136_PORT']],

@@ -18,7 +18,7 @@ export const createNames = (
   { reservation, releaseNeedsToken, nameCoolOffMs, dns, objectStorage, sweeperIntervalMs }: ServiceConfig,
   { observer, tracer }: Base,
   { readSql, countSql, writer, pools, timeoutMs }: Database,
-  { reconciler, routes: { acceptsLoopback } }: Zones,
+  { reconciler, routes: { acceptsLoopback }, canDelegate }: Zones,
 ) => {
   const idempotency = createIdempotency(readSql, { timeoutMs })
   const repository = createAllocationRepository(writer, { reservation, coolOffMs: nameCoolOffMs })
@@ -31,6 +31,7 @@ export const createNames = (
     waitUntilApplied: reconciler.waitUntilApplied,
     pools,
     acceptsLoopback,
+    canDelegate,
     recordTemplate: dns.recordTemplate,
     bucketPrefix: objectStorage.platformPrefix,
     releaseNeedsToken,

@@ -86,6 +86,7 @@ export const createZones = async (config: ServiceConfig, base: Base, database: D
     address: { kind: dnsProvider.kind, ...info },
     // The built-in DNS server answers on this machine only.
     routes: { reconciler, acceptsLoopback: dnsProvider.kind === 'local' },
+    canDelegate: !provider.hasNoDelegations,
     gauges: {
       zoneStates: reconciler.listZoneStates,
       failureCauses: FAILURE_CAUSES,

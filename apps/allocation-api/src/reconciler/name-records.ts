@@ -1,5 +1,7 @@
+import type { Target } from '@pool/contract'
 import type { Unavailable } from '../dns/domain/result.ts'
-import { createRecords, type RecordChange, type RecordSet } from '../dns/domain/rrset.ts'
+import type { RecordChange, RecordSet } from '../dns/domain/rrset.ts'
+import { createRecords } from '../dns/domain/target.ts'
 import type { DesiredName } from './domain/name.ts'
 import { indexRecords, planName } from './domain/plan.ts'
 import { applyAction, toRecordChanges } from './domain/record-changes.ts'
@@ -28,7 +30,7 @@ export interface PlannedAction {
 
 export type RecordAction =
   | { readonly action: 'release' }
-  | { readonly action: 'update'; readonly address: string | null }
+  | { readonly action: 'update'; readonly target: Target | null }
 
 const BUSY = 'Another replica is updating the zone.'
 
@@ -74,11 +76,11 @@ export const planAction = async (
   // Under the lock of the zone, because a provider may plan its next write on the last read.
   const read = await withZone(zone, locked => locked.read({ names: [], branches: [fqdn] }))
   const before = await findName(tools, zone, subdomain)
-  const address = action.action === 'update' ? action.address : null
+  const target = action.action === 'update' ? action.target : null
   const after = applyAction(
     before,
     action.action,
-    address === null ? before.desired : createRecords(fqdn, address, tools.recordTemplate),
+    target === null ? before.desired : createRecords(fqdn, target, tools.recordTemplate),
   )
   const nothing = { deletedRecords: [], conflict: null }
   if (read?.kind !== 'read') {

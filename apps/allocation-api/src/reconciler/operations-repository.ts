@@ -1,36 +1,40 @@
+import type { Target } from '@pool/contract'
 import type { Fragment, Sql } from '@pool/runtime/database/client'
 import { drainRows } from '@pool/runtime/database/client'
 import { timeSql, withTimeout } from '@pool/runtime/database/time'
+import { targetOf, targetText, toTargetColumns } from '../dns/domain/target.ts'
 import { type Caller, UNKNOWN_LINEAGE } from '../naming/naming.ts'
 import type { DesiredRecords } from './domain/name.ts'
 import type { Orphan } from './domain/orphan.ts'
 import type { TrustedName } from './domain/resume.ts'
 import { newVersionColumns } from './repository.ts'
 
-/** The desired records of an active name, and the address that they have. */
+/** The desired records of an active name, and the target that they have. */
 export interface ActiveRecords extends DesiredRecords {
-  readonly address: string
+  readonly target: Target
 }
 
 /** A token that no client has. */
 const unknownToken = (sql: Sql) => sql`sha256(convert_to(gen_random_uuid()::text, 'UTF8'))`
 
 /**
- * Makes the names of `rows` (subdomain, address) active, which ends a reservation or a cool-off of the name. Returns the
+ * Makes the names of `rows` (subdomain, load_balancer_ip, target) active, which ends a reservation or a cool-off of the name. Returns the
  * names: one that is active, or a pool, is left out. The reservation's token ends with it: the zone does not show whether
  * its client committed the name, or another one after it. A lineage keeps the name, because it has infrastructure there.
  */
 const adoptNames = (sql: Sql, zone: string, rows: Fragment) => sql`
   insert into pool_allocations as a
-    (pool_domain, subdomain, state, reserved_at, committed_at, token_hash, created_by, sovereign_fqdn, load_balancer_ip)
+    (pool_domain, subdomain, state, reserved_at, committed_at, token_hash, created_by, sovereign_fqdn, load_balancer_ip,
+      target)
   select ${zone}, subdomain, 'active', ${timeSql(sql).now}, ${timeSql(sql).now}, ${unknownToken(sql)}, 'operator', subdomain || '.' || ${zone},
-    address::inet
+    load_balancer_ip, target
   from (select * from ${rows}) item order by subdomain collate "C"
   on conflict (pool_domain, subdomain) do update set
     state = 'active', reserved_at = excluded.reserved_at, committed_at = excluded.committed_at, expires_at = null,
     cool_off_until = null, replaced_state = a.state, renewal_count = 0, token_hash = excluded.token_hash,
     former_token_hash = null, created_by = excluded.created_by, sovereign_fqdn = excluded.sovereign_fqdn,
-    load_balancer_ip = excluded.load_balancer_ip, lineage_id = nullif(a.lineage_id, ${UNKNOWN_LINEAGE})
+    load_balancer_ip = excluded.load_balancer_ip, target = excluded.target,
+    lineage_id = nullif(a.lineage_id, ${UNKNOWN_LINEAGE})
   where a.state in ('reserved', 'released')
   returning a.subdomain, a.replaced_state`
 
@@ -59,11 +63,16 @@ export const createOperationsRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
    * name is not known to any client, so only an operator can release it. Returns the names.
    */
   async adopt(zone: string, orphans: readonly Orphan[], caller: Caller): Promise<string[]> {
-    const items = orphans.map(({ subdomain, address, records }) => ({ subdomain, address, desired: records }))
+    const items = orphans.map(({ subdomain, target, records }) => ({
+      subdomain,
+      ...toTargetColumns(target),
+      desired: records,
+    }))
     const rows = await withTimeout(
       sql<{ subdomain: string; event: string }[]>`
         with input as (
-            select * from jsonb_to_recordset(${sql.json(items as never)}) as item (subdomain text, address text, desired jsonb)
+            select * from jsonb_to_recordset(${sql.json(items as never)}) as item
+              (subdomain text, load_balancer_ip inet, target jsonb, desired jsonb)
             where not exists (select from dns_names d where d.zone = ${zone} and d.subdomain = item.subdomain)
           ),
           former as (
@@ -174,11 +183,11 @@ export const createOperationsRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
    * locks allocations before desired records, as every other statement. Returns the names that it changed.
    */
   async trustZone(zone: string, names: readonly TrustedName[], caller: Caller): Promise<string[]> {
-    const items = names.map(({ zoneAddress: address, subdomain, version, action, desired }) => ({
+    const items = names.map(({ target, subdomain, version, action, desired }) => ({
       subdomain,
       version,
       action,
-      address,
+      ...toTargetColumns(target),
       desired,
     }))
     const newToken = unknownToken(sql)
@@ -187,7 +196,7 @@ export const createOperationsRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
       sql<{ subdomain: string }[]>`
         with item as (
             select * from jsonb_to_recordset(${sql.json(items as never)}) as item
-              (subdomain text, version bigint, action text, address text, desired jsonb)
+              (subdomain text, version bigint, action text, load_balancer_ip inet, target jsonb, desired jsonb)
           ),
           held as (
             select a.* from item join pool_allocations a on a.pool_domain = ${zone} and a.subdomain = item.subdomain
@@ -203,11 +212,11 @@ export const createOperationsRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
               and case when item.action = 'adopt'
                 then held.state is null or held.state in ('reserved', 'released')
                 else held.state = 'active' end
-            returning d.subdomain, item.action, item.address::inet as address, held.created_by, held.lineage_id,
-              host(held.load_balancer_ip) as former_address
+            returning d.subdomain, item.action, item.load_balancer_ip, item.target, held.created_by, held.lineage_id,
+              ${sql.unsafe(targetText(targetOf('held')))} as former_text
           ),
           readdressed as (
-            update pool_allocations a set load_balancer_ip = changed.address, token_hash = ${newToken}, former_token_hash = null
+            update pool_allocations a set load_balancer_ip = changed.load_balancer_ip, target = changed.target, token_hash = ${newToken}, former_token_hash = null
             from changed where changed.action = 'readdress' and a.pool_domain = ${zone} and a.subdomain = changed.subdomain
           ),
           kept as (
@@ -231,7 +240,7 @@ export const createOperationsRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
             union all
             select 2, subdomain, event, from_state, to_state,
               case when action = 'adopt' then 'operator' else created_by end, null, null,
-              case action when 'readdress' then former_address || ' replaced by ' || host(changed.address) || ', as in the zone'
+              case action when 'readdress' then former_text || ' replaced by ' || ${sql.unsafe(targetText(targetOf('changed')))} || ', as in the zone'
                 when 'release' then 'the zone has no records' end
             from changed join transition using (action)
           )
@@ -267,7 +276,7 @@ export const createOperationsRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
   async listActive(zone: string, after: string, limit: number): Promise<ActiveRecords[]> {
     const rows = await withTimeout(
       sql<ActiveRecords[]>`
-        select a.subdomain, host(a.load_balancer_ip) as address, d.version, d.desired
+        select a.subdomain, ${sql.unsafe(targetOf('a'))} as target, d.version, d.desired
         from (
           select * from pool_allocations
           where pool_domain = ${zone} and state = 'active' and subdomain > ${after} order by subdomain limit ${limit}

@@ -1,4 +1,4 @@
-import { createRecords } from '../dns/domain/rrset.ts'
+import { createRecords } from '../dns/domain/target.ts'
 import type { Caller } from '../naming/naming.ts'
 import type { PlannedChange } from './diff-zone.ts'
 import { Listing } from './domain/listing.ts'
@@ -36,8 +36,8 @@ export const republishZone = async (
   let nameCount = 0
   const republishBatch = async (after: string): Promise<readonly ActiveRecords[]> => {
     const names = await operations.listActive(zone, after, BATCH_SIZE)
-    const different = names.flatMap(({ subdomain, version, address, desired }) => {
-      const records = createRecords(`${subdomain}.${zone}`, address, recordTemplate)
+    const different = names.flatMap(({ subdomain, version, target, desired }) => {
+      const records = createRecords(`${subdomain}.${zone}`, target, recordTemplate)
       const own = toRecordChanges({ owned: [], desired }, records)
       return own.length === 0 ? [] : [{ subdomain, version, desired: records, own }]
     })

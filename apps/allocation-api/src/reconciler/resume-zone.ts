@@ -1,4 +1,5 @@
 import type { Unavailable } from '../dns/domain/result.ts'
+import { toTargetText } from '../dns/domain/target.ts'
 import { type Caller, canBeGranted } from '../naming/naming.ts'
 import { Listing } from './domain/listing.ts'
 import { type Orphan, OrphanCandidate } from './domain/orphan.ts'
@@ -68,19 +69,19 @@ const findDifference = (
   const { subdomain, version, desired, isApplied } = name
   const candidate = new OrphanCandidate(`${subdomain}.${zone}`, recordTemplate)
   for (const set of records) candidate.add(set, { isServed: true })
-  // Null: the zone does not have all records of the template with one address.
+  // Null: the zone does not have all records of a target.
   const found = candidate.toOrphan(subdomain)
-  const sides = { databaseAddress: desired[0]?.values[0] ?? null, zoneAddress: found?.address ?? null }
+  const sides = { databaseAddress: toTargetText(desired), zoneAddress: toTargetText(found?.records ?? []) }
   const wasPublished = isApplied || name.isDriftRepair
   const isNewer = !wasPublished && name.changedMsAgo < stoppedMsAgo + MAX_STOP_DELAY_MS
   const canBeAdopted = canBeGranted(zone, subdomain, pools())
   const action = decideAction(trust, { ...sides, hasRecords: records.length > 0, wasPublished, isNewer, canBeAdopted })
   const trusted = action === 'release' ? [] : (found?.records ?? [])
-  return [{ subdomain, version, ...sides, action, desired: trusted, isApplied }]
+  return [{ subdomain, version, ...sides, action, target: found?.target ?? null, desired: trusted, isApplied }]
 }
 
-const decideOrphan = ({ subdomain, address }: Orphan, trust: Trust): ZoneDifference => {
-  const sides = { databaseAddress: null, zoneAddress: address }
+const decideOrphan = ({ subdomain, records }: Orphan, trust: Trust): ZoneDifference => {
+  const sides = { databaseAddress: null, zoneAddress: toTargetText(records) }
   const unknown = { hasRecords: true, wasPublished: false, isNewer: false, canBeAdopted: true }
   return { subdomain, ...sides, action: decideAction(trust, { ...sides, ...unknown }) }
 }
@@ -122,7 +123,7 @@ const recheck = async (
   )
   const bySubdomain = new Map(rows.map(row => [row.subdomain, row]))
   const current = changed.map(({ subdomain, zoneAddress }): ZoneDifference => {
-    const databaseAddress = bySubdomain.get(subdomain)?.desired[0]?.values[0] ?? null
+    const databaseAddress = toTargetText(bySubdomain.get(subdomain)?.desired ?? [])
     return { subdomain, databaseAddress, zoneAddress, action: databaseAddress === null ? 'withdraw' : 'publish' }
   })
   return [...same, ...current.filter(({ databaseAddress, zoneAddress }) => databaseAddress !== zoneAddress)]

@@ -1,5 +1,6 @@
 import type { Unavailable, ZonePart } from '../dns/domain/result.ts'
-import type { RecordSet, RecordTemplate } from '../dns/domain/rrset.ts'
+import type { RecordSet } from '../dns/domain/rrset.ts'
+import type { RecordTemplate } from '../dns/domain/target.ts'
 import type { CheckedName } from './domain/name.ts'
 import { type Orphan, OrphanCandidate } from './domain/orphan.ts'
 import { toSubdomain } from './domain/plan.ts'
@@ -112,7 +113,9 @@ class ScanPass {
       const found = { served: served.get(subdomain) ?? [], unserved: unserved.get(subdomain) ?? [] }
       this.#entries.set(
         subdomain,
-        row ? addKnown(entry, zone, row, found) : addUnknown(entry, `${subdomain}.${zone}`, recordTemplate, found),
+        row
+          ? addKnown(entry, { zone, template: recordTemplate }, row, found)
+          : addUnknown(entry, `${subdomain}.${zone}`, recordTemplate, found),
       )
     }
   }

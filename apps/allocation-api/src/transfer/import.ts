@@ -1,8 +1,9 @@
-import { type ExportLine, exportLine, type SkippedName } from '@pool/contract'
+import { type ExportLine, exportLine, type SkippedName, target } from '@pool/contract'
 import type { Sql } from '@pool/runtime/database/client'
 import postgres from 'postgres'
 import * as z from 'zod'
-import { createRecords, type RecordTemplate } from '../dns/domain/rrset.ts'
+import { validateTarget } from '../allocation/active-names.ts'
+import { createRecords, type RecordTemplate } from '../dns/domain/target.ts'
 import { createLineSplitter } from '../lib/text.ts'
 import {
   type Caller,
@@ -323,6 +324,7 @@ const movedRow = z.looseObject({
   subdomain: z.string(),
   state: z.enum(['reserved', 'active']),
   load_balancer_ip: z.string().nullable(),
+  target: target.nullish(),
 })
 
 /**
@@ -361,9 +363,14 @@ export const importNames = async (
         skipped.push({ subdomain: row.subdomain, detail: reserved.detail })
         continue
       }
-      const address = row.load_balancer_ip?.replace(/\/32$/, '') ?? ''
       const fqdn = toFqdn(to, row.subdomain)
-      batch.push({ row, records: row.state === 'active' ? createRecords(fqdn, address, options.recordTemplate) : [] })
+      const points = row.target ?? { loadBalancerIP: row.load_balancer_ip?.replace(/\/32$/, '') }
+      const invalid = validateTarget(fqdn, points, { acceptsLoopback: true, canDelegate: true })
+      if (invalid) {
+        skipped.push({ subdomain: row.subdomain, detail: invalid.detail })
+        continue
+      }
+      batch.push({ row, records: row.state === 'active' ? createRecords(fqdn, points, options.recordTemplate) : [] })
       if (batch.length === BATCH_SIZE) await flush()
     }
     await flush()

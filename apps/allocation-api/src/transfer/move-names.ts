@@ -41,16 +41,16 @@ export const moveNames = async (
       ),
       held as (
         insert into pool_allocations as a
-          (pool_domain, subdomain, state, reserved_at, expires_at, token_hash, created_by, sovereign_fqdn, load_balancer_ip,
+          (pool_domain, subdomain, state, reserved_at, expires_at, token_hash, created_by, sovereign_fqdn, load_balancer_ip, target,
             committed_at, renewal_count)
         select ${poolDomain}, subdomain, state, reserved_at, expires_at, token_hash, created_by,
-          case when state = 'active' then subdomain || '.' || ${poolDomain} end, load_balancer_ip, committed_at, renewal_count
+          case when state = 'active' then subdomain || '.' || ${poolDomain} end, load_balancer_ip, target, committed_at, renewal_count
         from input order by subdomain collate "C"
         on conflict (pool_domain, subdomain) do update set
           state = excluded.state, reserved_at = excluded.reserved_at, expires_at = excluded.expires_at,
           token_hash = excluded.token_hash, former_token_hash = null, created_by = excluded.created_by,
           replaced_state = a.state, sovereign_fqdn = excluded.sovereign_fqdn, load_balancer_ip = excluded.load_balancer_ip,
-          committed_at = excluded.committed_at, cool_off_until = null, renewal_count = excluded.renewal_count
+          target = excluded.target, committed_at = excluded.committed_at, cool_off_until = null, renewal_count = excluded.renewal_count
         where ${sql.unsafe(IS_FREE)}
         returning a.*
       ),

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { createDatabaseClient, type Sql } from '@pool/runtime/database/client'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { createRecords } from '../../src/dns/domain/rrset.ts'
+import { createRecords } from '../../src/dns/domain/target.ts'
 import { type DuplicateRequest, isDuplicate } from '../../src/idempotency/idempotency.ts'
 import type { Caller } from '../../src/naming/naming.ts'
 import type { DueName } from '../../src/reconciler/domain/name.ts'
@@ -27,7 +27,7 @@ const expectDecision = <Decision extends { readonly kind: string }>(
   if (isDuplicate(decision)) throw new Error('duplicate-request without an Idempotency-Key')
   return decision
 }
-const desired = createRecords('acme.pool.test', '192.0.2.1', { names: ['@', '*'], ttl: 60 })
+const desired = createRecords('acme.pool.test', { loadBalancerIP: '192.0.2.1' }, { names: ['@', '*'], ttl: 60 })
 
 const toAttempted = (name: DueName): AttemptedName => ({ ...name, deletedRecords: [] })
 const toOutcomes = (names: readonly DueName[], event: AppliedName['event']): SyncOutcomes => ({
@@ -302,7 +302,7 @@ describe('progress that is recorded late', async () => {
     const store = createTokenRepository(database.sql, limits)
     const repository = createReconcilerRepository(database.sql, limits)
     const name = { poolDomain, subdomain: 'late' }
-    const records = createRecords('late.pool.test', '192.0.2.1', { names: ['@', '*'], ttl: 60 })
+    const records = createRecords('late.pool.test', { loadBalancerIP: '192.0.2.1' }, { names: ['@', '*'], ttl: 60 })
     const due = async (): Promise<DueName[]> => repository.listDue(poolDomain, 10)
     const markApplied = (names: readonly DueName[]) =>
       repository.saveOutcomes(poolDomain, toOutcomes(names, 'published'), lane())
@@ -363,7 +363,7 @@ describe('progress that is recorded late', async () => {
       const decision = expectDecision(await store.reserve({ ...name, createdBy: '' }, caller))
       if (decision.kind !== 'granted') throw new Error(decision.kind)
       const { reservationToken } = decision
-      const records = createRecords(fqdn, address, { names: ['@'], ttl: 60 })
+      const records = createRecords(fqdn, { loadBalancerIP: address }, { names: ['@'], ttl: 60 })
       await store.commit({ ...name, reservationToken, sovereignFQDN: fqdn, loadBalancerIP: address }, records, caller)
     }
     const due = () => repository.listDue(poolDomain, 10)

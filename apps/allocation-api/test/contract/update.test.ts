@@ -60,7 +60,7 @@ test.each([
   ['the same address', { loadBalancerIP: '203.0.113.10' }],
   ['only the FQDN', { sovereignFQDN: ' Unchanged.Pool.TEST. ' }],
   ['nothing', {}],
-  ['null for both', { loadBalancerIP: null, sovereignFQDN: null }],
+  ['null for the FQDN', { sovereignFQDN: null }],
 ])('%s is 200 and has no effect', async (_, change) => {
   const subdomain = 'unchanged'
   const held = (await call('POST', `${poolPath}/reserve`, { subdomain })).body.reservationToken

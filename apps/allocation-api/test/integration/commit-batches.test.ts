@@ -202,8 +202,8 @@ describe('a batch of commits', async () => {
     const requests = await Promise.all(
       names.map(async (name, i) => {
         const { command, ...rest } = toRequest(name, '', i + 1)
-        const { reservationToken: _, ...fields } = command
-        return { ...fields, ...rest, tokenHash: hashToken(await reserve(name)) }
+        const { reservationToken: _, loadBalancerIP = '', ...fields } = command
+        return { ...fields, ...rest, target: { loadBalancerIP }, tokenHash: hashToken(await reserve(name)) }
       }),
     )
     const held = await lockRow(database.sql, { poolDomain, subdomain: 'lane-2' })

@@ -10,6 +10,7 @@ import { createAllocationRepository } from '../../src/allocation/repository.ts'
 import { type DeploymentRecord, toRecord } from '../../src/deployments/domain/spec.ts'
 import { createDeploymentRepository, type DeploymentSituation } from '../../src/deployments/repository.ts'
 import { createRunRepository } from '../../src/deployments/run-repository.ts'
+import { planTarget } from '../../src/dns/domain/target.ts'
 import { createClaim, type IdempotencyClaim } from '../../src/idempotency/idempotency.ts'
 import type { Caller } from '../../src/naming/naming.ts'
 import { createTestDatabase, createTestWriter, repositoryOptions, type TestDatabase } from '../support/database.ts'
@@ -75,7 +76,7 @@ describe('a write that gets its lock after its deadline has no effect', () => {
     ...toName(subdomain),
     tokenHash,
     sovereignFQDN: `${subdomain}.${poolDomain}`,
-    loadBalancerIP: address,
+    target: { loadBalancerIP: address },
     records,
     caller,
   })
@@ -235,7 +236,8 @@ describe('a write that gets its lock after its deadline has no effect', () => {
       row: 'dns_names',
       setUp: active,
       lock: lockRecords,
-      execute: name => late().update({ ...toRelease(name), loadBalancerIP: '192.0.2.2', records }),
+      execute: name =>
+        late().update({ ...toRelease(name), plan: planTarget({}, { loadBalancerIP: '192.0.2.2' }), records }),
     },
     {
       write: 'renew',

@@ -28,6 +28,7 @@ const createService = (acceptsLoopback = false): AllocationService => {
     pools: () => ({ managed: [poolDomain], draining: [], known: [poolDomain] }),
     recordTemplate: { names: ['@'], ttl: 60 },
     acceptsLoopback,
+    canDelegate: true,
     bucketPrefix: 'catalyst',
     statementTimeoutMs: timeoutMs,
     now: () => performance.now(),
@@ -61,7 +62,7 @@ const startDeployment = (subdomain: string) => {
       return outcome.kind
     },
     commit: async () => {
-      const more = { tokenHash, sovereignFQDN: `${subdomain}.${poolDomain}`, loadBalancerIP: '198.18.0.1' }
+      const more = { tokenHash, sovereignFQDN: `${subdomain}.${poolDomain}`, target: { loadBalancerIP: '198.18.0.1' } }
       return (await service.commit({ ...name, ...more }, caller, undefined)).kind
     },
   }
@@ -161,7 +162,7 @@ test('a hold needs the token of a live name, and belongs to one lineage', async 
 test('a loopback address is accepted only where the records are served to this machine alone', async () => {
   const command = { poolDomain, subdomain: 'loopback', sovereignFQDN: 'loopback.pool.test', ...createToken() }
   const commitTo = async (allocations: AllocationService, loadBalancerIP: string) =>
-    (await allocations.commit({ ...command, loadBalancerIP }, caller, undefined)).kind
+    (await allocations.commit({ ...command, target: { loadBalancerIP } }, caller, undefined)).kind
   expect(await commitTo(createService(false), '127.0.0.1')).toBe('invalid-lb-ip')
   expect(await commitTo(createService(true), '127.0.0.1')).toBe('not-found')
   for (const address of ['0.0.0.1', '169.254.169.254', '224.0.0.1', '240.0.0.1']) {
@@ -170,7 +171,7 @@ test('a loopback address is accepted only where the records are served to this m
 })
 
 test('a deployment cannot commit the FQDN of another name', async () => {
-  const command = { poolDomain, subdomain: 'exact', loadBalancerIP: '198.18.0.1', ...createToken() }
+  const command = { poolDomain, subdomain: 'exact', target: { loadBalancerIP: '198.18.0.1' }, ...createToken() }
   const outcome = await service.commit({ ...command, sovereignFQDN: 'zzz.pool.test' }, caller, undefined)
   expect(outcome.kind).toBe('invalid-fqdn')
 })

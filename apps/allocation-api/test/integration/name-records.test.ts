@@ -73,7 +73,10 @@ describe('the plan of an action', () => {
   test('of an update is what the update then does', async () => {
     const reconciler = await publish()
     fixture.provider.records.set('mail.acme.pool.test A', toA('mail.acme.pool.test', '192.0.2.9'))
-    const plan = await reconciler.planAction(zone, 'acme', { action: 'update', address: '192.0.2.2' })
+    const plan = await reconciler.planAction(zone, 'acme', {
+      action: 'update',
+      target: { loadBalancerIP: '192.0.2.2' },
+    })
     expect(plan).toMatchObject({
       changes: [
         { kind: 'upsert', set: toA('acme.pool.test', '192.0.2.2') },

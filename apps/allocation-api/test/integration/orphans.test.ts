@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { createRecords, type RecordSet, recordKey } from '../../src/dns/domain/rrset.ts'
+import { type RecordSet, recordKey } from '../../src/dns/domain/rrset.ts'
+import { createRecords } from '../../src/dns/domain/target.ts'
 import type { Caller } from '../../src/naming/naming.ts'
 import { createOperationsRepository } from '../../src/reconciler/operations-repository.ts'
 import type { OrphanAction } from '../../src/reconciler/orphans.ts'
@@ -14,15 +15,20 @@ describe('records without a row', () => {
     for (const set of sets) fixture.provider.records.set(recordKey(set), set)
   }
   const recordsOf = (subdomain: string, address = '198.51.100.7') =>
-    createRecords(`${subdomain}.${poolDomain}`, address, { ...template, ttl: 120 })
+    createRecords(`${subdomain}.${poolDomain}`, { loadBalancerIP: address }, { ...template, ttl: 120 })
   const note: RecordSet = { name: `note.lost.${poolDomain}`, type: 'TXT', ttl: 60, values: ['"theirs"'] }
   const change = (action: OrphanAction, isDryRun = false, subdomains: readonly string[] | null = null) =>
     replica().dns.changeOrphans(poolDomain, { action, caller: isDryRun ? null : caller, subdomains })
 
-  const lost = { subdomain: 'lost', address: '198.51.100.7', records: recordsOf('lost'), otherCount: 1 }
+  const lost = {
+    subdomain: 'lost',
+    target: { loadBalancerIP: '198.51.100.7' },
+    records: recordsOf('lost'),
+    otherCount: 1,
+  }
   const found = {
     subdomain: 'found',
-    address: '198.51.100.8',
+    target: { loadBalancerIP: '198.51.100.8' },
     records: recordsOf('found', '198.51.100.8'),
     otherCount: 0,
   }
@@ -132,7 +138,12 @@ describe('records without a row', () => {
     const orphans = createOperationsRepository(fixture.sql, { timeoutMs: 5_000 })
     for (let round = 0; round < 20; round += 1) {
       const subdomain = `race${round}`
-      const orphan = { subdomain, address: '198.51.100.7', records: recordsOf(subdomain), otherCount: 0 }
+      const orphan = {
+        subdomain,
+        target: { loadBalancerIP: '198.51.100.7' },
+        records: recordsOf(subdomain),
+        otherCount: 0,
+      }
       const calls = [orphans.adopt, orphans.remove, orphans.adopt, orphans.remove]
       await Promise.all(calls.map(call => call(poolDomain, [orphan], caller)))
       const history = await events(subdomain)

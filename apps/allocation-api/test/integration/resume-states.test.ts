@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { createRecords, recordKey } from '../../src/dns/domain/rrset.ts'
+import { recordKey } from '../../src/dns/domain/rrset.ts'
+import { createRecords } from '../../src/dns/domain/target.ts'
 import { createMarkerRecord, parseMarkers, toMarkerName } from '../../src/reconciler/domain/zone-marker.ts'
 import { createOperationsRepository } from '../../src/reconciler/operations-repository.ts'
 import { repositoryOptions } from '../support/database.ts'
@@ -11,7 +12,8 @@ const OWN = '192.0.2.1'
 const OTHER = '192.0.2.9'
 const operator = { actor: 'operator', address: null, requestId: 'resume' } as const
 const client = { actor: 'in-cluster', address: null, requestId: 'client' } as const
-const toRecords = (subdomain: string, address: string) => createRecords(`${subdomain}.${poolDomain}`, address, template)
+const toRecords = (subdomain: string, address: string) =>
+  createRecords(`${subdomain}.${poolDomain}`, { loadBalancerIP: address }, template)
 
 const STATES = ['free', 'reserved', 'lapsed', 'held', 'cooling', 'active'] as const
 type State = (typeof STATES)[number]
@@ -190,12 +192,17 @@ describe.each(['known', 'unknown'])('the adoption of a reserved name with %s rec
       row === 'known'
         ? createOperationsRepository(sql, options).trustZone(
             poolDomain,
-            [{ subdomain, version, action: 'adopt', databaseAddress: null, zoneAddress: OTHER, desired: records }],
+            [
+              {
+                ...{ subdomain, version, action: 'adopt', databaseAddress: null, zoneAddress: OTHER },
+                ...{ target: { loadBalancerIP: OTHER }, desired: records },
+              },
+            ],
             operator,
           )
         : createOperationsRepository(sql, options).adopt(
             poolDomain,
-            [{ subdomain, address: OTHER, records, otherCount: 0 }],
+            [{ subdomain, target: { loadBalancerIP: OTHER }, records, otherCount: 0 }],
             operator,
           )
     const commit = () =>

@@ -261,7 +261,7 @@ describe('the names of one pool in another pool', () => {
         subdomain,
         reservationToken: tokens[subdomain],
         sovereignFQDN: `${subdomain}.pool.test`,
-        loadBalancerIP: '203.0.113.10',
+        ...(subdomain === 'active' ? { loadBalancerHostname: 'lb.cloud.example' } : { loadBalancerIP: '203.0.113.10' }),
       }
       expect((await call('POST', `${pool}/commit`, commit)).status).toBe(200)
     }
@@ -300,6 +300,7 @@ describe('the names of one pool in another pool', () => {
     expect((await call('GET', `${other}/allocations/active`)).body).toMatchObject({
       state: 'active',
       sovereignFQDN: 'active.other.test',
+      loadBalancerHostname: 'lb.cloud.example',
       createdBy: 'mover',
     })
     await until('its records are published', async () => {

@@ -16,7 +16,12 @@ const reserve = (subdomain: string) => repository().reserve({ ...toName(subdomai
 
 test('the version of records is drawn after the lock of their row: a statement that waited has the higher one', async () => {
   await reserve('acme')
-  const request = { ...toName('acme'), tokenHash, sovereignFQDN: 'acme.pool.test', loadBalancerIP: '192.0.2.1' }
+  const request = {
+    ...toName('acme'),
+    tokenHash,
+    sovereignFQDN: 'acme.pool.test',
+    target: { loadBalancerIP: '192.0.2.1' },
+  }
   await repository().commit({ ...request, records: [], caller })
   const released = Promise.withResolvers<unknown>()
   const [other] = await database.sql.begin(async tx => {

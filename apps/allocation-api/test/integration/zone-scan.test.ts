@@ -1,7 +1,8 @@
 import { createPrng } from '@pool/test-kit/prng.ts'
 import { expect, test } from 'vitest'
 import type { ZonePart } from '../../src/dns/domain/result.ts'
-import { createRecords, type RecordSet } from '../../src/dns/domain/rrset.ts'
+import type { RecordSet } from '../../src/dns/domain/rrset.ts'
+import { createRecords } from '../../src/dns/domain/target.ts'
 import type { CheckedName } from '../../src/reconciler/domain/name.ts'
 import { indexRecords, planName } from '../../src/reconciler/domain/plan.ts'
 import { type ScanSource, scanZone } from '../../src/reconciler/zone-scan.ts'
@@ -9,7 +10,8 @@ import { type ScanSource, scanZone } from '../../src/reconciler/zone-scan.ts'
 const zone = 'pool.test'
 const recordTemplate = { names: ['@', '*', 'console'], ttl: 60 }
 const a = (name: string, ...values: string[]): RecordSet => ({ name, type: 'A', ttl: 60, values })
-const desiredOf = (subdomain: string) => createRecords(`${subdomain}.${zone}`, '192.0.2.1', recordTemplate)
+const desiredOf = (subdomain: string) =>
+  createRecords(`${subdomain}.${zone}`, { loadBalancerIP: '192.0.2.1' }, recordTemplate)
 
 const createName = (subdomain: string, other: Partial<CheckedName> = {}): CheckedName => ({
   subdomain,
@@ -157,6 +159,6 @@ test.each([
   const { orphans } = await scan([], [part(...records)])
   const own = records.filter(({ type }) => type === 'A')
   expect(orphans).toEqual(
-    otherCount === null ? [] : [{ subdomain: 'x', address: '192.0.2.1', records: own, otherCount }],
+    otherCount === null ? [] : [{ subdomain: 'x', target: { loadBalancerIP: '192.0.2.1' }, records: own, otherCount }],
   )
 })

@@ -17,6 +17,7 @@ import {
   type Server,
   type ServerKind,
   startServer,
+  withSettings,
 } from './support/rfc2136.ts'
 
 const startRfc2136Subject = async (kind: ServerKind): Promise<ProviderSubject> => {
@@ -403,3 +404,18 @@ const describeRfc2136 = (kind: ServerKind) => {
 }
 
 for (const kind of [bind, knot, powerdns]) describeRfc2136(kind)
+
+describe.each([bind, knot])('rfc2136: a TSIG key of $name', kind => {
+  test.skipIf(shouldSkip(kind.missingPrograms)).each(['hmac-sha224', 'hmac-sha384', 'hmac-sha512'] as const)(
+    'with %s signs and verifies',
+    async algorithm => {
+      const former = /(reader\.key\.test(?:" \{ algorithm |\n +algorithm: ))hmac-sha256/
+      await using server = await startServer(withSettings(kind, text => text.replace(former, `$1${algorithm}`)))
+      const { tsig, ...options } = server.options('reader.key.test')
+      const read = (key: Rfc2136Options['tsig']) =>
+        createRfc2136Provider({ ...options, tsig: key }).read(server.zone, atOrBelow(server.zone), signal())
+      expect(await read({ ...tsig, algorithm })).toMatchObject({ kind: 'read' })
+      expect(await read(tsig)).toMatchObject({ kind: 'unavailable' })
+    },
+  )
+})

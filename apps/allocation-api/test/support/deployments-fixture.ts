@@ -195,6 +195,7 @@ export const useDeployments = () => {
           pools: () => pools,
           recordTemplate: { names: ['@'], ttl: 60 },
           acceptsLoopback: true,
+          canDelegate: true,
           bucketPrefix: 'catalyst',
           statementTimeoutMs: timeoutMs,
           now: () => performance.now(),

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Target } from '@pool/contract'
 import { createDatabaseClient } from '@pool/runtime/database/client'
 import { isZoneMarker } from '@pool/test-kit/dns/zone-marker.ts'
 import { until } from '@pool/test-kit/poll.ts'
@@ -11,14 +12,8 @@ import type {
   ZoneCheck,
   ZonePart,
 } from '../../src/dns/domain/result.ts'
-import {
-  createRecords,
-  type RecordChange,
-  type RecordSet,
-  type RecordTemplate,
-  recordKey,
-  toOwnerName,
-} from '../../src/dns/domain/rrset.ts'
+import { type RecordChange, type RecordSet, recordKey, toOwnerName } from '../../src/dns/domain/rrset.ts'
+import { createRecords, type RecordTemplate } from '../../src/dns/domain/target.ts'
 import type { DnsProvider } from '../../src/dns/provider.ts'
 import { type Caller, createPools } from '../../src/naming/naming.ts'
 import type { DriftCheckResult } from '../../src/observability/domain/observer.ts'
@@ -292,20 +287,22 @@ export const useDnsFixture = () => {
         where datname = current_database() and application_name = 'allocation-api zone' and state = 'idle in transaction'`
     },
     /** Reserves and commits the name. Returns the version to wait for. */
-    async activate(subdomain: string, address = '192.0.2.1', zone = poolDomain) {
+    async activate(subdomain: string, address: string | Target = '192.0.2.1', zone = poolDomain) {
+      const target = typeof address === 'string' ? { loadBalancerIP: address } : address
       const fqdn = `${subdomain}.${zone}`
       const granted = await store.reserve({ poolDomain: zone, subdomain, createdBy: '' }, caller)
       if (granted.kind !== 'granted') throw new Error(`${subdomain} is not free`)
       const { reservationToken } = granted
-      const command = { poolDomain: zone, subdomain, reservationToken, sovereignFQDN: fqdn, loadBalancerIP: address }
-      const committed = await store.commit(command, createRecords(fqdn, address, template), caller)
+      const command = { poolDomain: zone, subdomain, reservationToken, sovereignFQDN: fqdn, target }
+      const committed = await store.commit(command, createRecords(fqdn, target, template), caller)
       if (committed.kind !== 'committed') throw new Error(committed.kind)
       return { zone, subdomain, version: committed.version }
     },
-    /** Changes the address of an active name. Returns the version to wait for. */
-    async update(subdomain: string, address: string, zone = poolDomain) {
-      const records = createRecords(`${subdomain}.${zone}`, address, template)
-      const updated = await store.update({ poolDomain: zone, subdomain, loadBalancerIP: address }, records, caller)
+    /** Changes the target of an active name. Returns the version to wait for. */
+    async update(subdomain: string, address: string | Target, zone = poolDomain) {
+      const target = typeof address === 'string' ? { loadBalancerIP: address } : address
+      const records = createRecords(`${subdomain}.${zone}`, target, template)
+      const updated = await store.update({ poolDomain: zone, subdomain, target }, records, caller)
       if (updated.kind !== 'updated' || updated.version === null) throw new Error(updated.kind)
       return { zone, subdomain, version: updated.version }
     },

@@ -1,3 +1,4 @@
+import { TARGET_FIELDS, type Target } from '@pool/contract'
 import type { Sql } from '@pool/runtime/database/client'
 import { createServerClock } from '@pool/runtime/database/time'
 import type {
@@ -25,8 +26,27 @@ export type TokenDecision = GrantedToken | Exclude<ReserveDecision, Granted>
 type WithToken<Command> = Omit<Command, 'tokenHash'> & { readonly reservationToken: string }
 type OptionalToken<Command> = Omit<Command, 'tokenHash'> & { readonly reservationToken?: string | undefined }
 
+/** Most tests name the address alone. */
+type WithTarget<Command> = Omit<Command, 'target' | 'change'> & {
+  readonly loadBalancerIP?: string
+  readonly target?: Target
+}
+
+const toTargeted = <Command extends { readonly loadBalancerIP?: string; readonly target?: Target }>({
+  loadBalancerIP,
+  target = loadBalancerIP === undefined ? undefined : { loadBalancerIP },
+  ...rest
+}: Command) => ({ ...rest, target })
+
+const withCommitTarget = <Command extends { readonly loadBalancerIP?: string; readonly target?: Target }>(
+  command: Command,
+) => {
+  const { target = {}, ...rest } = toTargeted(command)
+  return { ...rest, target }
+}
+
 export interface CommitWithToken {
-  readonly command: WithToken<CommitCommand>
+  readonly command: WithTarget<WithToken<CommitCommand>>
   readonly records: readonly RecordSet[]
   readonly caller: Caller
 }
@@ -76,11 +96,11 @@ export const createTokenRepository = (
     return decision.kind === 'granted' ? { ...decision, reservationToken: token } : decision
   }
   const commit = (
-    command: WithToken<CommitCommand>,
+    command: WithTarget<WithToken<CommitCommand>>,
     records: readonly RecordSet[],
     caller: Caller,
     claim: IdempotencyClaim | null = null,
-  ) => repository.commit({ ...withToken(command), records, caller, claim })
+  ) => repository.commit({ ...withToken(withCommitTarget(command)), records, caller, claim })
 
   return {
     ...repository,
@@ -106,10 +126,14 @@ export const createTokenRepository = (
     commitMany: (requests: readonly CommitWithToken[]) =>
       inOneStatement(
         commitStatement,
-        requests.map(({ command, ...rest }) => ({ ...withToken(command), ...rest })),
+        requests.map(({ command, ...rest }) => ({ ...withToken(withCommitTarget(command)), ...rest })),
       ),
-    update: (command: OptionalToken<UpdateCommand>, records: readonly RecordSet[], caller: Caller) =>
-      repository.update({ ...toHashed(command), records, caller }),
+    /** Whatever the target was before. */
+    update(command: WithTarget<OptionalToken<UpdateCommand>>, records: readonly RecordSet[], caller: Caller) {
+      const { target, ...rest } = toTargeted(command)
+      const plan = target ? { target, replaced: TARGET_FIELDS, kept: {} } : null
+      return repository.update({ ...toHashed(rest), plan, records, caller })
+    },
     hold: (command: WithToken<RenewCommand>, lineageId: string) =>
       repository.hold({ ...withToken(command), lineageId }),
     letGo: (name: PoolName, lineageId: string) => repository.letGo({ ...name, lineageId }),

@@ -6,7 +6,12 @@ export const formatCount = (count: number, unit: string): string =>
 export const pickVerb = (count: number, singular: string, plural: string): string => (count === 1 ? singular : plural)
 
 const fieldLabels: Readonly<Record<string, string>> = {
+  consoleLoadBalancerIP: 'The console address',
+  ds: 'A DS record',
+  loadBalancerHostname: 'The host name',
   loadBalancerIP: 'The address',
+  loadBalancerIPv6: 'The IPv6 address',
+  nameservers: 'The name servers',
   objectStorageRegion: 'The region of the object storage',
   orgEmail: 'The mail address',
   orgName: 'The organisation',

@@ -1,10 +1,11 @@
-import { createLoadBalancerIP, type NameAction, type NamePlan } from '@pool/contract'
+import { formatTarget, type NameAction, type NamePlan, type Target } from '@pool/contract'
 import { useMemo, useState } from 'preact/hooks'
 import { client, createIdempotencyKey } from '../api/client.ts'
 import { type Resource, useResource } from '../api/resource.ts'
 import { useSettings } from '../api/session.tsx'
 import { describeNamePlan, findOwnChanges } from '../domain/plans.ts'
 import { type RecordSet, toPlanRows } from '../domain/record-diff.ts'
+import { parseTarget } from '../domain/target.ts'
 import { toFieldText } from '../domain/text.ts'
 import { PlanTable } from '../ui/data-table.tsx'
 import { ConfirmDialog } from '../ui/dialog.tsx'
@@ -16,7 +17,7 @@ interface NameActionDialogProps {
   readonly kind: NameAction
   readonly pool: string
   readonly subdomain: string
-  readonly currentAddress: string
+  readonly currentTarget: Target
   /** The record sets of the zone, as far as the page has read them. */
   readonly found: readonly RecordSet[]
   readonly onClose: () => void
@@ -26,12 +27,12 @@ interface NameActionDialogProps {
 
 const titles: Readonly<Record<NameAction, string>> = {
   release: 'Release',
-  update: 'Change the address of',
+  update: 'Change the target of',
   'lift-cool-off': 'End the cool-off of',
 }
 export const nameActionLabels: Readonly<Record<NameAction, string>> = {
   release: 'Release',
-  update: 'Change the address',
+  update: 'Change the target',
   'lift-cool-off': 'End the cool-off',
 }
 
@@ -61,21 +62,22 @@ const PlanContent = ({ plan, found }: { readonly plan: NamePlan; readonly found:
 
 /** Shows the plan of an action on a name, and performs it on confirmation. */
 export const NameActionDialog = (props: NameActionDialogProps) => {
-  const { kind, pool, subdomain, currentAddress, found, onClose, onDone } = props
+  const { kind, pool, subdomain, currentTarget, found, onClose, onDone } = props
   const { acceptsLoopback } = useSettings()
-  const [address, setAddress] = useState('')
+  const [text, setText] = useState('')
   const path = { domain: pool, subdomain }
   const fqdn = `${subdomain}.${pool}`
   // A second confirmation repeats the first: if its response was lost, the service does not do it again.
-  const idempotencyKey = useMemo(createIdempotencyKey, [kind, address])
-  const parsed = createLoadBalancerIP(acceptsLoopback).safeParse(address)
-  const isReady = kind !== 'update' || parsed.success
+  const idempotencyKey = useMemo(createIdempotencyKey, [kind, text])
+  const parsed = parseTarget(text, { acceptsLoopback })
+  const isReady = kind !== 'update' || parsed.kind === 'target'
+  const change = parsed.kind === 'target' ? parsed.change : {}
   const dryRun: Readonly<Record<NameAction, (signal: AbortSignal) => Promise<NamePlan>>> = {
     release: signal => client.releaseName({ ...path, dryRun: true }, { signal }),
-    update: signal => client.updateName({ ...path, loadBalancerIP: address, dryRun: true }, { signal }),
+    update: signal => client.updateName({ ...path, ...change, dryRun: true }, { signal }),
     'lift-cool-off': signal => client.liftCoolOff({ ...path, dryRun: true }, { signal }),
   }
-  const plan: Resource<NamePlan> = useResource(dryRun[kind], { key: `${kind} ${address}`, isEnabled: isReady })
+  const plan: Resource<NamePlan> = useResource(dryRun[kind], { key: `${kind} ${text}`, isEnabled: isReady })
   const perform: Readonly<Record<NameAction, () => Promise<string>>> = {
     release: async () => {
       const result = await client.releaseName(path, { idempotencyKey })
@@ -84,10 +86,10 @@ export const NameActionDialog = (props: NameActionDialogProps) => {
         : `${fqdn} is released, and its records are deleted.`
     },
     update: async () => {
-      const result = await client.updateName({ ...path, loadBalancerIP: address }, { idempotencyKey })
+      const result = await client.updateName({ ...path, ...change }, { idempotencyKey })
       return 'warning' in result
-        ? `${fqdn} has the address ${address}. Its records are still being written.`
-        : `${fqdn} has the address ${address}, also in DNS.`
+        ? `${fqdn} points to ${text}. Its records are still being written.`
+        : `${fqdn} points to ${text}, also in DNS.`
     },
     'lift-cool-off': async () => {
       await client.liftCoolOff(path)
@@ -105,11 +107,11 @@ export const NameActionDialog = (props: NameActionDialogProps) => {
     >
       {kind === 'update' && (
         <TextField
-          label="New address"
-          hint={`The current address is ${currentAddress}.`}
-          value={address}
-          error={address !== '' && !parsed.success ? toFieldText(parsed.error.issues[0]?.message ?? '') : undefined}
-          onInput={text => setAddress(text.trim())}
+          label="New target"
+          hint={`An IPv4 and an IPv6 address, a host name, or at least two name servers. The current target is ${formatTarget(currentTarget)}.`}
+          value={text}
+          error={text !== '' && parsed.kind === 'invalid' ? toFieldText(parsed.detail) : undefined}
+          onInput={input => setText(input.trim())}
         />
       )}
       {isReady && <Loaded resource={plan}>{data => <PlanContent plan={data} found={found} />}</Loaded>}

@@ -1,4 +1,4 @@
-import type { HistoryEntry, NameAction, NameDetails } from '@pool/contract'
+import { formatTarget, type HistoryEntry, type NameAction, type NameDetails } from '@pool/contract'
 import { useState } from 'preact/hooks'
 import { client } from '../api/client.ts'
 import { type Resource, useResource } from '../api/resource.ts'
@@ -107,7 +107,7 @@ const NameFacts = ({ name }: { readonly name: NameDetails }) => (
     facts={{
       State: <NameStatus state={name.state} />,
       DNS: <DnsStatusText state={name.state} dns={name.dns} />,
-      Address: name.loadBalancerIP && <code>{name.loadBalancerIP}</code>,
+      Target: formatTarget(name) && <code>{formatTarget(name)}</code>,
       'Created by':
         name.createdBy !== undefined &&
         (name.createdBy === '' ? <span class="muted">not stated</span> : toVisibleText(name.createdBy)),
@@ -159,7 +159,7 @@ export const NamePage = ({ pool, subdomain }: { readonly pool: string; readonly 
       kind={kind}
       pool={pool}
       subdomain={subdomain}
-      currentAddress={details.data?.loadBalancerIP ?? ''}
+      currentTarget={details.data ?? {}}
       found={records.data?.found ?? []}
       onClose={close}
       onDone={text => {

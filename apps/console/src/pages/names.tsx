@@ -1,4 +1,4 @@
-import type { ListedName } from '@pool/contract'
+import { formatTarget, type ListedName } from '@pool/contract'
 import { searchNames } from '../api/client.ts'
 import { useSettings } from '../api/session.tsx'
 import { type NameFilter, NO_FILTER, parseNameSearch, type Route } from '../domain/route.ts'
@@ -39,9 +39,9 @@ const columns: readonly Column<ListedName>[] = [
     ),
   },
   {
-    header: 'Address',
+    header: 'Target',
     class: 'nowrap',
-    cell: ({ loadBalancerIP }) => (loadBalancerIP ? <code>{loadBalancerIP}</code> : <span class="muted">–</span>),
+    cell: name => (formatTarget(name) ? <code>{formatTarget(name)}</code> : <span class="muted">–</span>),
   },
   {
     header: 'Created by',

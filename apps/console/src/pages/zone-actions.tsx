@@ -1,3 +1,4 @@
+import { formatTarget } from '@pool/contract'
 import type { ComponentChildren } from 'preact'
 import { useId, useState } from 'preact/hooks'
 import { client } from '../api/client.ts'
@@ -179,17 +180,17 @@ const OrphansDialog = ({ pool, isRemoval, onClose, onDone }: ZoneDialogProps & {
       <p>
         {isRemoval
           ? 'Every record set at and below these names is deleted, whichever client created it. The history lists them.'
-          : 'These names become active with the address that the zone has. No client has a token of them: only an operator can change or release them.'}
+          : 'These names become active with the target that the zone has. No client has a token of them: only an operator can change or release them.'}
       </p>
       <Loaded resource={plan}>
         {({ orphans }) => (
           <fieldset>
             <legend>Orphans</legend>
-            {orphans.map(({ subdomain, loadBalancerIP, otherRecordCount }) => (
+            {orphans.map(({ subdomain, otherRecordCount, ...target }) => (
               <label key={subdomain} class="choice">
                 <input type="checkbox" checked={!excluded.has(subdomain)} onChange={() => toggle(subdomain)} />
                 <span>
-                  {subdomain} <code>{loadBalancerIP}</code>
+                  {subdomain} <code>{formatTarget(target)}</code>
                   {otherRecordCount > 0 && (
                     <span class="muted">, {formatCount(otherRecordCount, 'other record set')}</span>
                   )}

@@ -1,4 +1,10 @@
-import type { ConvergeResponse, FormerRecordsResponse, Orphan, ZoneStatus } from '@pool/contract'
+import {
+  type ConvergeResponse,
+  type FormerRecordsResponse,
+  formatTarget,
+  type Orphan,
+  type ZoneStatus,
+} from '@pool/contract'
 import type { ComponentChildren, ComponentType } from 'preact'
 import { useState } from 'preact/hooks'
 import { client, searchNames } from '../api/client.ts'
@@ -147,7 +153,7 @@ const FailingPanel = ({ pool }: { readonly pool: string }) => {
 
 const orphanColumns: readonly Column<Orphan>[] = [
   { header: 'Name', class: 'label', cell: ({ subdomain }) => subdomain },
-  { header: 'Address', cell: ({ loadBalancerIP }) => <code>{loadBalancerIP}</code> },
+  { header: 'Target', cell: orphan => <code>{formatTarget(orphan)}</code> },
   {
     header: 'Records',
     cell: ({ records, otherRecordCount }) =>

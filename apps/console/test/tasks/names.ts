@@ -58,16 +58,16 @@ export const testNames = (suite: ConsoleSuite): void => {
       await openName('acme')
       await suite.seeText('The zone has the desired records.')
       await suite.check('a name')
-      await suite.press('Change the address')
-      await dialog().getByLabel('New address').fill('300.1.1.1')
+      await suite.press('Change the target')
+      await dialog().getByLabel('New target').fill('300.1.1.1')
       await dialog().getByText('The address must be a unicast IPv4 address').waitFor()
       await suite.check('an invalid address')
-      await dialog().getByLabel('New address').fill('203.0.113.99')
+      await dialog().getByLabel('New target').fill('203.0.113.99')
       await dialog().getByText('acme.pool.test stays active and gets the new address.').waitFor()
       await dialog().getByText('→').first().waitFor()
       await suite.check('another address')
-      await dialog().getByRole('button', { name: 'Change the address' }).click()
-      await suite.seeDone('acme.pool.test has the address 203.0.113.99')
+      await dialog().getByRole('button', { name: 'Change the target' }).click()
+      await suite.seeDone('acme.pool.test points to 203.0.113.99')
       const [row] =
         await stack.sql`select host(load_balancer_ip) as address from pool_allocations where subdomain = 'acme'`
       expect(row?.address).toBe('203.0.113.99')
@@ -178,19 +178,19 @@ export const testNames = (suite: ConsoleSuite): void => {
     test('may have made the change: a second confirmation does not make it again', async () => {
       const { page, stack } = suite
       await openName('wayne')
-      await suite.press('Change the address')
-      await dialog().getByLabel('New address').fill('203.0.113.98')
+      await suite.press('Change the target')
+      await dialog().getByLabel('New target').fill('203.0.113.98')
       await dialog().getByText('gets the new address').waitFor()
       await page.route('**/update', async route => {
         await route.fetch()
         await route.abort('connectionreset')
       })
-      const confirm = dialog().getByRole('button', { name: 'Change the address' })
+      const confirm = dialog().getByRole('button', { name: 'Change the target' })
       await confirm.click()
       await dialog().getByText('The change may have been made').waitFor()
       await page.unroute('**/update')
       await confirm.click()
-      await suite.seeDone('wayne.pool.test has the address 203.0.113.98')
+      await suite.seeDone('wayne.pool.test points to 203.0.113.98')
       const updates = await stack.sql`
         select from allocation_history where subdomain = 'wayne' and event = 'updated'`
       expect(updates.length).toBe(1)

@@ -1,5 +1,13 @@
 import { ProblemError } from '@pool/client'
-import { type Allocation, type HistoryEntry, type ListedName, type NameDetails, nameStates } from '@pool/contract'
+import {
+  type Allocation,
+  formatTarget,
+  type HistoryEntry,
+  type ListedName,
+  type NameDetails,
+  nameStates,
+  type Target,
+} from '@pool/contract'
 import type { ArgumentSpec, Arguments, CommandSpec, FlagSpec, Flags, GroupSpec, Input } from '../command.ts'
 import { EXIT, UsageError } from '../exit-codes.ts'
 import { hadNoEffect } from '../failures.ts'
@@ -11,10 +19,10 @@ import { readTokenFile } from '../token-store.ts'
 import {
   formatDuration,
   type PoolName,
-  parseAddress,
   parseDuration,
   parsePool,
   parsePoolName,
+  parseTarget,
   toFqdn,
 } from '../values.ts'
 import { dryRunFlag, toText, yesFlag } from './flags.ts'
@@ -31,11 +39,22 @@ const tokenFileFlag: FlagSpec = {
   description: 'a file with the reservation token; by default, poolctl keeps it',
   suggest: 'files',
 }
-const addressFlag: FlagSpec = {
-  flags: '--address <ip>',
-  description: 'the IPv4 address of the load balancer',
-  isRequired: true,
-}
+const targetFlags: readonly FlagSpec[] = [
+  { flags: '--address <ip>', description: 'the IPv4 address of the load balancer' },
+  { flags: '--ipv6 <ip>', description: 'its IPv6 address, beside or instead of the IPv4 address' },
+  { flags: '--console-address <ip>', description: 'another IPv4 address for the names console and api' },
+  { flags: '--hostname <name>', description: 'the host name of the load balancer, instead of addresses' },
+  {
+    flags: '--nameserver <name>',
+    description: 'a name server to which the name is delegated; name two to eight of them',
+    isRepeatable: true,
+  },
+  {
+    flags: '--ds <record>',
+    description: 'with --nameserver: a DS record, as "keyTag algorithm digestType digest"',
+    isRepeatable: true,
+  },
+]
 const waitFlags: readonly FlagSpec[] = [
   { flags: '-w, --wait', description: 'wait until the records are published' },
   { flags: '--wait-timeout <duration>', description: 'how long to wait: 5m by default' },
@@ -83,10 +102,10 @@ const toAllocationFields = (allocation: Allocation): readonly Field[] => {
     ['reserved at', reservedAt],
   ]
   if (allocation.state === 'reserved') return [...common, ['expires at', allocation.expiresAt], ...origin]
-  const { dns, loadBalancerIP, committedAt } = allocation
+  const { dns, committedAt } = allocation
   return [
     ...common,
-    ['address', loadBalancerIP],
+    ['address', formatTarget(allocation)],
     ['dns', dns.status, toStateColour(dns.status)],
     ['dns detail', dns.detail],
     ['committed at', committedAt],
@@ -211,18 +230,19 @@ const commit = oneCall({
   name: 'commit',
   summary: 'Activate a reserved name and publish its records',
   arguments: nameArguments,
-  flags: [addressFlag, tokenFileFlag, ...waitFlags],
+  flags: [...targetFlags, tokenFileFlag, ...waitFlags],
   examples: [
     'names commit acme pool.example --address 203.0.113.10',
-    'names commit acme.pool.example --address 203.0.113.10 --wait',
+    'names commit acme.pool.example --address 203.0.113.10 --ipv6 2001:db8::10 --wait',
+    'names commit acme.pool.example --hostname lb.cloud.example',
   ],
   operation: 'commitName',
   params: async ({ args, flags }, session) => {
     const name = toPoolName(args)
-    const loadBalancerIP = parseAddress(String(flags.address))
+    const target = parseTarget(flags, true) as Target
     checkWait(flags)
     const reservationToken = await requireToken(session, name, flags)
-    return { ...toPath(name), reservationToken, loadBalancerIP, sovereignFQDN: toFqdn(name) }
+    return { ...toPath(name), reservationToken, ...target, sovereignFQDN: toFqdn(name) }
   },
   show: (session, allocation, _, input) => showActive(session, allocation, input),
 })
@@ -243,11 +263,11 @@ const renew = oneCall({
 
 const update = oneCall({
   name: 'update',
-  summary: 'Change the address of an active name',
+  summary: 'Change the target of an active name',
   description:
-    'The records change in one write and are never absent in between. On the operator listener no token is needed.',
+    'An address that is not named stays, and "none" removes one; another form replaces the target. The records change in one write where the provider can. On the operator listener no token is needed.',
   arguments: nameArguments,
-  flags: [addressFlag, tokenFileFlag, dryRunFlag, ...waitFlags],
+  flags: [...targetFlags, tokenFileFlag, dryRunFlag, ...waitFlags],
   examples: [
     'names update acme pool.example --address 203.0.113.20 --wait',
     'names update acme.pool.example --address 203.0.113.20 --dry-run',
@@ -255,10 +275,10 @@ const update = oneCall({
   operation: 'updateName',
   params: async ({ args, flags }, session) => {
     const name = toPoolName(args)
-    const loadBalancerIP = parseAddress(String(flags.address))
+    const target = parseTarget(flags, false)
     checkWait(flags)
     const reservationToken = await findToken(session, name, flags)
-    return { ...toPath(name), loadBalancerIP, reservationToken, dryRun: flags.dryRun === true }
+    return { ...toPath(name), ...target, reservationToken, dryRun: flags.dryRun === true }
   },
   show: (session, allocation, _, input) => showActive(session, allocation, input),
 })
@@ -311,12 +331,12 @@ const get = oneCall({
   show: showAllocation,
 })
 
-type Shown = Pick<ListedName, 'state' | 'loadBalancerIP' | 'dns' | 'committedAt' | 'reservedAt' | 'createdBy'>
+type Shown = Target & Pick<ListedName, 'state' | 'dns' | 'committedAt' | 'reservedAt' | 'createdBy'>
 
 /** Of a list of names, after the name. */
 const nameColumns: readonly Column<Shown>[] = [
   { header: 'STATE', value: ({ state }) => state, colour: ({ state }) => toStateColour(state) },
-  { header: 'ADDRESS', value: ({ loadBalancerIP }) => loadBalancerIP },
+  { header: 'ADDRESS', value: name => formatTarget(name) || undefined },
   { header: 'DNS', value: ({ dns }) => dns?.status, colour: ({ dns }) => dns && toStateColour(dns.status) },
   { header: 'SINCE', value: ({ committedAt, reservedAt }) => committedAt ?? reservedAt },
   { header: 'CREATED BY', value: ({ createdBy }) => createdBy },
@@ -392,8 +412,7 @@ const describe = oneCall({
   operation: 'describeName',
   params: ({ args }) => toPath(toPoolName(args)),
   show: async (session, details) => {
-    const { fqdn, state, loadBalancerIP, dns, nextAttemptAt, availableAt, expiresAt, renewalCount, deployment } =
-      details
+    const { fqdn, state, dns, nextAttemptAt, availableAt, expiresAt, renewalCount, deployment } = details
     await session.output.item(details, {
       name: fqdn,
       fields: [
@@ -402,7 +421,7 @@ const describe = oneCall({
         ['expires at', expiresAt],
         ['renewals', renewalCount],
         ['available at', availableAt],
-        ['address', loadBalancerIP],
+        ['address', formatTarget(details) || undefined],
         ['dns', dns?.status, dns && toStateColour(dns.status)],
         ['dns detail', dns?.detail],
         ['next attempt at', nextAttemptAt],

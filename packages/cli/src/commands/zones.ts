@@ -1,10 +1,11 @@
-import type {
-  ConvergeResponse,
-  FormerRecordsResponse,
-  Orphan,
-  OrphansResponse,
-  ZoneDifference,
-  ZoneStatus,
+import {
+  type ConvergeResponse,
+  type FormerRecordsResponse,
+  formatTarget,
+  type Orphan,
+  type OrphansResponse,
+  type ZoneDifference,
+  type ZoneStatus,
 } from '@pool/contract'
 import type { ArgumentSpec, CommandSpec, GroupSpec, Input } from '../command.ts'
 import { EXIT } from '../exit-codes.ts'
@@ -30,10 +31,10 @@ const showDifferences = async (session: Session, result: ConvergeResponse): Prom
   const rows: readonly DiffRow[] = [
     ...changes.map(toChangeRow),
     ...conflicts.map(({ subdomain, detail }) => ({ action: 'conflict', name: `${subdomain}.${pool}`, detail })),
-    ...orphans.map(({ subdomain, loadBalancerIP }) => ({
+    ...orphans.map(orphan => ({
       action: 'orphan',
-      name: `${subdomain}.${pool}`,
-      detail: `${loadBalancerIP}, records that no allocation explains`,
+      name: `${orphan.subdomain}.${pool}`,
+      detail: `${formatTarget(orphan)}, records that no allocation explains`,
     })),
   ]
   await session.output.report(result, rows, diffView(pool, 'the zone has its desired records.'))
@@ -140,7 +141,7 @@ const resume = oneCall({
 
 const orphanColumns: readonly Column<Orphan>[] = [
   { header: 'NAME', value: ({ subdomain }) => subdomain },
-  { header: 'ADDRESS', value: ({ loadBalancerIP }) => loadBalancerIP },
+  { header: 'ADDRESS', value: formatTarget },
   { header: 'RECORDS', value: ({ records }) => records.length },
   { header: 'OTHER RECORDS', value: ({ otherRecordCount }) => otherRecordCount },
 ]

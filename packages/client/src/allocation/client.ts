@@ -18,6 +18,7 @@ import {
   MAX_IDEMPOTENCY_KEY_LENGTH,
   type OperationId,
   type ReserveResponse,
+  splitTarget,
 } from '@pool/contract'
 import type * as z from 'zod'
 import { ClientError, NoResponseError, ProblemError, UnexpectedResponseError } from '../errors.ts'
@@ -146,12 +147,12 @@ export class AllocationClient extends AllocationCalls {
    * characters; with more, this rejects with a TypeError and sends nothing.
    */
   async reserveAndCommit(
-    params: Params<'reserveName'> & Pick<Params<'commitName'>, 'loadBalancerIP'>,
+    params: Params<'reserveName'> & Omit<Params<'commitName'>, 'reservationToken' | 'sovereignFQDN'>,
     { onReserved, idempotencyKey = createRandomId(), ...options }: ReserveAndCommitOptions = {},
   ): Promise<CommittedName> {
     if (idempotencyKey.length > MAX_BASE_KEY_LENGTH)
       throw new TypeError(`reserveAndCommit: idempotencyKey must have ${MAX_BASE_KEY_LENGTH} characters at most.`)
-    const { loadBalancerIP, ...reserve } = params
+    const { target, rest: reserve } = splitTarget(params)
     const reserveKey = idempotencyKey + RESERVE_SUFFIX
     const reservation = await this.reserveName(reserve, { ...options, idempotencyKey: reserveKey })
     await onReserved?.(reservation)
@@ -160,7 +161,7 @@ export class AllocationClient extends AllocationCalls {
       domain: poolDomain,
       subdomain,
       reservationToken,
-      loadBalancerIP,
+      ...target,
       sovereignFQDN: `${subdomain}.${poolDomain}`,
     }
     try {

@@ -139,6 +139,7 @@ const toContent = (type: string, fields: Fields): string => {
       if (data[part] === undefined) throw new ApiError(400, 9101, `${part} is a required data field.`)
     return `${data.weight} ${data.port} ${data.target}`
   }
+  if (type === 'DS') return `${data.key_tag} ${data.algorithm} ${data.digest_type} ${data.digest}`
   if (type === 'CAA') return `${data.flags} ${data.tag} "${data.value}"`
   const content = String(fields.content ?? '')
   if (type === 'A' && !isIPv4(content))

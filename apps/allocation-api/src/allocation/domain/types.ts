@@ -1,4 +1,12 @@
-import type { ActiveAllocation, Allocation, DnsState, HistoryEntry, ReservedAllocation } from '@pool/contract'
+import type {
+  ActiveAllocation,
+  Allocation,
+  DnsState,
+  HistoryEntry,
+  ReservedAllocation,
+  Target,
+  TargetChange,
+} from '@pool/contract'
 import type { Pages } from '../../lib/paginate.ts'
 import type { NameRejection, PoolName } from '../../naming/naming.ts'
 
@@ -15,7 +23,7 @@ export interface RenewCommand extends PoolName {
 
 export interface CommitCommand extends RenewCommand {
   readonly sovereignFQDN: string
-  readonly loadBalancerIP: string
+  readonly target: Target
 }
 
 /** A reservation by a deployment, which makes its token itself and stores only the hash. */
@@ -30,7 +38,7 @@ export interface RetakeCommand extends RenewCommand {
 export interface UpdateCommand extends PoolName {
   /** If present, it must be the hash of the allocation's token. */
   readonly tokenHash?: Buffer | undefined
-  readonly loadBalancerIP?: string | undefined
+  readonly change?: TargetChange | undefined
   readonly sovereignFQDN?: string | undefined
 }
 
@@ -65,7 +73,7 @@ export interface HistoryQuery {
 /** Nothing was changed. The kind is the error code of the response. */
 export type Rejection<Kind extends string> = { readonly kind: Kind }
 export interface InvalidField {
-  readonly kind: 'invalid-fqdn' | 'invalid-lb-ip'
+  readonly kind: 'invalid-fqdn' | 'invalid-lb-ip' | 'invalid-lb-hostname' | 'invalid-nameservers' | 'invalid-target'
   readonly detail: string
 }
 export type TokenRejection = Rejection<'not-found' | 'already-active' | 'reservation-expired' | 'token-mismatch'>
@@ -122,10 +130,14 @@ export type CommitDecision = Committed | TokenRejection
 export interface Updated {
   readonly kind: 'updated'
   readonly allocation: ActiveWithoutDns
-  /** The version of the new records; null if the address is the same as before. */
+  /** The version of the new records; null if the target is the same as before. */
   readonly version: number | null
 }
-export type UpdateDecision = Updated | Rejection<'not-found' | 'not-active' | 'token-mismatch'>
+export type UpdateDecision =
+  | Updated
+  /** The name has another target than the change was planned for. */
+  | { readonly kind: 'target-changed'; readonly current: Target }
+  | Rejection<'not-found' | 'not-active' | 'token-mismatch'>
 
 export type RenewDecision = { readonly kind: 'renewed'; readonly allocation: ReservedAllocation } | TokenRejection
 
@@ -165,7 +177,7 @@ export type CommitOutcome =
 
 export type UpdateOutcome =
   | { readonly kind: 'updated'; readonly allocation: ActiveAllocation }
-  | Exclude<UpdateDecision, Updated>
+  | Exclude<UpdateDecision, Updated | { kind: 'target-changed' }>
   | InvalidField
   | NameRejection
   | Rejection<'conflict' | 'idempotency-key-reused'>

@@ -1,5 +1,6 @@
 import { NOW } from '@pool/runtime/database/time'
 import type { RecordSet } from '../../dns/domain/rrset.ts'
+import { toTargetColumns } from '../../dns/domain/target.ts'
 import { KEYS, storeOutcomes } from '../../idempotency/idempotency.ts'
 import type { CommitCommand, CommitDecision, TokenRejection } from '../domain/types.ts'
 import { type AllocationRow, toActiveAllocation } from '../rows.ts'
@@ -41,7 +42,7 @@ export type CommitRow =
  *   stored    those of the keys
  */
 const TEXT = `
-  with input as (${requests('sovereign_fqdn text, load_balancer_ip inet, desired jsonb')}),
+  with input as (${requests('sovereign_fqdn text, load_balancer_ip inet, target jsonb, desired jsonb')}),
     locked as (
       select input.*, coalesce(reservation.outcome, 'not-found') as outcome, renewals, reserved_until
       from input left join lateral (
@@ -54,7 +55,7 @@ const TEXT = `
       update pool_allocations a set
         state = 'active', expires_at = null, cool_off_until = null, former_token_hash = null,
         committed_at = greatest(${NOW}, a.reserved_at), sovereign_fqdn = locked.sovereign_fqdn,
-        load_balancer_ip = locked.load_balancer_ip, renewal_count = 0
+        load_balancer_ip = locked.load_balancer_ip, target = locked.target, renewal_count = 0
       from locked where locked.outcome = 'committed' and ${isRowOf('locked')}
       returning a.*, position, desired, actor, address, request_id, renewals, reserved_until,
         ${KEYS}
@@ -82,9 +83,9 @@ export const toCommitDecision = (row: CommitRow): CommitDecision =>
 /** Makes the reservation of a token active, and sets its desired records. */
 export const commitStatement: NameStatement<CommitRequest, CommitRow, CommitDecision> = {
   text: TEXT,
-  toColumns: ({ sovereignFQDN, loadBalancerIP, records }) => ({
+  toColumns: ({ sovereignFQDN, target, records }) => ({
     sovereign_fqdn: sovereignFQDN,
-    load_balancer_ip: loadBalancerIP,
+    ...toTargetColumns(target),
     desired: records,
   }),
   toDecision: toCommitDecision,

@@ -59,7 +59,7 @@ const toText = (ttlMs: number): string => `
         state = excluded.state, reserved_at = excluded.reserved_at, expires_at = excluded.expires_at,
         token_hash = excluded.token_hash, former_token_hash = excluded.former_token_hash,
         created_by = excluded.created_by, renewal_count = 0, sovereign_fqdn = null, load_balancer_ip = null,
-        committed_at = null, cool_off_until = case when a.cool_off_until > ${NOW} then a.cool_off_until end,
+        target = null, committed_at = null, cool_off_until = case when a.cool_off_until > ${NOW} then a.cool_off_until end,
         replaced_state = a.state, replaced_created_by = a.created_by, replaced_renewal_count = a.renewal_count,
         replaced_expires_at = a.expires_at
       where ${IS_FREE} or ${IS_LAPSED} and (

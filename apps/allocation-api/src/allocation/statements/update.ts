@@ -1,4 +1,6 @@
+import type { Target } from '@pool/contract'
 import type { RecordSet } from '../../dns/domain/rrset.ts'
+import { type TargetPlan, targetOf, targetText, toTargetColumns } from '../../dns/domain/target.ts'
 import { KEYS, storeOutcomes } from '../../idempotency/idempotency.ts'
 import type { UpdateCommand, UpdateDecision } from '../domain/types.ts'
 import { type AllocationRow, toActiveAllocation } from '../rows.ts'
@@ -16,35 +18,39 @@ import {
 } from '../sql.ts'
 
 /** Without a token, the caller must be an operator. */
-export interface UpdateRequest extends NameRequest, UpdateCommand {
+export interface UpdateRequest extends NameRequest, Omit<UpdateCommand, 'change'> {
   readonly tokenHash?: Buffer | undefined
-  /** The desired records of the new address. */
+  /** Null: the target stays. */
+  readonly plan: TargetPlan | null
+  /** The desired records of the new target. */
   readonly records: readonly RecordSet[]
 }
 
-/** `version`: null if the address is the same as before. */
+/** `version`: null if the target is the same as before. `target-changed`: the plan is of another target than `formerTarget`. */
 export type UpdateRow =
   | (AllocationRow & { readonly outcome: 'updated'; readonly version: number | null })
+  | { readonly outcome: 'target-changed'; readonly formerTarget: Target }
   | { readonly outcome: 'not-found' | 'not-active' | 'token-mismatch' }
 
 /**
  *   input     the requests
- *   locked    the requests with the locked name, and whether its state and its token permit the change
- *   updated   the names. Without an address, nothing changes.
- *   changed   those with another address
+ *   locked    the requests with the locked name, and whether its state, its token and its target permit the change
+ *   updated   the names. Without a plan, nothing changes.
+ *   changed   those with another target
  *   desired   sets their desired records
  *   history   'updated' for each of them
  *   outcomes  of the requests that are valid
  *   stored    those of the keys
  */
 const TEXT = `
-  with input as (${requests('load_balancer_ip inet, desired jsonb')}),
+  with input as (${requests('load_balancer_ip inet, target jsonb, replaced text[], kept jsonb, desired jsonb')}),
     locked as (
-      select input.*, coalesce(name.outcome, 'not-found') as outcome, former_ip
+      select input.*, coalesce(name.outcome, 'not-found') as outcome, former_target
       from input left join lateral (
-        select a.load_balancer_ip as former_ip, case
+        select ${targetOf('a')} as former_target, case
             when a.state <> 'active' then 'not-active'
             when a.token_hash <> input.token_hash then 'token-mismatch'
+            when replaced is not null and ${targetOf('a')} - replaced is distinct from kept then 'target-changed'
             else 'updated'
           end as outcome
         from pool_allocations a where ${isRowOf('input')} and ${IS_LIVE} and is_new limit 1
@@ -52,15 +58,17 @@ const TEXT = `
       ) name on true
     ),
     updated as (
-      update pool_allocations a set load_balancer_ip = coalesce(locked.load_balancer_ip, a.load_balancer_ip)
+      update pool_allocations a set
+        load_balancer_ip = case when replaced is null then a.load_balancer_ip else locked.load_balancer_ip end,
+        target = case when replaced is null then a.target else locked.target end
       from locked where locked.outcome = 'updated' and ${isRowOf('locked')}
-      returning a.*, position, former_ip, desired, actor, address, request_id, ${KEYS}
+      returning a.*, position, former_target, desired, actor, address, request_id, ${KEYS}
     ),
-    changed as (select * from updated where load_balancer_ip <> former_ip),
+    changed as (select * from updated where ${targetOf('updated')} <> former_target),
     desired as (${setDesiredRecords('changed', 'same')}),
     history as (
       ${insertHistory('changed order by position', `'updated', 'active', 'active'`, {
-        detail: `host(former_ip) || ' replaced by ' || host(load_balancer_ip)`,
+        detail: `${targetText('former_target')} || ' replaced by ' || ${targetText(targetOf('changed'))}`,
       })}
     ),
     outcomes as (
@@ -68,18 +76,27 @@ const TEXT = `
       from updated a left join desired on ${hasRecordsIn('desired')}
     ),
     stored as (${storeOutcomes('outcomes')})
-  select locked.position, is_new as "isNew", outcome, ${COLUMNS}, desired.version
+  select locked.position, is_new as "isNew", outcome, ${COLUMNS}, desired.version,
+    locked.former_target as "formerTarget"
   from locked left join updated a on a.position = locked.position left join desired on ${hasRecordsIn('desired')}
   where ${isInTime('updated', 'desired', 'history', 'stored')}`
 
-export const toUpdateDecision = (row: UpdateRow): UpdateDecision =>
-  row.outcome === 'updated'
-    ? { kind: row.outcome, allocation: toActiveAllocation(row), version: row.version }
-    : { kind: row.outcome }
+export const toUpdateDecision = (row: UpdateRow): UpdateDecision => {
+  if (row.outcome === 'updated') {
+    return { kind: row.outcome, allocation: toActiveAllocation(row), version: row.version }
+  }
+  return row.outcome === 'target-changed' ? { kind: row.outcome, current: row.formerTarget } : { kind: row.outcome }
+}
 
-/** Changes the address of an active name, and its records with it. */
+/** Changes the target of an active name, and its records with it. */
 export const updateStatement: NameStatement<UpdateRequest, UpdateRow, UpdateDecision> = {
   text: TEXT,
-  toColumns: ({ loadBalancerIP, records }) => ({ load_balancer_ip: loadBalancerIP, desired: records }),
+  toColumns: ({ plan, records }) => ({
+    ...toTargetColumns(plan?.target ?? null),
+    replaced: plan?.replaced,
+    // Null is no target: the statement returns the current one.
+    kept: plan?.target ? plan.kept : null,
+    desired: records,
+  }),
   toDecision: toUpdateDecision,
 }

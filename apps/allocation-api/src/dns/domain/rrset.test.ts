@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { createRecords, groupByOwner, isAtOrBelow, type RecordChange, sameRecordSet, toApplyResult } from './rrset.ts'
+import { groupByOwner, isAtOrBelow, type RecordChange, sameRecordSet, toApplyResult } from './rrset.ts'
+import { createRecords } from './target.ts'
 
 const upsert = (name: string, type: string, ...values: string[]): RecordChange => ({
   kind: 'upsert',
@@ -44,7 +45,7 @@ test.each([
 
 describe('record sets', () => {
   test('an active name has one A record for each name of the template', () => {
-    const sets = createRecords('acme.pool.test', '192.0.2.1', { names: ['@', '*', 'api'], ttl: 60 })
+    const sets = createRecords('acme.pool.test', { loadBalancerIP: '192.0.2.1' }, { names: ['@', '*', 'api'], ttl: 60 })
     expect(sets.map(set => set.name)).toEqual(['acme.pool.test', '*.acme.pool.test', 'api.acme.pool.test'])
     for (const set of sets) expect(set).toMatchObject({ type: 'A', ttl: 60, values: ['192.0.2.1'] })
   })

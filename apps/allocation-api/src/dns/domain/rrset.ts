@@ -77,22 +77,6 @@ export const mergeRecordSets = (sets: readonly RecordSet[]): RecordSet[] =>
     return [{ ...first, ttl: Math.min(...same.map(set => set.ttl)), values }]
   })
 
-export interface RecordTemplate {
-  /** Names relative to the allocated name: `@` is the name itself, `*` its wildcard. */
-  readonly names: readonly string[]
-  /** Seconds. */
-  readonly ttl: number
-}
-
-/** The records an active name must have: one A record for each name of the template, all to `address` (IPv4). */
-export const createRecords = (fqdn: string, address: string, template: RecordTemplate): RecordSet[] =>
-  template.names.map(relative => ({
-    name: relative === '@' ? fqdn : `${relative}.${fqdn}`,
-    type: 'A',
-    ttl: template.ttl,
-    values: [address],
-  }))
-
 /** Every change of one owner name. They are applied or rejected as a unit. */
 export interface OwnerChanges {
   readonly name: string

@@ -372,6 +372,8 @@ export const encodeRecordValue = (type: string, value: string): Buffer | undefin
       const [, preference = '', exchange = ''] = /^(\d{1,5}) +(\S+)$/.exec(value) ?? []
       return isName(exchange) ? encodeRdata(type, `${preference} ${toAbsolute(exchange)}`) : undefined
     }
+    case 'DS':
+      return /^\d+ \d+ \d+ [0-9A-F]+$/.test(value) ? encodeRdata(type, value) : undefined
     case 'TXT':
       return QUOTED_STRINGS.test(value) && PRINTABLE_ASCII.test(value) ? encodeRdata(type, value) : undefined
     case 'SOA':

@@ -13,6 +13,7 @@ import {
   releaseRequest,
   renewRequest,
   reserveRequest,
+  splitTarget,
 } from '@pool/contract'
 import type { Context } from 'hono'
 import type { CoolingOff, ReleaseCommand, UpdateCommand } from '../../allocation/domain/types.ts'
@@ -119,7 +120,7 @@ export const allocationHandlers = (
   ): Promise<Response> => {
     const obstacle = await allocations.findObstacle(action, command, getCaller(c))
     if (obstacle) return sendError(c, explainMissingToken(obstacle, command))
-    return sendNamePlan(c, planning, command, { action, address: command.loadBalancerIP ?? null })
+    return sendNamePlan(c, planning, command, { action, change: command.change })
   }
   return {
     checkName: async c => {
@@ -156,7 +157,8 @@ export const allocationHandlers = (
       const request = await parseWrite(c, commitRequest)
       if (!request.ok) return sendError(c, request.error)
       const { command, caller, key } = request.value
-      const outcome = await allocations.commit(hashCommandToken(command), caller, key)
+      const { target, rest } = splitTarget(command)
+      const outcome = await allocations.commit({ ...hashCommandToken(rest), target }, caller, key)
       if (outcome.kind !== 'committed') return sendError(c, outcome)
       c.env.outcome = outcome.kind
       return sendActive(c, outcome.allocation, 'The name is committed; its records are not published yet.')
@@ -168,8 +170,10 @@ export const allocationHandlers = (
       const request = await parseWrite(c, updateRequest)
       if (!request.ok) return sendError(c, request.error)
       const { caller, key } = request.value
-      const { reservationToken, ...fields } = request.value.command
-      const command = { ...fields, tokenHash: hashOptionalToken(reservationToken) }
+      const { target, rest } = splitTarget(request.value.command)
+      const { reservationToken, ...fields } = rest
+      const change = Object.keys(target).length > 0 ? target : undefined
+      const command = { ...fields, change, tokenHash: hashOptionalToken(reservationToken) }
       if (dryRun.value) return plan(c, 'update', command)
       const outcome = await allocations.update(command, caller, key)
       if (outcome.kind !== 'updated') return sendError(c, outcome)

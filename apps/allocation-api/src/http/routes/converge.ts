@@ -46,9 +46,9 @@ const toWarning = ({ pending, failing }: PendingCounts) => ({
   detail: `${pending} name(s) do not have their desired records yet; ${failing} of them failed. The service writes the records as soon as it can.`,
 })
 
-const toOrphan = ({ subdomain, address, records, otherCount }: FoundOrphan): Orphan => ({
+const toOrphan = ({ subdomain, target, records, otherCount }: FoundOrphan): Orphan => ({
   subdomain,
-  loadBalancerIP: address,
+  ...target,
   records: records.map(toWireRecord),
   otherRecordCount: otherCount,
 })

@@ -1,7 +1,8 @@
-import type { NameAction, NamePlan } from '@pool/contract'
+import { type NameAction, type NamePlan, splitTarget, type TargetChange } from '@pool/contract'
 import type { Context } from 'hono'
 import { toStateAfter } from '../../allocation/domain/name-action.ts'
 import type { NameReader } from '../../allocation/name-details.ts'
+import { planTarget } from '../../dns/domain/target.ts'
 import type { PoolName } from '../../naming/naming.ts'
 import type { Reconciler } from '../../reconciler/reconciler.ts'
 import { type HttpEnv, sendError } from '../request.ts'
@@ -15,8 +16,8 @@ export interface NamePlanning {
 
 export interface PlannedRequest {
   readonly action: NameAction
-  /** The new one of an update; null: it stays. */
-  readonly address: string | null
+  /** Of the target, by an update; absent: it stays. */
+  readonly change?: TargetChange | undefined
 }
 
 /** Responds to a dry run, whose request would take effect, with what it would do. */
@@ -24,9 +25,9 @@ export const sendNamePlan = async (
   c: Context<HttpEnv>,
   { read, reconciler, coolOffMs }: NamePlanning,
   { poolDomain, subdomain }: PoolName,
-  { action, address }: PlannedRequest,
+  { action, change }: PlannedRequest,
 ): Promise<Response> => {
-  const { state } = await read({ poolDomain, subdomain })
+  const { state, ...details } = await read({ poolDomain, subdomain })
   // It has changed since the request was found to take effect.
   if (state === 'free') return sendError(c, { kind: 'not-found' })
   const to = toStateAfter(state, action, coolOffMs)
@@ -45,7 +46,9 @@ export const sendNamePlan = async (
   const records = await reconciler.planAction(
     poolDomain,
     subdomain,
-    action === 'release' ? { action } : { action, address },
+    action === 'release'
+      ? { action }
+      : { action, target: change ? planTarget(splitTarget(details).target, change).target : null },
   )
   if (records.kind !== 'planned') return sendError(c, records)
   const body: NamePlan = {

@@ -1,11 +1,12 @@
-import type { RecordSet, RecordTemplate } from '../../dns/domain/rrset.ts'
+import type { Target } from '@pool/contract'
+import { mergeRecordSets, type RecordSet } from '../../dns/domain/rrset.ts'
+import { canBeOfTarget, findTarget, type RecordTemplate } from '../../dns/domain/target.ts'
 
 /** Records that look like those of an active name, although no row explains them. */
 export interface Orphan {
   readonly subdomain: string
-  /** The address of all its records. */
-  readonly address: string
-  /** One record set for each name of the template, as the zone has them. */
+  readonly target: Target
+  /** The record sets of the target, as the zone has them. */
   readonly records: readonly RecordSet[]
   /** Other record sets at or below the name. */
   readonly otherCount: number
@@ -15,11 +16,8 @@ export interface Orphan {
 export class OrphanCandidate {
   readonly #fqdn: string
   readonly #template: RecordTemplate
-  #address: string | null = null
-  /** By the position in the template. */
-  #ttls: (number | undefined)[] = []
+  #records: readonly RecordSet[] = []
   #otherCount = 0
-  #isMatch = true
   #isDelegated = false
 
   constructor(fqdn: string, template: RecordTemplate) {
@@ -27,18 +25,11 @@ export class OrphanCandidate {
     this.#template = template
   }
 
-  add({ name, type, ttl, values }: RecordSet, { isServed }: { readonly isServed: boolean }): void {
-    const relative = name === this.#fqdn ? '@' : name.slice(0, -this.#fqdn.length - 1)
-    this.#isDelegated ||= type === 'NS' && relative === '@'
-    const at = this.#template.names.indexOf(relative)
-    const [address, ...others] = values
-    if (at < 0 || type !== 'A' || !isServed) {
-      this.#otherCount += 1
-      return
-    }
-    this.#isMatch &&= others.length === 0 && this.#ttls[at] === undefined && address === (this.#address ?? address)
-    this.#address = address ?? null
-    this.#ttls[at] = ttl
+  add(set: RecordSet, { isServed }: { readonly isServed: boolean }): void {
+    this.#isDelegated ||= set.type === 'NS' && set.name === this.#fqdn
+    if (isServed && canBeOfTarget(set, this.#fqdn, this.#template)) {
+      this.#records = mergeRecordSets([...this.#records, set])
+    } else this.#otherCount += 1
   }
 
   /** Other servers, or another zone, answer for the name. */
@@ -46,16 +37,11 @@ export class OrphanCandidate {
     return this.#isDelegated
   }
 
-  /** Null: the names of the template do not all have one A record, with the same address. */
+  /** Null: the name does not have every record set of a target. */
   toOrphan(subdomain: string): Orphan | null {
-    const address = this.#address
-    if (!this.#isMatch || address === null) return null
-    const records = this.#template.names.flatMap((relative, at): RecordSet[] => {
-      const ttl = this.#ttls[at]
-      const name = relative === '@' ? this.#fqdn : `${relative}.${this.#fqdn}`
-      return ttl === undefined ? [] : [{ name, type: 'A', ttl, values: [address] }]
-    })
-    if (records.length < this.#template.names.length) return null
-    return { subdomain, address, records, otherCount: this.#otherCount }
+    const found = findTarget(this.#fqdn, this.#records, this.#template)
+    if (!found) return null
+    const { target, records } = found
+    return { subdomain, target, records, otherCount: this.#otherCount + this.#records.length - records.length }
   }
 }

@@ -1,6 +1,8 @@
+import type { Target } from '@pool/contract'
 import { describe, expect, test } from 'vitest'
 import type { ApplyResult } from '../../dns/domain/result.ts'
 import type { RecordChange, RecordSet } from '../../dns/domain/rrset.ts'
+import { createRecords } from '../../dns/domain/target.ts'
 import type { DesiredName } from './name.ts'
 import {
   indexRecords,
@@ -617,5 +619,44 @@ describe('the delay until the next attempt', () => {
     ['the provider: with jitter', never, { ...rejection, cause: 'provider', retryAfterMs: 900 }, 1, 1_150],
   ] as const)('%s', (_, previous, failure, random, ms) => {
     expect(toRetryDelayMs(previous, failure, random)).toBe(ms)
+  })
+})
+
+describe('a record of another writer at a name of a target', () => {
+  const template = { names: ['@', '*'], ttl: 300 }
+  const nameservers = ['ns1.example.com', 'ns2.example.com']
+  const digest = 'AB'.repeat(32)
+  const targets: Readonly<Record<string, Target>> = {
+    ipv4: { loadBalancerIP: '192.0.2.1' },
+    ipv6: { loadBalancerIPv6: '2001:db8::1' },
+    hostname: { loadBalancerHostname: 'lb.example.com' },
+    delegation: { nameservers, ds: [{ keyTag: 1, algorithm: 13, digestType: 2, digest }] },
+  }
+  const aaaa = { ...a(acme, '2001:db8::9'), type: 'AAAA' }
+  const ds = { ...a(acme, `2 13 2 ${digest}`), type: 'DS' }
+  test.each<[RecordSet, readonly string[]]>([
+    [a(acme, '192.0.2.9'), ['ipv4', 'hostname', 'delegation']],
+    [aaaa, ['ipv6', 'hostname', 'delegation']],
+    [txt(acme), ['hostname', 'delegation']],
+    [cname(acme), ['ipv4', 'ipv6', 'hostname', 'delegation']],
+    [ns(acme), ['ipv4', 'ipv6', 'hostname', 'delegation']],
+    [ds, ['hostname', 'delegation']],
+    [dname(acme), ['ipv4', 'ipv6', 'hostname', 'delegation']],
+    [txt(`_acme-challenge.${acme}`), ['hostname']],
+    ...['RRSIG', 'NSEC', 'NSEC3'].map((type): [RecordSet, []] => [{ ...txt(acme), type }, []]),
+  ])('%j is in the way of %j', (foreign, expected) => {
+    const current = indexRecords('pool.test', { records: [foreign] })
+    const conflicts = Object.entries(targets).filter(
+      ([, target]) => planName(current, named(createRecords(acme, target, template)), options).kind === 'conflict',
+    )
+    expect(conflicts.map(([form]) => form)).toEqual(expected)
+  })
+
+  test('the records of a target that the zone has already are adopted', () => {
+    for (const target of Object.values(targets)) {
+      const desired = createRecords(acme, target, template)
+      const plan = planName(indexRecords('pool.test', { records: desired }), named(desired), options)
+      expect(plan).toMatchObject({ kind: 'changes', changes: [] })
+    }
   })
 })

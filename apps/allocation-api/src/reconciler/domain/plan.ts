@@ -103,14 +103,23 @@ export const toWantedRecords = (zone: string, names: readonly DesiredName[]): Wa
   }
 }
 
-/** Whether `wanted`, which differs from `present`, could not exist or would not be served as long as `present` exists. */
+/** The server that signs a zone writes these, and deletes them with the records that they are about (RFC 4035 section 2). */
+const SIGNER_TYPES: readonly string[] = ['RRSIG', 'NSEC', 'NSEC3']
+
+/**
+ * Whether `wanted`, which differs from `present`, could not exist or would not be served as long as `present` exists, or would
+ * hide it.
+ */
 const conflictsWith = (present: RecordSet, wanted: RecordSet): boolean => {
+  if (SIGNER_TYPES.includes(present.type)) return false
   // A zone cut: other servers answer for the names at and below it (RFC 1034 section 4.2.1).
   if (present.type === 'NS') return true
   // RFC 6672 section 2.4: nothing below a DNAME.
   if (present.name !== wanted.name) return present.type === 'DNAME'
   // RFC 1034 section 3.6.2: a CNAME is the only record at its name.
   if (present.type === 'CNAME' || wanted.type === 'CNAME') return true
+  // Beside a zone cut, only DS is data of this zone (RFC 4035 section 2.6).
+  if (wanted.type === 'NS' && present.type !== 'DS') return true
   return present.type === wanted.type
 }
 
@@ -132,9 +141,6 @@ export const createRelevance = (zone: string, { subdomain, desired, owned, previ
   const names = new Set(desired.flatMap(set => namesUpTo(set.name, fqdn)))
   return (set: RecordSet): boolean => keys.has(recordKey(set)) || names.has(set.name)
 }
-
-/** The server that signs a zone writes these, and deletes them with the records that they are about (RFC 4035 section 2). */
-const SIGNER_TYPES: readonly string[] = ['RRSIG', 'NSEC', 'NSEC3']
 
 /** The record sets at or below a purged name that are the name's. */
 const toPurgeable = (current: CurrentRecords, fqdn: string, { zone, zones }: PlanOptions): readonly RecordSet[] => {
@@ -179,9 +185,9 @@ export const planName = (
     .flatMap(set =>
       namesUpTo(set.name, fqdn)
         .flatMap(name => current.byName.get(name) ?? [])
-        .filter(present => conflictsWith(present, set) && !isAsDesired(present, set)),
+        .filter(present => conflictsWith(present, set)),
     )
-    .find(present => !isOwned(present) && !purgeable.has(present))
+    .find(present => !isOwned(present) && !purgeable.has(present) && !desired.some(set => isAsDesired(present, set)))
   if (conflict) {
     const { name, type } = conflict
     return {

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { createRecords, type RecordSet } from '../../dns/domain/rrset.ts'
+import type { RecordSet } from '../../dns/domain/rrset.ts'
+import { createRecords } from '../../dns/domain/target.ts'
 import type { DesiredName } from './name.ts'
 import { applyAction, toRecordChanges } from './record-changes.ts'
 
@@ -38,7 +39,8 @@ test('without the zone, an update writes what differs', () => {
   ])
 })
 
-const create = (names: string[], ttl = 300): RecordSet[] => createRecords('acme.pool.test', '192.0.2.1', { names, ttl })
+const create = (names: string[], ttl = 300): RecordSet[] =>
+  createRecords('acme.pool.test', { loadBalancerIP: '192.0.2.1' }, { names, ttl })
 const upsert = (set: RecordSet | undefined) => ({ kind: 'upsert', set })
 const remove = (name: string) => ({ kind: 'delete', name, type: 'A' })
 

@@ -1,3 +1,4 @@
+import type { Target } from '@pool/contract'
 import type { RecordSet } from '../../dns/domain/rrset.ts'
 
 /** Which side of a stopped zone is right where the two differ. */
@@ -5,7 +6,7 @@ export type Trust = 'database' | 'zone'
 
 /**
  * What a resume does with a name. `publish`, `withdraw`: the records at the provider change; `adopt`: the name becomes active
- * with the address of its records, which ends a reservation or a cool-off; `readdress`: an active name gets the address of
+ * with the target of its records, which ends a reservation or a cool-off; `readdress`: an active name gets the target of
  * its records; `release`: an active name without records becomes free. The last three end the validity of the name's token,
  * because its holder is not known.
  */
@@ -14,9 +15,9 @@ export type ResumeAction = 'publish' | 'withdraw' | 'adopt' | 'readdress' | 'rel
 /** A name whose records differ from those that the database wants. */
 export interface ZoneDifference {
   readonly subdomain: string
-  /** Null: the name has no holder in the database. */
+  /** The values of its records. Null: the name has no holder in the database. */
   readonly databaseAddress: string | null
-  /** Null: the zone does not have all records of the template with one address. */
+  /** Null: the zone does not have all records of a target. */
   readonly zoneAddress: string | null
   readonly action: ResumeAction
 }
@@ -24,6 +25,8 @@ export interface ZoneDifference {
 /** A name that the database changes to what the zone has. */
 export interface TrustedName extends ZoneDifference {
   readonly version: number
+  /** That of the records of the zone; null: they are not those of a target. */
+  readonly target: Target | null
   /** The record sets that the zone has, or none. */
   readonly desired: readonly RecordSet[]
 }
@@ -50,6 +53,6 @@ export const decideAction = (
   if (databaseAddress === null) return trustsZone && zoneAddress !== null && canBeAdopted ? 'adopt' : 'withdraw'
   if (!trustsZone || zoneAddress === databaseAddress) return 'publish'
   if (zoneAddress !== null) return 'readdress'
-  // Of records that are not the template's, no address is known.
+  // Of records that are not a target's, nothing else is known.
   return hasRecords || !wasPublished ? 'publish' : 'release'
 }

@@ -1,10 +1,5 @@
-import {
-  mergeRecordSets,
-  type RecordSet,
-  type RecordTemplate,
-  recordKey,
-  sameRecordSet,
-} from '../../dns/domain/rrset.ts'
+import { mergeRecordSets, type RecordSet, recordKey, sameRecordSet } from '../../dns/domain/rrset.ts'
+import { canBeOfTarget, type RecordTemplate } from '../../dns/domain/target.ts'
 import type { CheckedName } from './name.ts'
 import { OrphanCandidate } from './orphan.ts'
 import { createRelevance } from './plan.ts'
@@ -64,10 +59,10 @@ const toIncomplete = (entry: ScanEntry | undefined, { version, desired }: Checke
   return entry instanceof OrphanCandidate ? { ...nothing, version, missing: desired, isChanging: true } : entry
 }
 
-/** The entry with more records of a name that has the row `row` now. */
+/** The entry with more records of a name that has the row `row` now. It keeps those of another target too. */
 export const addKnown = (
   entry: ScanEntry | undefined,
-  zone: string,
+  { zone, template }: { readonly zone: string; readonly template: RecordTemplate },
   row: CheckedName,
   { served, unserved }: FoundRecords,
 ): ScanEntry => {
@@ -78,7 +73,9 @@ export const addKnown = (
     missing = missing.filter(wanted => recordKey(wanted) !== recordKey(set))
     return false
   })
-  const relevant = others.length > 0 ? others.filter(createRelevance(zone, row)) : NONE
+  const isRelevant = others.length > 0 ? createRelevance(zone, row) : () => false
+  const fqdn = `${row.subdomain}.${zone}`
+  const relevant = others.filter(set => isRelevant(set) || canBeOfTarget(set, fqdn, template))
   const after: IncompleteName = {
     version: before.version,
     missing,

@@ -24,6 +24,10 @@ const toWireFields = (type: string, value: string): Partial<WireRecord> => {
     const data = { flags: Number(words[0]), tag: words[1], value: words.slice(2).join(' ').slice(1, -1) }
     return { content: value, data }
   }
+  if (type === 'DS') {
+    const [key_tag, algorithm, digest_type] = words.map(Number)
+    return { content: value, data: { key_tag, algorithm, digest_type, digest: words[3] } }
+  }
   return { content: value }
 }
 

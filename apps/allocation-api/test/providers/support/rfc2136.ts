@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -332,3 +332,14 @@ export const powerdns: ServerKind = {
     return [findProgram('pdns_server') ?? '', `--config-dir=${folder}`]
   },
 }
+
+/** A kind of server whose configuration is edited before it starts. */
+export const withSettings = (kind: ServerKind, edit: (settings: string) => string): ServerKind => ({
+  ...kind,
+  async prepare(setup) {
+    const command = await kind.prepare(setup)
+    const file = command.find(word => word.endsWith('.conf')) ?? ''
+    await writeFile(file, edit(await readFile(file, 'utf8')))
+    return command
+  },
+})

@@ -1,6 +1,7 @@
 import { createDatabaseClient, type Sql } from '@pool/runtime/database/client'
 import { createPrng, type Prng } from '@pool/test-kit/prng.ts'
-import { createRecords, type RecordSet, recordKey } from '../../../src/dns/domain/rrset.ts'
+import { type RecordSet, recordKey } from '../../../src/dns/domain/rrset.ts'
+import { createRecords } from '../../../src/dns/domain/target.ts'
 import type { DnsProvider } from '../../../src/dns/provider.ts'
 import { type Caller, createPools } from '../../../src/naming/naming.ts'
 import { createZoneLocks, type ZoneLocks } from '../../../src/reconciler/locked-zone.ts'
@@ -277,7 +278,11 @@ class Interleaving {
       }
       const fqdn = this.#model.fqdn(name)
       const command = { ...allocationName, reservationToken: name.token, sovereignFQDN: fqdn, loadBalancerIP: address }
-      const decision = await this.#store.commit(command, createRecords(fqdn, address, template), caller)
+      const decision = await this.#store.commit(
+        command,
+        createRecords(fqdn, { loadBalancerIP: address }, template),
+        caller,
+      )
       this.trace.push(`commit ${subdomain} ${address}: ${decision.kind}`)
       if (decision.kind !== 'committed')
         return void this.#violations.push(`${subdomain} was reserved, but commit returned ${decision.kind}`)

@@ -1,12 +1,7 @@
 import { findHistoryErrors, type RecordHistoryEntry } from '@pool/test-kit/history-rules.ts'
 import type { Prng } from '@pool/test-kit/prng.ts'
-import {
-  createRecords,
-  isAtOrBelow,
-  type RecordChange,
-  type RecordSet,
-  recordKey,
-} from '../../../src/dns/domain/rrset.ts'
+import { isAtOrBelow, type RecordChange, type RecordSet, recordKey } from '../../../src/dns/domain/rrset.ts'
+import { createRecords } from '../../../src/dns/domain/target.ts'
 import type { DeletedRecord } from '../../../src/reconciler/domain/plan.ts'
 import { toChangeKey, toOwnerKey } from './faulty-provider.ts'
 import type { Edit, ZoneHost } from './hosts.ts'
@@ -146,7 +141,11 @@ export class ZoneModel {
 
   /** The record sets of the name, as the provider returns them. */
   getRecords(subdomain: string, address: string): RecordSet[] {
-    return createRecords(this.fqdn({ subdomain }), address, { ...template, ttl: this.#toTtl(template.ttl) })
+    return createRecords(
+      this.fqdn({ subdomain }),
+      { loadBalancerIP: address },
+      { ...template, ttl: this.#toTtl(template.ttl) },
+    )
   }
 
   /** The name that this key belongs to. */

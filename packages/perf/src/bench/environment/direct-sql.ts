@@ -4,7 +4,7 @@ import { createServerClock } from '@pool/runtime/database/time'
 import { createWriter } from '@pool/runtime/database/writer'
 import { createAllocationReader } from 'allocation-api/src/allocation/reader.ts'
 import { createAllocationRepository } from 'allocation-api/src/allocation/repository.ts'
-import { createRecords } from 'allocation-api/src/dns/domain/rrset.ts'
+import { createRecords } from 'allocation-api/src/dns/domain/target.ts'
 import { createToken, hashToken } from 'allocation-api/src/lib/token.ts'
 import { POOL } from './names.ts'
 
@@ -43,8 +43,8 @@ export const createDirectSql = (sql: Sql) => {
     async commit(subdomain: string, reservationToken: string): Promise<void> {
       const sovereignFQDN = `${subdomain}.${POOL}`
       const tokenHash = hashToken(reservationToken)
-      const command = { poolDomain: POOL, subdomain, tokenHash, sovereignFQDN, loadBalancerIP: ADDRESS }
-      const records = createRecords(sovereignFQDN, ADDRESS, RECORDS)
+      const command = { poolDomain: POOL, subdomain, tokenHash, sovereignFQDN, target: { loadBalancerIP: ADDRESS } }
+      const records = createRecords(sovereignFQDN, { loadBalancerIP: ADDRESS }, RECORDS)
       expectDecision(await repository.commit({ ...command, records, caller: createCaller() }), 'committed')
     },
     async release(subdomain: string): Promise<void> {

@@ -1,4 +1,5 @@
-import { createRecords, type RecordSet, type RecordTemplate } from 'allocation-api/src/dns/domain/rrset.ts'
+import type { RecordSet } from 'allocation-api/src/dns/domain/rrset.ts'
+import { createRecords, type RecordTemplate } from 'allocation-api/src/dns/domain/target.ts'
 import type { TableRow } from './history.ts'
 
 const formatRecordSet = ({ name, type, ttl, values }: RecordSet): string =>
@@ -13,7 +14,7 @@ export const toDesiredZone = (
 ): RecordSet[] => [
   ...foreign,
   ...table.flatMap(({ subdomain, state, address }) =>
-    state === 'active' ? createRecords(`${subdomain}.${zone}`, address ?? '', template) : [],
+    state === 'active' ? createRecords(`${subdomain}.${zone}`, { loadBalancerIP: address ?? '' }, template) : [],
   ),
 ]
 

@@ -26,7 +26,7 @@ type AllocationResult = Result<'getAllocation'>
 const toObservedState = (allocation: AllocationResult): ObservedState => ({
   state: allocation.state,
   owner: allocation.createdBy,
-  address: allocation.state === 'active' ? allocation.loadBalancerIP : null,
+  address: allocation.state === 'active' ? (allocation.loadBalancerIP ?? null) : null,
 })
 
 export const republishZone = (client: ApiClient): Promise<ApiResponse<unknown> | undefined> =>

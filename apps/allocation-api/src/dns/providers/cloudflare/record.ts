@@ -15,6 +15,8 @@ export const toNumber = (value: unknown): number | undefined => (typeof value ==
 /** Types whose content is one domain name, which Cloudflare writes without the trailing dot. */
 const NAME_TYPES: readonly string[] = ['CNAME', 'DNAME', 'NS', 'PTR']
 const TEXT_TYPES: readonly string[] = ['TXT', 'SPF']
+/** The fields of DS records (RFC 4034 section 5.1), in their order in presentation format. */
+const DS_FIELDS = ['key_tag', 'algorithm', 'digest_type', 'digest']
 
 const absolute = (name: string): string => `${name.toLowerCase().replace(/\.$/, '')}.`
 /** Without the trailing dot, as Cloudflare writes names. */
@@ -53,6 +55,7 @@ export const toPresentation = (record: JsonObject): string => {
   if (NAME_TYPES.includes(type)) return absolute(content)
   if (TEXT_TYPES.includes(type)) return quotedText(content)
   if (type === 'AAAA') return canonicalIPv6(content)
+  if (type === 'DS') return (data.digest === undefined ? content : DS_FIELDS.map(part).join(' ')).toUpperCase()
   if (type === 'MX') return `${toNumber(record.priority) ?? 0} ${absolute(content)}`
   if (type === 'SRV' && data.target !== undefined)
     return `${toNumber(data.priority) ?? toNumber(record.priority) ?? 0} ${part('weight')} ${part('port')} ${absolute(part('target'))}`
@@ -77,6 +80,11 @@ export const toContent = (type: string, value: string): JsonObject | undefined =
     if (words.length !== 4 || ![first, second, third].every(isOctets16)) return undefined
     const data = { priority: Number(first), weight: Number(second), port: Number(third), target: relative(fourth) }
     return { data, priority: data.priority }
+  }
+  if (type === 'DS') {
+    const [tag, algorithm, digestType, digest] = words
+    if (words.length !== 4 || !/^\d+ \d+ \d+ [0-9A-F]+$/.test(value)) return undefined
+    return { data: { key_tag: Number(tag), algorithm: Number(algorithm), digest_type: Number(digestType), digest } }
   }
   if (type === 'CAA') {
     const [, flags, tag, text] = /^(\d{1,3}) ([a-z0-9]+) (".*")$/i.exec(value) ?? []

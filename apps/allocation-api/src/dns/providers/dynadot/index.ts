@@ -49,6 +49,7 @@ export const createDynadotProvider = ({
   return {
     concurrency: 1,
     hasZoneTtl: true,
+    hasNoDelegations: true,
 
     async read(pool, _wanted, signal) {
       const zone = zoneOf(pool)

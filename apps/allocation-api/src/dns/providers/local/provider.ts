@@ -20,8 +20,8 @@ export const validateChange = (zone: string, change: RecordChange): string | und
   if (change.kind === 'delete') return undefined
   const { name, type, ttl, values } = change.set
   if (!isAtOrBelow(name, zone) || !isName(name)) return 'the name is not a name of this zone'
-  if (type === 'NS' || type === 'SOA')
-    return 'the local DNS server creates NS and SOA records itself and has no delegations'
+  if (type === 'SOA' || (type === 'NS' && name === zone))
+    return 'the local DNS server creates the NS and SOA records of the zone itself'
   // RFC 2181 section 8: 31 bits.
   if (!Number.isInteger(ttl) || ttl < 0 || ttl > 2 ** 31 - 1) return 'the TTL is not between 0 and 2147483647 seconds'
   if (values.length === 0) return 'the record set has no value'

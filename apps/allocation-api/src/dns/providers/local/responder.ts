@@ -20,6 +20,7 @@ interface Response {
   readonly rcode: 'NOERROR' | 'FORMERR' | 'SERVFAIL' | 'NXDOMAIN' | 'NOTIMP' | 'REFUSED' | 'BADVERS'
   readonly answers: readonly RecordSet[]
   readonly authority: readonly RecordSet[]
+  readonly isReferral?: true
 }
 
 interface QuestionSection {
@@ -153,7 +154,7 @@ const encodeResponse = (query: Query, response: Response, limit: number): Buffer
   const authority = encodeRecords(query, response.authority)
   const question = query.question ? [query.question.octets] : []
   const opt = query.edns ? [encodeOpt(rcode, query.edns)] : []
-  const isAuthoritative = response.rcode === 'NOERROR' || response.rcode === 'NXDOMAIN'
+  const isAuthoritative = (response.rcode === 'NOERROR' || response.rcode === 'NXDOMAIN') && !response.isReferral
   const flags = FLAGS.response | query.echoedFlags | (isAuthoritative ? FLAGS.authoritative : 0) | (rcode & 0xf)
   const counts = [question.length, answers.length, authority.length, opt.length]
   const message = Buffer.concat([encodeHeader(query.id, flags, counts), ...question, ...answers, ...authority, ...opt])

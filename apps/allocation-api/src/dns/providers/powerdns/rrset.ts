@@ -21,6 +21,9 @@ const copiedKinds: ReadonlySet<string> = new Set(['Slave', 'Secondary', 'Consume
 
 export const isSecondary = (kind: string): boolean => copiedKinds.has(kind)
 
+/** The server prints digests in lower case. */
+const toValue = (type: string, content: string): string => (type === 'DS' ? content.toUpperCase() : content)
+
 const ownerName = (absolute: string): string => absolute.replace(/\.$/, '').toLowerCase()
 
 /** Splits RRsets into the served record sets and the disabled records. */
@@ -30,7 +33,11 @@ export const splitRecords = (rrsets: readonly Rrset[]) => {
   for (const { name: absolute, type, ttl, records } of rrsets) {
     const name = ownerName(absolute)
     const valuesWhere = (isDisabled: boolean): string[] =>
-      [...new Set(records.filter(record => record.disabled === isDisabled).map(record => record.content))].sort()
+      [
+        ...new Set(
+          records.filter(record => record.disabled === isDisabled).map(record => toValue(type, record.content)),
+        ),
+      ].sort()
     const values = valuesWhere(false)
     const disabled = valuesWhere(true)
     // An RRset with neither has only a comment left.

@@ -9,14 +9,14 @@ import { encodeName, FormatError } from '../../wire/rdata.ts'
 import { findApexes } from './apexes.ts'
 import { transferZone } from './axfr.ts'
 import { openConnection, ServerError, type SignedPeer } from './connection.ts'
-import { type TsigKey, toTsigSize } from './tsig.ts'
+import { parseTsigAlgorithm, type TsigAlgorithm, type TsigKey, toTsigSize } from './tsig.ts'
 import { buildUpdates, checkUpdate, maxUpdateSize, sendUpdates } from './update.ts'
 
 export interface Rfc2136Options {
   /** The primary server of the zones. */
   readonly server: { readonly host: string; readonly port: number }
   /** RFC 8945. `secret` is in base64. */
-  readonly tsig: { readonly name: string; readonly secret: string }
+  readonly tsig: { readonly name: string; readonly secret: string; readonly algorithm?: TsigAlgorithm }
   /** Milliseconds since the epoch, for the signatures; default: `Date.now`. */
   readonly now?: () => number
   /** Default: each pool is a zone. */
@@ -42,6 +42,7 @@ export const createRfc2136Provider = ({
   const key: TsigKey = {
     name: tsig.name.toLowerCase().replace(/\.$/, ''),
     secret: Buffer.from(tsig.secret, 'base64'),
+    algorithm: tsig.algorithm ?? 'hmac-sha256',
   }
   if (!encodeName(key.name)) throw new TypeError('the name of the TSIG key is not a domain name')
   if (key.secret.length === 0) throw new TypeError('the secret of the TSIG key is not base64')
@@ -173,6 +174,8 @@ export const createRfc2136Provider = ({
 
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
 
+const ALGORITHM = 'DNSPROVIDER_RFC2136_TSIG_ALGORITHM'
+
 export const readRfc2136Provider: ReadProvider = (read: EnvReader) => {
   const host = read.required('DNSPROVIDER_RFC2136_HOST', 'the name or address of the primary server')
   const port = read.integer('DNSPROVIDER_RFC2136_PORT', 53, { min: 1, max: 65_535 })
@@ -183,7 +186,14 @@ export const readRfc2136Provider: ReadProvider = (read: EnvReader) => {
   if (name && !isHostName(`key.${name}`)) read.addIssue('DNSPROVIDER_RFC2136_TSIG_NAME', 'must be a domain name')
   const secret = read.required('DNSPROVIDER_RFC2136_TSIG_SECRET', 'the secret of the TSIG key, in base64')
   if (!BASE64.test(secret)) read.addIssue('DNSPROVIDER_RFC2136_TSIG_SECRET', 'must be base64')
-  const options = { server: { host, port }, tsig: { name, secret } }
+  const algorithm = parseTsigAlgorithm(read.text(ALGORITHM) ?? 'hmac-sha256')
+  if (!algorithm) {
+    read.addIssue(
+      ALGORITHM,
+      'must be hmac-sha256, hmac-sha224, hmac-sha384 or hmac-sha512; a key with MD5 or SHA-1 is too weak',
+    )
+  }
+  const options = { server: { host, port }, tsig: { name, secret, algorithm: algorithm ?? 'hmac-sha256' } }
   return async ({ zoneOf }) => ({
     provider: createRfc2136Provider({ ...options, zoneOf }),
     info: { server: options.server },

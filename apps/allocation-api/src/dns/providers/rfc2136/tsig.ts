@@ -2,7 +2,22 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import { CLASSES, parseMessage } from '../../wire/message.ts'
 import { encodeName, FormatError, readName, TYPES } from '../../wire/rdata.ts'
 
+/** Those of RFC 8945 section 6 that are recommended or optional, and SHA-224: hash and octets of the MAC. */
+const ALGORITHMS = {
+  'hmac-sha256': ['sha256', 32],
+  'hmac-sha224': ['sha224', 28],
+  'hmac-sha384': ['sha384', 48],
+  'hmac-sha512': ['sha512', 64],
+} as const
+export type TsigAlgorithm = keyof typeof ALGORITHMS
+
+/** Null: it is not accepted. RFC 8945 section 6 permits HMAC-MD5 and HMAC-SHA-1 for old servers only. */
+export const parseTsigAlgorithm = (text: string): TsigAlgorithm | null =>
+  (Object.keys(ALGORITHMS) as TsigAlgorithm[]).find(name => name === text.toLowerCase().replace(/\.$/, '')) ?? null
+
 export interface TsigKey {
+  /** `hmac-sha256` by default. */
+  readonly algorithm?: TsigAlgorithm
   /** Lower case, without the trailing dot. */
   readonly name: string
   readonly secret: Buffer
@@ -19,7 +34,7 @@ const wireName = (name: string): Buffer => {
   if (!wire) throw new TypeError('the name of the TSIG key is not a domain name')
   return wire
 }
-const algorithm = wireName('hmac-sha256')
+const toAlgorithm = ({ algorithm = 'hmac-sha256' }: TsigKey): TsigAlgorithm => algorithm
 
 const uint16 = (value: number): Buffer => {
   const octets = Buffer.alloc(2)
@@ -46,20 +61,21 @@ const encodeTimers = ({ signedAt, fudge }: Timers): Buffer[] => [uint48(signedAt
 const encodeVariables = (key: TsigKey, timers: Timers, error: number, other: Buffer): Buffer[] => [
   wireName(key.name),
   classAndTtl,
-  algorithm,
+  wireName(toAlgorithm(key)),
   ...encodeTimers(timers),
   uint16(error),
   ...withLength(other),
 ]
 
 const computeMac = (key: TsigKey, parts: readonly Buffer[]): Buffer => {
-  const hmac = createHmac('sha256', key.secret)
+  const hmac = createHmac(ALGORITHMS[toAlgorithm(key)][0], key.secret)
   for (const part of parts) hmac.update(part)
   return hmac.digest()
 }
 
 /** Octets that signing adds to a message. */
-export const toTsigSize = (key: TsigKey): number => wireName(key.name).length + 10 + algorithm.length + 16 + 32
+export const toTsigSize = (key: TsigKey): number =>
+  wireName(key.name).length + 10 + wireName(toAlgorithm(key)).length + 16 + ALGORITHMS[toAlgorithm(key)][1]
 
 const withAdditionalCount = (message: Buffer, step: 1 | -1): Buffer => {
   const copy = Buffer.from(message)
@@ -79,7 +95,7 @@ export const sign = (message: Buffer, key: TsigKey, signedAt: number): Signed =>
   const noOtherData = Buffer.alloc(0)
   const mac = computeMac(key, [message, ...encodeVariables(key, timers, 0, noOtherData)])
   const data = [
-    algorithm,
+    wireName(toAlgorithm(key)),
     ...encodeTimers(timers),
     ...withLength(mac),
     message.subarray(0, 2),
@@ -177,7 +193,7 @@ export const verify = (chain: Chain, message: Buffer, key: TsigKey, now: number)
       return rejected(`it has another secret for the TSIG key ${key.name} (BADSIG)`)
     return unsigned
   }
-  if (tsig.name !== key.name || tsig.algorithm !== 'hmac-sha256')
+  if (tsig.name !== key.name || tsig.algorithm !== toAlgorithm(key))
     return rejected('its response is signed with another key or algorithm')
 
   const bare = withAdditionalCount(message.subarray(0, tsig.at), -1)

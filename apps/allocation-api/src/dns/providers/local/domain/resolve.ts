@@ -21,6 +21,8 @@ export interface Resolution {
   readonly rcode: 'NOERROR' | 'NXDOMAIN' | 'REFUSED'
   readonly answers: readonly RecordSet[]
   readonly authority: readonly RecordSet[]
+  /** Other servers answer for the name. */
+  readonly isReferral?: true
   /** The target of a CNAME, in this zone: resolve it next and append the answers (RFC 1034 section 4.3.2, step 3a). */
   readonly alias?: string
 }
@@ -48,7 +50,7 @@ const toTarget = (alias: RecordSet): string => (alias.values[0] ?? '').toLowerCa
 
 /**
  * The response of the zone's authoritative server: RFC 1034 section 4.3.2 with the wildcards of RFC 4592 and the negative answers of
- * RFC 2308. There are no delegations: nothing below the apex may be of type NS.
+ * RFC 2308. At and below NS records, it refers to other servers (step 3b).
  */
 export const resolve = (zone: string, view: ZoneView, question: Question): Resolution => {
   const name = question.name.toLowerCase()
@@ -59,6 +61,15 @@ export const resolve = (zone: string, view: ZoneView, question: Question): Resol
   const records = [...apex, ...view.records.filter(set => !(set.name === zone && /^(NS|SOA)$/.test(set.type)))]
   // A name without records exists if there are records below it: an empty non-terminal (RFC 4592 section 2.2.2).
   const exists = (node: string) => records.some(set => isAtOrBelow(set.name, node))
+
+  // RFC 4035 section 3.1.4.1: the parent answers for DS.
+  const isCut = (set: RecordSet) =>
+    set.type === 'NS' &&
+    set.name !== zone &&
+    isAtOrBelow(name, set.name) &&
+    !(question.type === 'DS' && set.name === name)
+  const [cut] = records.filter(isCut).sort((a, b) => a.name.length - b.name.length)
+  if (cut) return { rcode: 'NOERROR', answers: [], authority: [cut], isReferral: true }
 
   let source = name
   if (!exists(name)) {

@@ -1,0 +1,39 @@
+import { missingPowerdns } from '@pool/test-kit/dns/powerdns.ts'
+import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
+import { describe, test } from 'vitest'
+import { createRfc2136Provider } from '../../src/dns/providers/rfc2136/index.ts'
+import { startPowerdnsSubject } from './support/powerdns.ts'
+import { bind, knot, type ServerKind, startServer, withSettings } from './support/rfc2136.ts'
+import { describeTargets } from './support/targets.ts'
+
+const describeServer = (kind: ServerKind, title = kind.name, hasGap = false): void => {
+  if (shouldSkip(kind.missingPrograms)) {
+    test.skip(kind.missingPrograms ?? '')
+    return
+  }
+  describeTargets(`rfc2136 with ${title}`, async () => {
+    const server = await startServer(kind)
+    return {
+      provider: createRfc2136Provider(server.options()),
+      zone: server.zone,
+      remove: server.remove,
+      dnsPort: server.port,
+      hasGap,
+      [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
+    }
+  })
+}
+const signing = withSettings(knot, text => text.replace('acl: [full,', 'dnssec-signing: on\n    acl: [full,'))
+
+describe('a resolver gets the answer of the old form or of the new one, never none', () => {
+  describeServer(bind)
+  describeServer(knot)
+  describeServer(signing, 'Knot, which signs the zone', true)
+
+  if (shouldSkip(missingPowerdns)) test.skip(missingPowerdns ?? '')
+  else
+    describeTargets('PowerDNS', async () => {
+      const subject = await startPowerdnsSubject()
+      return { ...subject, dnsPort: subject.server.dnsPort }
+    })
+})
