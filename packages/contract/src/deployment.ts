@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import { cursor, limit } from './allocation.ts'
-import { type FieldFault, firstViolation, rule, violation } from './allocation-problem.ts'
+import { type FieldFault, firstViolation, problem, rule, violation } from './allocation-problem.ts'
 import { isOneLine, isPlainLine, TRIMMED_LINE, timestamp, trim } from './common.ts'
 import {
   asciiLowerCase,
@@ -411,6 +411,10 @@ export const deployment = z
   .object({
     id: z.uuid(),
     status: deploymentStatus,
+    operation: z
+      .enum(['create', 'apply', 'destroy'])
+      .optional()
+      .meta({ description: 'What its last run does, or did. Only a destroy follows a destroy that failed.' }),
     startedAt: timestamp,
     finishedAt: timestamp.nullable(),
     orgName: z.string(),
@@ -459,6 +463,10 @@ export const deploymentPlan = z
     operation: z.enum(['apply', 'destroy']),
     text: z.string().meta({ description: 'As Terraform prints it, with secrets masked.' }),
     json: z.unknown().meta({ description: "Terraform's JSON representation of the plan, with secrets masked." }),
+    problem: problem.optional().meta({
+      description:
+        'Only if the plan failed after the response had begun, 15 s after the request: what would have been its body with another status.',
+    }),
   })
   .meta({ id: 'DeploymentPlan' })
 export type DeploymentPlan = z.infer<typeof deploymentPlan>
@@ -515,6 +523,11 @@ export const deploymentsQuery = z.object({
   status: z
     .enum(deploymentStatuses, rule('invalid-state', `status must be one of ${deploymentStatuses.join(', ')}.`))
     .optional(),
+  search: z
+    .string()
+    .regex(/^[^\0]{0,253}$/, rule('invalid-format', 'search must be text of at most 253 characters.'))
+    .optional()
+    .meta({ description: 'Only deployments whose FQDN or `orgName` contains this text, in any case.' }),
   limit: limit.optional().meta({ description: 'Maximum number of items; 100 by default, and never more than 1000.' }),
   cursor: cursor(/^[1-9][0-9]{0,15}$/).optional(),
 })

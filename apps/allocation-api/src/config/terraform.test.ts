@@ -1,6 +1,6 @@
 import { EnvReader } from '@pool/runtime/service/env'
-import { expect, test } from 'vitest'
-import { findEnvSecrets, isDenied, readTerraform, toTerraformEnv } from './terraform.ts'
+import { describe, expect, test } from 'vitest'
+import { findCredentials, findEnvSecrets, isCredential, isDenied, readTerraform, toTerraformEnv } from './terraform.ts'
 
 const read = (env: Record<string, string>) => {
   const reader = new EnvReader(env)
@@ -112,4 +112,37 @@ test('secrets of the environment: passed variables, and passwords of proxies', (
   const env = { HTTPS_PROXY: 'http://u:p%40ssword@proxy:1', http_proxy: 'proxy:1', KEY: 'a-long-key', FLAG: 'true' }
   expect(findEnvSecrets(env, ['KEY', 'FLAG', 'ABSENT'])).toEqual(['p%40ssword', 'p@ssword', 'a-long-key'])
   expect(findEnvSecrets({ all_proxy: 'http://u:%E0%A4@p' }, [])).toEqual(['%E0%A4', '%E0%A4'])
+})
+
+describe('of what is passed, a result shows all but credentials', () => {
+  test.each([
+    ['AWS_REGION', 'eu-central-1'],
+    ['AWS_ENDPOINT_URL_S3', 'https://fsn1.your-objectstorage.com:443/path'],
+    ['AWS_REQUEST_CHECKSUM_CALCULATION', 'when_required'],
+    ['AWS_SHARED_CREDENTIALS_FILE', '/etc/aws/credentials'],
+    ['OS_AUTH_URL', 'https://identity.cloud.test/v3'],
+    ['ARM_SUBSCRIPTION_ID', '0f8fad5b-d9cb-469f-a165-70867728950e'],
+    ['GOOGLE_PROJECT', 'my-project-123456'],
+    ['STAGE', 'production'],
+  ])('%s=%s', (name, value) => expect(isCredential(name, value)).toBe(false))
+
+  test.each([
+    ['AWS_SECRET_ACCESS_KEY', '/plain/words'],
+    ['AWS_ACCESS_KEY_ID', 'AKIAIOSFODNN7EXAMPLE'],
+    ['TF_TOKEN_app_terraform_io', 'ordinary'],
+    ['TF_HTTP_PASSWORD', 'ordinary'],
+    ['PG_CONN_STR', 'postgres://host/db'],
+    ['STATE_URL', 'https://user:ordinary@state.test/'],
+    ['SLACK_WEBHOOK_URL', 'https://hooks.slack.test/services/T00/B00/xY7aB9cD2eF4'],
+    ['ANY', 'hO9aaB2xcd'],
+    ['ANY', '0f8fad5bd9cb469fa16570867728950e'],
+  ])('not %s=%s', (name, value) => expect(isCredential(name, value)).toBe(true))
+
+  test('and all that is short', () => {
+    const env = { HTTPS_PROXY: 'http://u:short@p', AWS_REGION: 'eu-central-1', A_TOKEN: 'short', B_TOKEN: 'long-token' }
+    expect(findCredentials(env, ['AWS_REGION', 'A_TOKEN', 'B_TOKEN'], ['pool', 'long-secret'])).toEqual([
+      'long-token',
+      'long-secret',
+    ])
+  })
 })

@@ -14,7 +14,7 @@ import {
 } from '../idempotency/idempotency.ts'
 import { type Page, type PageQuery, readPage } from '../lib/paginate.ts'
 import type { Caller, PoolName } from '../naming/naming.ts'
-import type { Situation } from './domain/lifecycle.ts'
+import type { Operation, Situation } from './domain/lifecycle.ts'
 import { type DeploymentRecord, fromRecord } from './domain/spec.ts'
 import type { DeploymentSpec, KnownState, RunState, StateLock, StoredLogLine } from './domain/types.ts'
 import type { Proof } from './fqdn.ts'
@@ -67,6 +67,8 @@ export interface DeploymentSituation extends Situation {
 
 export interface DeploymentPageQuery {
   readonly status?: DeploymentStatus | undefined
+  /** Part of the FQDN or of the organisation, in any case. */
+  readonly search?: string | undefined
   /** Only deployments with a lower number; undefined for the first page. */
   readonly before?: number | undefined
   readonly limit: number
@@ -86,6 +88,7 @@ interface DeploymentRow {
   readonly id: string
   readonly number: number
   readonly status: DeploymentStatus
+  readonly operation: Operation
   readonly request: DeploymentRecord
   readonly startedAt: Date
   readonly finishedAt: Date | null
@@ -101,6 +104,7 @@ const toDeployment = (row: DeploymentRow): Deployment => {
   return {
     id: row.id,
     status: row.status,
+    operation: row.operation,
     startedAt: row.startedAt.toISOString(),
     finishedAt: row.finishedAt?.toISOString() ?? null,
     orgName,
@@ -189,7 +193,7 @@ export const createDeploymentRepository = (
     sql`in_time as materialized (select ${guard.assertInTime(written)})`
   const leaseEnd = sql`${now} + ${milliseconds(leaseMs)}`
   const columns = sql`
-    d.id, d.number, d.status, d.request, d.started_at as "startedAt", d.finished_at as "finishedAt",
+    d.id, d.number, d.status, d.operation, d.request, d.started_at as "startedAt", d.finished_at as "finishedAt",
     d.line_count as "numEvents", d.error, d.result, d.module, (
       select c.bucket from bucket_claims c where c.lineage_id = d.lineage_id and c.is_permanent order by c.bucket limit 1
     ) as "keptBucket"`
@@ -429,11 +433,17 @@ export const createDeploymentRepository = (
     },
 
     /** Newest first, each with the number that continues the list. */
-    async list({ status, before, limit }: DeploymentPageQuery): Promise<{ number: number; deployment: Deployment }[]> {
+    async list({
+      status,
+      search = '',
+      before,
+      limit,
+    }: DeploymentPageQuery): Promise<{ number: number; deployment: Deployment }[]> {
       const rows = await withTimeout(
         sql<DeploymentRow[]>`
           select ${columns} from deployments d
           where true ${status ? sql`and d.status = ${status}` : sql``}
+            ${search === '' ? sql`` : sql`and position(lower(${search}) in lower(d.sovereign_fqdn || ' ' || (d.request ->> 'orgName'))) > 0`}
             ${before === undefined ? sql`` : sql`and d.number < ${before}`}
           order by d.number desc limit ${limit}`,
         timeoutMs,

@@ -53,6 +53,7 @@ export type GetDeploymentOutcome = { readonly kind: 'found'; readonly deployment
 
 export interface DeploymentListQuery extends PageQuery {
   readonly status?: DeploymentStatus | undefined
+  readonly search?: string | undefined
 }
 
 /** What requests do with deployments. */
@@ -242,7 +243,8 @@ export const createDeploymentService = (options: DeploymentServiceOptions): Depl
 
     async list(query) {
       const before = query.cursor === undefined ? undefined : Number(query.cursor)
-      const read = (size: number) => repository.list({ status: query.status, before, limit: size })
+      const read = (size: number) =>
+        repository.list({ status: query.status, search: query.search, before, limit: size })
       const { items, nextCursor } = await readPage(query, read, ({ number }) => String(number))
       return { items: items.map(({ deployment }) => deployment), nextCursor }
     },

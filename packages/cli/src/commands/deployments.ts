@@ -172,10 +172,14 @@ const list = listCall({
   summary: 'List the deployments, newest first',
   flags: [
     { flags: '--status <status>', description: 'only deployments with this status', choices: deploymentStatuses },
+    { flags: '--search <text>', description: 'only deployments whose FQDN or organisation contains this text' },
   ],
   examples: ['deployments list', 'deployments list --status failed -o name'],
   operation: 'listDeployments',
-  query: ({ flags }) => ({ status: flags.status as Deployment['status'] | undefined }),
+  query: ({ flags }) => ({
+    status: flags.status as Deployment['status'] | undefined,
+    search: toText(flags.search),
+  }),
   items: (api, query, options) => api.deployments(query, options),
   view: () => ({ key: 'deployments', columns: listColumns, toName: ({ id }) => id, empty: 'No deployments.' }),
 })

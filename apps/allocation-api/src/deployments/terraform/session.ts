@@ -30,6 +30,8 @@ type Phase = 'init' | 'apply' | 'destroy'
 export interface ExecuteObserver {
   readonly onLock?: OnLock
   readonly onCreated?: (resource: CreatedResource) => void
+  /** Called after the command, before its errors are logged. */
+  readonly onEnded?: () => Promise<void>
 }
 
 type Environment = Readonly<Record<string, string>>
@@ -100,7 +102,7 @@ export class TerraformSession {
   async execute(
     phase: Phase,
     args: readonly string[],
-    { onLock, onCreated }: ExecuteObserver = {},
+    { onLock, onCreated, onEnded }: ExecuteObserver = {},
   ): Promise<Readonly<Record<string, unknown>>> {
     this.throwIfEnded()
     const output = this.#options.collector.forPhase(phase)
@@ -119,10 +121,16 @@ export class TerraformSession {
         text = (text + chunk).slice(-MAX_TAIL)
       },
     })
-    output.end()
     await recorder?.finish(exit.code !== null && !text.includes(RELEASE_FAILED))
+    await onEnded?.()
+    output.end()
     if (exit.code === 0) return output.outputs() ?? {}
     return this.#fail(args, exit, output.reason())
+  }
+
+  /** From now on, these values are masked in logs and reasons. */
+  hide(sensitive: readonly string[]): void {
+    if (sensitive.length > 0) this.#options.collector.hide(sensitive)
   }
 
   /** Runs a command and returns what it printed, which is logged nowhere. */
@@ -214,8 +222,10 @@ export class TerraformSession {
 
   #fail([command]: readonly string[], exit: ProcessExit, reason: string | null): never {
     this.throwIfEnded()
-    const status = exit.signal ?? `exit code ${exit.code}`
-    throw new CommandFailedError(reason ?? `${command} ended with ${status} and gave no reason.`)
+    const ending = exit.signal
+      ? `${command} was ended by ${exit.signal}: check the log of the system for the cause, such as too little memory.`
+      : `${command} ended with exit code ${exit.code} and gave no reason.`
+    throw new CommandFailedError([reason, exit.signal || !reason ? ending : ''].filter(Boolean).join(' '))
   }
 }
 

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { isJsonObject, type JsonObject, parseJson } from '../../lib/text.ts'
 import type { KnownState } from '../domain/types.ts'
 import type { ProvisioningRequest, StateRequest } from '../provisioner.ts'
+import { findTexts } from './domain/plan.ts'
 import { CommandFailedError, type TerraformSession } from './session.ts'
 
 /** A managed resource instance of a state. */
@@ -44,6 +45,25 @@ const toKeySuffix = (key: unknown): string => {
 }
 
 const stripKeys = (address: string): string => address.replace(/\[(?:\d+|"(?:[^"\\]|\\.)*")\]/g, '')
+
+/** What is at a path of `sensitive_attributes`: its steps are names of attributes, and keys or indexes. */
+const follow = (attributes: unknown, path: unknown): unknown =>
+  toObjects(path).reduce<unknown>((found, { value }) => {
+    const key = isJsonObject(value) ? value.value : value
+    return typeof found === 'object' && found !== null ? Reflect.get(found, String(key)) : undefined
+  }, attributes)
+
+/** The texts that the module or a provider marks as sensitive in a state, of whatever version. */
+export const findSensitiveTexts = (text: string): readonly string[] => {
+  const state = parseJson(text)
+  const { resources, outputs }: JsonObject = isJsonObject(state) ? state : {}
+  const instances = toObjects(resources).flatMap(resource => toObjects(resource.instances))
+  const values = instances.flatMap(({ attributes, sensitive_attributes: paths }) =>
+    Array.isArray(paths) ? paths.map(path => follow(attributes, path)) : [],
+  )
+  const shown = isJsonObject(outputs) ? toObjects(Object.values(outputs)) : []
+  return [...values, ...shown.filter(output => output.sensitive === true)].flatMap(findTexts)
+}
 
 /**
  * Parses a state file. Data sources are left out. Without a state, Terraform prints nothing or, with some backends, a state
@@ -153,7 +173,9 @@ export const readState = async (
   session: TerraformSession,
   { knownState }: Pick<StateRequest, 'knownState'>,
 ): Promise<State> => {
-  const state = parseState(await session.capture(['state', 'pull']))
+  const text = await session.capture(['state', 'pull'])
+  session.hide(findSensitiveTexts(text))
+  const state = parseState(text)
   const mismatch = findStateMismatch(state.version, knownState)
   if (mismatch !== null) throw new CommandFailedError(mismatch)
   return state
@@ -212,8 +234,8 @@ export const changeState = async (
   before: State,
 ): Promise<Readonly<Record<string, unknown>>> => {
   const { bucket, onLock, onBucketCreated } = request
+  let text: string | null = null
   const reportAfter = async (): Promise<State | null> => {
-    const text = await session.pullStateAtEnd()
     const after = text === null ? null : parseState(text)
     // A state that someone replaced in the meantime is for the next run to reject.
     if (after === null || findStateMismatch(after.version, before.version) !== null) return null
@@ -222,6 +244,10 @@ export const changeState = async (
   }
   const execution = session.execute(phase, args, {
     ...(onLock && { onLock }),
+    onEnded: async () => {
+      text = await session.pullStateAtEnd()
+      session.hide(findSensitiveTexts(text ?? ''))
+    },
     onCreated: ({ type, id }) => {
       if (isBucketResource(type, { id }, bucket)) void onBucketCreated?.().catch(() => {})
     },

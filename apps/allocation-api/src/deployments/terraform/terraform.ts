@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Env } from '@pool/runtime/service/env'
-import { findEnvSecrets, type TerraformSettings, toTerraformEnv } from '../../config/terraform.ts'
+import { findCredentials, findEnvSecrets, type TerraformSettings, toTerraformEnv } from '../../config/terraform.ts'
 import { parseJson } from '../../lib/text.ts'
 import type { DeploymentLogLine, StateLock } from '../domain/types.ts'
 import type {
@@ -91,7 +91,7 @@ const NO_VALUES = { variables: {}, secrets: {} }
 const toUnsavedStateLine = (file: string): DeploymentLogLine => ({
   phase: 'end',
   level: 'error',
-  message: `The state could not be saved and was kept in PDM_DEPLOYMENTS_DIR as ${file}. Run \`terraform state push\` with this file and delete it; until then, the deployment can be neither applied nor destroyed.`,
+  message: `The state could not be saved and was kept in PDM_DEPLOYMENTS_DIR as ${file}. Run \`terraform state push\` with this file and delete it; until then, the deployment can be neither planned, applied nor destroyed.`,
 })
 
 /** The values become names of files and variables, and keys of a backend. */
@@ -122,6 +122,7 @@ interface Operation {
 
 interface Work {
   readonly session: TerraformSession
+  /** For results. */
   readonly mask: Mask
 }
 
@@ -215,8 +216,10 @@ class TerraformProvisioner implements Provisioner {
   readonly #options: TerraformOptions
   readonly #dataDir: string
   readonly #env: Readonly<Record<string, string>>
-  /** Secrets of the environment, which the log must not show. */
+  /** What the log does not show of the environment: every passed value that may be a credential. */
   readonly #envSecrets: readonly string[]
+  /** What results do not show: what is known to be a credential, as another value can be part of a result. */
+  readonly #credentials: readonly string[]
   #exposure: Promise<string | null> | undefined
   readonly #prerequisites: Prerequisites
   readonly #mutex = createKeyedMutex()
@@ -225,7 +228,9 @@ class TerraformProvisioner implements Provisioner {
     this.#options = options
     this.#dataDir = resolve(options.dataDir)
     this.#env = toTerraformEnv(options.env, options.passthrough)
-    this.#envSecrets = [...findEnvSecrets(options.env, options.passthrough), ...(options.serviceSecrets ?? [])]
+    const { env, passthrough, serviceSecrets = [] } = options
+    this.#envSecrets = [...findEnvSecrets(env, passthrough), ...serviceSecrets]
+    this.#credentials = findCredentials(env, passthrough, serviceSecrets)
     this.#prerequisites = createPrerequisites(options)
   }
 
@@ -292,6 +297,7 @@ class TerraformProvisioner implements Provisioner {
   plan(request: ProvisioningRequest & { readonly destroy: boolean }, signal: AbortSignal): Promise<PlanResult> {
     const operation = { request, isRun: false, isStateOnly: false, log: () => {}, signal }
     return this.#operate(operation, async ({ session, mask }) => {
+      await this.#rejectUnsavedState(request)
       await session.execute('init', INIT)
       const state = await readState(session, request)
       const contents = sortState(state.resources, request.bucket)
@@ -429,7 +435,7 @@ class TerraformProvisioner implements Provisioner {
       const directories = this.#toDirectories(request)
       if (isStateOnly) await writeStateModule(cwd, directories, { stateKey, backend: this.#options.backend })
       else await this.#writeRootModule(cwd, request)
-      const mask = createMask([...Object.values(secrets), ...this.#envSecrets])
+      const keys = Object.values(secrets)
       const session = new TerraformSession({
         binary,
         cwd,
@@ -437,7 +443,7 @@ class TerraformProvisioner implements Provisioner {
         values: { ...variables, ...secrets },
         backend,
         stateKey,
-        collector: new OutputCollector(mask, log),
+        collector: new OutputCollector(createMask([...keys, ...this.#envSecrets]), log),
         ended,
         graceMs,
         visible:
@@ -445,7 +451,7 @@ class TerraformProvisioner implements Provisioner {
             ? await this.#findVisiblePaths(binary, stateDir, directories.moduleDir)
             : null,
       })
-      return await work({ session, mask })
+      return await work({ session, mask: createMask([...keys, ...this.#credentials]) })
     } finally {
       release()
       // A leftover directory must not turn a successful apply into a failure.
