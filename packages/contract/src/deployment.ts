@@ -325,9 +325,18 @@ export const deploymentCredentials = deploymentStorage.pick({
   objectStorageSecretKey: true,
 })
 
+/** What the caller of an apply or a destroy has done before. */
+export const confirmation = z.object({
+  unfinishedRemoved: z.boolean(deploymentRule('unfinishedRemoved must be true or false.')).optional().meta({
+    description:
+      'True: what `error` lists as created without being in the state does not exist, or was deleted at the provider.',
+  }),
+})
+
 /** The body of a destroy. Its fields are validated if the deployment has object storage, and ignored otherwise. */
 export const destroyRequest = deploymentCredentials
   .partial()
+  .extend(confirmation.shape)
   .meta({ id: 'DestroyRequest', description: 'The keys are required if the deployment has object storage.' })
 
 /** The whole request, for the OpenAPI document. Faults are reported in the order of its fields. */
@@ -357,7 +366,7 @@ export const deploymentRequest = z
   .meta({ id: 'DeploymentRequest', description: 'Unknown fields are ignored.' })
 
 /** New input of a deployment that exists. */
-export const applyRequest = deploymentRequest.partial().meta({
+export const applyRequest = deploymentRequest.partial().extend(confirmation.shape).meta({
   id: 'ApplyRequest',
   description:
     'A field that is absent keeps its stored value. The fields of the name, and `objectStorageRegion` if the deployment has a bucket, cannot change. The keys are required if the deployment has object storage.',
@@ -516,6 +525,10 @@ export const removeQuery = z.object({
   cancel: z.enum(['true', 'false'], rule('invalid-state', 'cancel must be true or false.')).optional().meta({
     description:
       'Only cancels: a deployment whose run has ended is returned and kept, so that the request can be repeated. `abandon` has no effect then.',
+  }),
+  force: z.enum(['true', 'false'], rule('invalid-state', 'force must be true or false.')).optional().meta({
+    description:
+      'With `cancel`: ends Terraform at once. What it is creating may then exist without being in the state; `error` lists it.',
   }),
 })
 

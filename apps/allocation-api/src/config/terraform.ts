@@ -21,6 +21,8 @@ export interface TerraformSettings {
   readonly backend: Backend | null
   /** For one apply, `init` included. */
   readonly timeoutMs: number
+  /** How long an apply or a destroy that was interrupted is waited for, before its processes are killed. */
+  readonly stopTimeoutMs: number
   /** Names of additional variables that the binary inherits. */
   readonly passthrough: readonly string[]
   /** `auto`: where the kernel permits it. */
@@ -103,6 +105,7 @@ export const readTerraform = (env: EnvReader): TerraformSettings => ({
   moduleDir: env.text('PDM_TERRAFORM_MODULE') ?? null,
   backend: readBackend(env),
   timeoutMs: env.durationMs('PDM_DEPLOYMENT_TIMEOUT', '30m', { min: '1s', max: '24h' }),
+  stopTimeoutMs: env.durationMs('PDM_TERRAFORM_STOP_TIMEOUT', '10m', { min: '1s', max: '24h' }),
   passthrough: readPassthrough(env),
   isolation: env.oneOf('PDM_TERRAFORM_ISOLATION', ['auto', 'required', 'off'], 'auto'),
   runner: env.text('PDM_TERRAFORM_RUNNER') ?? null,

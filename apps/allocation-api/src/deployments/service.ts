@@ -66,7 +66,8 @@ export interface DeploymentOperations {
   destroy(id: string, body: unknown, caller: CallerWithToken): Promise<StartOutcome>
   plan(id: string, body: unknown, caller: CallerWithToken, signal: AbortSignal): Promise<PlanOutcome>
   remove(id: string, shouldAbandon: boolean, caller: CallerWithToken): Promise<RemoveOutcome>
-  cancel(id: string, caller: CallerWithToken): Promise<CancelOutcome>
+  /** `isForced`: without waiting for what Terraform is creating. */
+  cancel(id: string, caller: CallerWithToken, isForced?: boolean): Promise<CancelOutcome>
   unlock(id: string, caller: Caller, key?: string): Promise<UnlockOutcome>
   /** What was done to deployments, also to deleted ones; newest first. */
   history(query: DeploymentHistoryQuery): Promise<Page<DeploymentHistoryEntry>>
@@ -226,7 +227,7 @@ export const createDeploymentService = (options: DeploymentServiceOptions): Depl
     destroy: (id, body, caller) => startOperation(deps, 'destroy', id, body, caller),
     plan: createPlanner(deps),
     remove: (id, shouldAbandon, caller) => removeDeployment(deps, id, shouldAbandon, caller),
-    cancel: (id, caller) => cancelRun(deps, id, caller),
+    cancel: (id, caller, isForced = false) => cancelRun(deps, id, isForced, caller),
     unlock: (id, caller, key) => unlockState(deps, id, caller, key),
     checkDomain: (domain, key) => checkDomain(deps, domain, key),
     history: query => repository.listHistory(query),

@@ -87,7 +87,7 @@ describe('the contents of a state', () => {
 
   test('are empty without a state', () => {
     const absent = JSON.stringify({ version: 4, serial: 0, lineage: '', resources: null })
-    for (const text of ['\n', absent]) expect(parseState(text)).toEqual({ version: null, resources: [] })
+    for (const text of ['\n', absent]) expect(parseState(text)).toEqual({ version: null, resources: [], data: [] })
   })
 
   test.each(['{', '[]', '{"version":3}', '{"version":4,"serial":1}'])('are not guessed from %s', text => {

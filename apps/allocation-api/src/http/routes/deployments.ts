@@ -204,18 +204,21 @@ export const deploymentHandlers = (
     return c.json(toVisible(outcome.deployment, c.env.listener), 200)
   }),
 
-  removeDeployment: validated(operations.removeDeployment, async (c, { path: { id }, query: { abandon, cancel } }) => {
-    const key = parseIdempotencyKey(c)
-    if (!key.ok) return sendError(c, key.error)
-    const caller = getCallerWithToken(c, key.value)
-    const outcome =
-      cancel === 'true'
-        ? await deployments.cancel(id, caller)
-        : await deployments.remove(id, abandon === 'true', caller)
-    if (outcome.kind !== 'removed' && outcome.kind !== 'cancelling') return sendRejection(c, outcome)
-    c.env.outcome = outcome.kind
-    return outcome.kind === 'removed' ? c.body(null, 204) : c.json(toVisible(outcome.deployment, c.env.listener), 202)
-  }),
+  removeDeployment: validated(
+    operations.removeDeployment,
+    async (c, { path: { id }, query: { abandon, cancel, force } }) => {
+      const key = parseIdempotencyKey(c)
+      if (!key.ok) return sendError(c, key.error)
+      const caller = getCallerWithToken(c, key.value)
+      const outcome =
+        cancel === 'true'
+          ? await deployments.cancel(id, caller, force === 'true')
+          : await deployments.remove(id, abandon === 'true', caller)
+      if (outcome.kind !== 'removed' && outcome.kind !== 'cancelling') return sendRejection(c, outcome)
+      c.env.outcome = outcome.kind
+      return outcome.kind === 'removed' ? c.body(null, 204) : c.json(toVisible(outcome.deployment, c.env.listener), 202)
+    },
+  ),
 
   applyDeployment: validated(operations.applyDeployment, (c, { path: { id } }) =>
     startOperation(c, deployments, 'apply', id),

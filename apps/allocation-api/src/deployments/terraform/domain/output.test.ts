@@ -1,13 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import {
-  createMask,
-  maskValue,
-  OutputCollector,
-  parseCreatedResource,
-  parseDiagnostic,
-  parseUiMessage,
-} from './output.ts'
+import { createMask, maskValue, OutputCollector, parseCreation, parseDiagnostic, parseUiMessage } from './output.ts'
 
 const access = 'AKIAMARKEDACCESSKEY1'
 const secret = 'mark/"ed+secret\\key\'&<=$' + '{x}%~ü9'
@@ -303,18 +296,23 @@ test.each<readonly [string, readonly string[], string | null]>([
   expect(parseDiagnostic(lines)).toBe(reason)
 })
 
-test('the creation of a resource is recognised by its end', () => {
-  const toLine = (type: string, action: string, more: object = { id_key: 'id', id_value: 'b-1' }) =>
-    JSON.stringify({ type, hook: { resource: { resource_type: 'minio_s3_bucket' }, action, ...more } })
-  expect(parseCreatedResource(toLine('apply_complete', 'create'))).toEqual({ type: 'minio_s3_bucket', id: 'b-1' })
-  for (const line of [
-    toLine('apply_start', 'create'),
-    toLine('apply_complete', 'delete'),
-    toLine('apply_complete', 'create', {}),
-    '"type":"apply_complete"',
-  ]) {
-    expect(parseCreatedResource(line)).toBe(null)
-  }
+const toHookLine = (type: string, action = 'create') =>
+  JSON.stringify({
+    type,
+    hook: { resource: { addr: 'm.a', resource_type: 'm' }, action, id_key: 'id', id_value: 'b-1' },
+  })
+const toDiagnosticLine = (summary: string) => JSON.stringify({ type: 'diagnostic', diagnostic: { summary } })
+test.each([
+  [toHookLine('apply_start'), { kind: 'started', address: 'm.a' }],
+  [toHookLine('apply_complete'), { kind: 'complete', address: 'm.a', type: 'm', id: 'b-1' }],
+  [toHookLine('apply_errored'), { kind: 'failed', address: 'm.a' }],
+  [toDiagnosticLine('Plugin did not respond'), { kind: 'provider-lost' }],
+  [toHookLine('apply_complete', 'delete'), null],
+  [toHookLine('apply_progress'), null],
+  [toDiagnosticLine('Plugin'), null],
+  ['"type":"apply_complete"', null],
+])('the creation of a resource in the line %s', (line, event) => {
+  expect(parseCreation(line)).toEqual(event)
 })
 
 describe('the output of a command', () => {

@@ -345,18 +345,31 @@ export const parseUiMessage = (line: string, defaultLevel: Level): UiMessage => 
   return { kind: 'line', level: toLevel(json['@level']), prefix: '', text: message, isReason: false }
 }
 
-export interface CreatedResource {
-  readonly type: string
-  /** The attribute that identifies it. */
-  readonly id: string
-}
+/** What a line of the machine-readable UI reports about the creation of a resource. */
+export type CreationEvent =
+  | { readonly kind: 'started' | 'failed'; readonly address: string }
+  /** `id`: the attribute that identifies it. */
+  | { readonly kind: 'complete'; readonly address: string; readonly type: string; readonly id: string }
+  /** A provider ended during a call, so a creation that failed may have made something. */
+  | { readonly kind: 'provider-lost' }
 
-/** The resource whose creation a line of the machine-readable UI reports as complete; null for any other line. */
-export const parseCreatedResource = (line: string): CreatedResource | null => {
-  if (!line.includes('"type":"apply_complete"')) return null
-  const { action, resource, id_value: id } = toObject(parseJsonLine(line).hook)
-  const { resource_type: type } = toObject(resource)
-  return action === 'create' && typeof type === 'string' && typeof id === 'string' ? { type, id } : null
+const CREATION_EVENTS: Readonly<Record<string, 'started' | 'complete' | 'failed'>> = {
+  apply_start: 'started',
+  apply_complete: 'complete',
+  apply_errored: 'failed',
+}
+const PROVIDER_LOST = /"summary":"(?:Plugin did not respond|Plugin error|Request cancelled)"/
+
+/** Null for a line that reports something else. */
+export const parseCreation = (line: string): CreationEvent | null => {
+  if (line.includes('"type":"diagnostic"') && PROVIDER_LOST.test(line)) return { kind: 'provider-lost' }
+  if (!/"type":"apply_(?:start|complete|errored)"/.test(line)) return null
+  const { type: event, hook } = parseJsonLine(line)
+  const { action, resource, id_value: id } = toObject(hook)
+  const { addr: address, resource_type: type } = toObject(resource)
+  const kind = CREATION_EVENTS[toText(event)]
+  if (action !== 'create' || typeof address !== 'string' || !kind) return null
+  return kind === 'complete' ? { kind, address, type: toText(type), id: toText(id) } : { kind, address }
 }
 
 /** The code that an error points to, its place excepted, and the values of its expressions. */
