@@ -133,7 +133,7 @@ describe.skipIf(isTerraformMissing)('an apply', () => {
     expect(await run.result).toEqual({
       kind: 'failed',
       reason: expect.stringMatching(
-        /^module\.deployment\.terraform_data\.second: local-exec provisioner error \(on .*main\.tf line \d+, in resource "terraform_data" "second"\): Error running the command: exit status [12]\. Output: no <redacted>/,
+        /^module\.deployment\.terraform_data\.second: local-exec provisioner error \(on .*main\.tf line \d+, in resource "terraform_data" "second"\): Error running the command: exit status [12]\. Output: no /,
       ),
     })
     expect(run.lines.filter(({ level }) => level === 'error').length).toBeGreaterThan(0)
