@@ -55,6 +55,7 @@ describe.skipIf(shouldSkip(missingPrograms))('the chart', () => {
     /** Set by the chart; or of no use in a pod. */
     const others = [
       ...['PORT', 'PDM_OPERATOR_PORT', 'PDM_DRAIN_DELAY', 'PDM_DEPLOYMENTS_DIR', 'PDM_DEPLOYMENT_TIMEOUT'],
+      'PDM_TERRAFORM_STOP_TIMEOUT',
       ...['PDM_DEPLOYMENT_CONCURRENCY', 'PDM_TERRAFORM_MODULE', 'PDM_TERRAFORM_BACKEND', 'PDM_TERRAFORM_PASS_ENV'],
       ...['PDM_TERRAFORM_RUNNER', 'PDM_TERRAFORM_ISOLATION', 'PDM_TERRAFORM_PATHS'],
       // The image has one binary. Probes and clients use the address of the pod.

@@ -44,6 +44,12 @@ test.each([...services, 'pool-allocation-backup'])('%s writes no core dump, whic
   expect(readSettings(`${service}.service`, 'LimitCORE')).toEqual(['0'])
 })
 
+test('the unit waits for a Terraform that saves what it creates, and for a stop', () => {
+  const [variable = ''] =
+    /^PDM_TERRAFORM_STOP_TIMEOUT=(\d+)m$/m.exec(readFileSync(join(root, '.env.example'), 'utf8'))?.slice(1) ?? []
+  expect(readSettings('allocation-api.service', 'TimeoutStopSec')).toEqual([String(60 * Number(variable) + 30)])
+})
+
 test('both services have the same restrictions', () => {
   const [api, witness] = services.map(service => read(`${service}.service`).split('# MemoryDenyWriteExecute')[1])
   expect(witness).toBe(api)

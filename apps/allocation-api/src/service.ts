@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { runPeriodically } from '@pool/runtime/service/run-periodically'
+import type { WithoutLimit } from '@pool/runtime/service/run-service'
 import { requireOwnFolder } from './deployments/terraform/folder-access.ts'
 import { reportLimitations } from './doctor/startup.ts'
 import type { Log } from './observability/log.ts'
@@ -16,8 +17,8 @@ import { findConfigWarnings, type ServiceConfig } from './service-config.ts'
 export interface Service {
   /** Where it listens, for the log. */
   readonly address: Readonly<Record<string, unknown>>
-  /** Stops gracefully. Resolves when every connection is closed. */
-  stop(): Promise<void>
+  /** Stops gracefully. Resolves when every connection is closed. `withoutLimit` waits for what has limits of its own. */
+  stop(withoutLimit: WithoutLimit): Promise<void>
 }
 
 /**
@@ -64,11 +65,13 @@ export const startService = async (config: ServiceConfig, log: Log, nodeVersion:
 
   return {
     address: { ...listeners.ports, dns: zones.address, managedDomains: config.managedDomains },
-    async stop() {
+    async stop(withoutLimit) {
       base.setPhase('draining')
       startChecks.abort()
       // Readiness is off, and load balancers need time to notice.
       await sleep(config.drainMs)
+      // Terraform can need minutes to save what it is creating. Until then, requests are answered.
+      await withoutLimit(deployments.stop())
       base.endStreams()
       // Runs need the database until they end, and the reconciler for their names.
       await Promise.all([deployments.stop(), listeners.stop()])

@@ -6,6 +6,7 @@ import {
   exitWith,
   exitWithConfigIssues,
   runService,
+  type WithoutLimit,
 } from '@pool/runtime/service/run-service'
 import { readTerraform } from './config/terraform.ts'
 import { serveProvisioner } from './deployments/remote-provisioner.ts'
@@ -29,6 +30,6 @@ const start = async () => {
   const stop = await serveProvisioner(provisioner, socket).catch((error: unknown) =>
     exitWith(EXIT_FAILURE, `start: ${describeError(error).message}`),
   )
-  return { address: { socket }, stop }
+  return { address: { socket }, stop: (withoutLimit: WithoutLimit) => withoutLimit(stop()) }
 }
 await runService(start, (msg, fields) => void process.stdout.write(`${JSON.stringify({ msg, ...fields })}\n`))

@@ -46,7 +46,7 @@ export const Pages = () => {
     case 'zone':
       return <ZonePage key={route.pool} pool={route.pool} />
     case 'deployments':
-      return <DeploymentsPage status={route.status} />
+      return <DeploymentsPage {...route} />
     case 'new-deployment':
       return <WizardPage />
     case 'deployment':

@@ -136,7 +136,15 @@ test.skipIf(shouldSkip(missingTerraform))('a deployment is created, planned, des
     exitCode: 3,
     stderr: expect.stringMatching(/^error: there is no run to cancel: the deployment is ready; .*\n$/),
   })
-  expect(await poolctl(`deployments destroy ${id} --yes --follow`)).toMatchObject({ exitCode: 0 })
+  // Repeated after a broken connection, it has started the operation once.
+  for (const operation of ['apply', 'destroy']) {
+    const lost = await source.dropNextResponse({ method: 'POST', path: `/api/v1/deployments/${id}/${operation}` })
+    const yes = operation === 'destroy' ? '--yes ' : ''
+    expect(await poolctl(`deployments ${operation} ${id} ${yes}--follow`)).toMatchObject({ exitCode: 0 })
+    await lost.occurred()
+  }
+  const history = await poolctl('deployments history -o ndjson')
+  expect(history.stdout.match(/-requested/g)).toHaveLength(2)
   expect(await poolctl(`deployments delete ${id} --yes`)).toMatchObject({ exitCode: 0 })
 })
 

@@ -225,3 +225,15 @@ test('a truncated export is an error', async () => {
   }
   await expect(read()).rejects.toMatchObject({ name: 'UnexpectedResponseError', operation: 'exportInstallation' })
 })
+
+test('a plan that failed after its response had begun rejects as a 409', async () => {
+  const problem = { error: 'plan-failed', detail: 'No quota.' }
+  const { client, timing } = setUp([json(200, { operation: 'apply', text: 'Error', json: null, problem })])
+  const planning = timing.settle(client.planDeployment({ id: '0a000000-0000-4000-8000-000000000001' }))
+  await expect(planning).rejects.toMatchObject({
+    name: 'ProblemError',
+    status: 409,
+    code: 'plan-failed',
+    body: problem,
+  })
+})

@@ -68,6 +68,7 @@ describe('types of parameters and results', () => {
       id: string
       abandon?: boolean | undefined
       cancel?: boolean | undefined
+      force?: boolean | undefined
       deploymentToken?: string | undefined
     }>()
     expectTypeOf<undefined>().toExtend<Result<'removeDeployment'>>()

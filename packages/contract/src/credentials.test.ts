@@ -62,6 +62,13 @@ describe('invalid keys: the violation that is reported first', () => {
     ['a space in the access key', { ...good, accessKey: `${access} b` }, 'invalid-access-key', /access key.*ASCII/],
     ['a line break in it', { ...good, accessKey: `${access}\r\nX: y` }, 'invalid-access-key', /access key.*ASCII/],
     ['a letter that is not ASCII', { ...good, accessKey: `${access}é` }, 'invalid-access-key', /access key.*ASCII/],
+    [
+      'a slash, as in many secret keys',
+      { ...good, accessKey: `${access}/b` },
+      'invalid-access-key',
+      /access key.*"\/"/,
+    ],
+    ['a comma in it', { ...good, accessKey: `${access},b` }, 'invalid-access-key', /access key.*","/],
     ['an access key that is a number', { ...good, accessKey: 1e20 }, 'invalid-access-key', /access key/],
     ['a redacted access key', { ...good, accessKey: ' <redacted> ' }, 'invalid-access-key', /access key.*<redacted>/],
     ['no secret key', { ...good, secretKey: undefined }, 'invalid-secret-key', /secret key/],

@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import { cursor, limit } from './allocation.ts'
-import { type FieldFault, firstViolation, rule, violation } from './allocation-problem.ts'
+import { type FieldFault, firstViolation, problem, rule, violation } from './allocation-problem.ts'
 import { isOneLine, isPlainLine, TRIMMED_LINE, timestamp, trim } from './common.ts'
 import {
   asciiLowerCase,
@@ -325,9 +325,18 @@ export const deploymentCredentials = deploymentStorage.pick({
   objectStorageSecretKey: true,
 })
 
+/** What the caller of an apply or a destroy has done before. */
+export const confirmation = z.object({
+  unfinishedRemoved: z.boolean(deploymentRule('unfinishedRemoved must be true or false.')).optional().meta({
+    description:
+      'True: what `error` lists as created without being in the state does not exist, or was deleted at the provider.',
+  }),
+})
+
 /** The body of a destroy. Its fields are validated if the deployment has object storage, and ignored otherwise. */
 export const destroyRequest = deploymentCredentials
   .partial()
+  .extend(confirmation.shape)
   .meta({ id: 'DestroyRequest', description: 'The keys are required if the deployment has object storage.' })
 
 /** The whole request, for the OpenAPI document. Faults are reported in the order of its fields. */
@@ -357,7 +366,7 @@ export const deploymentRequest = z
   .meta({ id: 'DeploymentRequest', description: 'Unknown fields are ignored.' })
 
 /** New input of a deployment that exists. */
-export const applyRequest = deploymentRequest.partial().meta({
+export const applyRequest = deploymentRequest.partial().extend(confirmation.shape).meta({
   id: 'ApplyRequest',
   description:
     'A field that is absent keeps its stored value. The fields of the name, and `objectStorageRegion` if the deployment has a bucket, cannot change. The keys are required if the deployment has object storage.',
@@ -411,6 +420,10 @@ export const deployment = z
   .object({
     id: z.uuid(),
     status: deploymentStatus,
+    operation: z
+      .enum(['create', 'apply', 'destroy'])
+      .optional()
+      .meta({ description: 'What its last run does, or did. Only a destroy follows a destroy that failed.' }),
     startedAt: timestamp,
     finishedAt: timestamp.nullable(),
     orgName: z.string(),
@@ -459,6 +472,10 @@ export const deploymentPlan = z
     operation: z.enum(['apply', 'destroy']),
     text: z.string().meta({ description: 'As Terraform prints it, with secrets masked.' }),
     json: z.unknown().meta({ description: "Terraform's JSON representation of the plan, with secrets masked." }),
+    problem: problem.optional().meta({
+      description:
+        'Only if the plan failed after the response had begun, 15 s after the request: what would have been its body with another status.',
+    }),
   })
   .meta({ id: 'DeploymentPlan' })
 export type DeploymentPlan = z.infer<typeof deploymentPlan>
@@ -509,12 +526,21 @@ export const removeQuery = z.object({
     description:
       'Only cancels: a deployment whose run has ended is returned and kept, so that the request can be repeated. `abandon` has no effect then.',
   }),
+  force: z.enum(['true', 'false'], rule('invalid-state', 'force must be true or false.')).optional().meta({
+    description:
+      'With `cancel`: ends Terraform at once. What it is creating may then exist without being in the state; `error` lists it.',
+  }),
 })
 
 export const deploymentsQuery = z.object({
   status: z
     .enum(deploymentStatuses, rule('invalid-state', `status must be one of ${deploymentStatuses.join(', ')}.`))
     .optional(),
+  search: z
+    .string()
+    .regex(/^[^\0]{0,253}$/, rule('invalid-format', 'search must be text of at most 253 characters.'))
+    .optional()
+    .meta({ description: 'Only deployments whose FQDN or `orgName` contains this text, in any case.' }),
   limit: limit.optional().meta({ description: 'Maximum number of items; 100 by default, and never more than 1000.' }),
   cursor: cursor(/^[1-9][0-9]{0,15}$/).optional(),
 })

@@ -22,23 +22,28 @@ interface SecretRule {
   /** Characters. The maximum is ours: no provider issues keys of that length. */
   readonly minLength: number
   readonly maxLength: number
+  /** What it does not contain, as in a class of a regular expression; default: nothing. */
+  readonly excluded?: string
 }
 
-const toPattern = ({ minLength, maxLength }: SecretRule): RegExp =>
-  withWhiteSpace(`[\\x21-\\x7e]{${minLength},${maxLength}}`)
+const toPattern = ({ minLength, maxLength, excluded }: SecretRule): RegExp =>
+  withWhiteSpace(`${excluded ? `(?!\\S*[${excluded}])` : ''}[\\x21-\\x7e]{${minLength},${maxLength}}`)
 
 /** Returns why trimmed text is not such a secret, as a sentence that quotes nothing of it; null: valid. */
 const createSecretCheck =
-  ({ name, minLength, maxLength }: SecretRule) =>
+  ({ name, minLength, maxLength, excluded }: SecretRule) =>
   (secret: string): string | null => {
     if (secret === '') return `The ${name} is required.`
     if (secret === redacted) return `The ${name} reads ${redacted}: stored records contain no secrets; enter it again.`
     if (secret.length < minLength) return `The ${name} is too short: it has at least ${minLength} characters.`
     if (secret.length > maxLength) return `The ${name} is too long: it has at most ${maxLength} characters.`
-    return /^[\x21-\x7e]+$/.test(secret) ? null : `The ${name} must be printable ASCII characters without a space.`
+    if (!/^[\x21-\x7e]+$/.test(secret)) return `The ${name} must be printable ASCII characters without a space.`
+    if (!excluded || !new RegExp(`[${excluded}]`).test(secret)) return null
+    return `The ${name} must not contain ${[...excluded].map(each => `"${each}"`).join(' or ')}: check that it is not the secret key.`
   }
 
-const accessKeyRule = { name: 'access key', minLength: 16, maxLength: 128 }
+/** It is part of a list in the header of a signed request (AWS Signature Version 4), in which these separate. */
+const accessKeyRule = { name: 'access key', minLength: 16, maxLength: 128, excluded: '/,' }
 export const ACCESS_KEY = toPattern(accessKeyRule)
 export const accessKeyError = createSecretCheck(accessKeyRule)
 

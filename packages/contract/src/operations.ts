@@ -485,7 +485,7 @@ export const operations = defineOperations({
         schema: d.deploymentsResponse,
       },
     },
-    errors: ['invalid-state', ...pageErrors],
+    errors: ['invalid-state', 'invalid-format', ...pageErrors],
   }),
   readDeploymentHistory: get('/api/v1/deployments/history', {
     tag: 'Operator',
@@ -537,6 +537,8 @@ export const operations = defineOperations({
     tag: 'Deployments',
     counted: 'plan-deployment',
     summary: 'Returns what an apply or a destroy would do. Changes nothing.',
+    description:
+      'After 15 s, the response begins with status 200 and white space, of which more follows every 15 s, so that no proxy closes the connection. If the plan fails after that, the body has `problem`.',
     pathParams: deploymentPath,
     headers: deploymentToken,
     body: { schema: d.planRequest, required: false },

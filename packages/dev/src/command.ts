@@ -22,6 +22,6 @@ export async function startCommand(projectRoot: string, entries: Entries): Promi
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error)
     process.stderr.write(error instanceof UserError ? `${message}\n` : `could not start: ${message}\n`)
-    process.exitCode = 1
+    process.exitCode = error instanceof UserError ? error.exitCode : 1
   }
 }

@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { accessSync, constants, mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { findProxyIssues } from '@pool/runtime/service/proxy-issues'
+import { EXIT_INVALID_CONFIG } from '@pool/runtime/service/run-service'
 import { UserError } from './user-error.ts'
 
 export interface StartSettings {
@@ -41,7 +43,8 @@ export function readStartSettings(env: NodeJS.ProcessEnv, projectRoot: string): 
     ...(isSet('DNS_PORT') ? [] : (['dnsPort'] as const)),
     ...(isSet('WITNESS_PORT') ? [] : (['witnessPort'] as const)),
   ]
-  if (errors.length > 0) throw new UserError(errors.join('; '))
+  errors.push(...findProxyIssues(env).map(({ variable, detail }) => `${variable} ${detail}`))
+  if (errors.length > 0) throw new UserError(errors.join('; '), EXIT_INVALID_CONFIG)
   // A relative DATA_DIR is relative to the directory in which the user ran the command: INIT_CWD of the package manager.
   const configured = env.DATA_DIR?.trim()
   const dataDir = configured ? resolve(env.INIT_CWD ?? '.', configured) : join(projectRoot, '.data')

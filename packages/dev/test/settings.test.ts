@@ -37,9 +37,10 @@ test.each([
   [{ PORT: '8081', PDM_OPERATOR_PORT: '8081' }, 'PORT and PDM_OPERATOR_PORT are both 8081'],
   [{ PORT: '9000', DNS_PORT: '9000' }, 'PORT and DNS_PORT are both 9000'],
   [{ WITNESS_PORT: '8080' }, 'PORT and WITNESS_PORT are both 8080'],
+  [{ HTTPS_PROXY: 'http://proxy:port' }, 'HTTPS_PROXY must be the URL of a proxy, such as http://proxy.example:3128'],
   [{ DNS_PORT: '65536' }, 'DNS_PORT must be a port from 1 to 65535'],
 ])('%o is rejected: %s', (env, message) => {
-  expect(() => readStartSettings(env, '/project')).toThrow(message)
+  expect(() => readStartSettings(env, '/project')).toThrow(expect.objectContaining({ message, exitCode: 2 }))
 })
 
 test('docs/reference/configuration.md has every variable that start reads', () => {

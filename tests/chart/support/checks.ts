@@ -79,8 +79,9 @@ const findLifecycleFaults: Check = (objects, secrets) =>
     const faults: string[] = []
     if (drainMs <= 0 || drainMs > MAX_DRAIN_MS) faults.push(`the drain delay is ${drainMs} ms`)
     if (graceMs < drainMs + MAX_STOP_MS) faults.push('the grace period is shorter than a stop')
-    if (hasDeployments && config && graceMs < config.deployments.timeoutMs + drainMs + MAX_STOP_MS) {
-      faults.push('the grace period is shorter than PDM_DEPLOYMENT_TIMEOUT and a stop')
+    const { timeoutMs, stopTimeoutMs } = config?.deployments ?? { timeoutMs: 0, stopTimeoutMs: 0 }
+    if (hasDeployments && config && graceMs < timeoutMs + stopTimeoutMs + drainMs + MAX_STOP_MS) {
+      faults.push('the grace period is shorter than PDM_DEPLOYMENT_TIMEOUT, PDM_TERRAFORM_STOP_TIMEOUT and a stop')
     }
     if (hasDeployments !== (hook !== undefined)) faults.push('the drain hook belongs to deployments')
     for (const name of ['startupProbe', 'livenessProbe', 'readinessProbe']) {

@@ -65,6 +65,7 @@ test('only the database URL has no default', () => {
       acceptsTestAddresses: false,
       backend: null,
       timeoutMs: 1_800_000,
+      stopTimeoutMs: 600_000,
       passthrough: [],
       isolation: 'auto',
       runner: null,

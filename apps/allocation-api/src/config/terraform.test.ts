@@ -1,6 +1,6 @@
 import { EnvReader } from '@pool/runtime/service/env'
-import { expect, test } from 'vitest'
-import { findEnvSecrets, isDenied, readTerraform, toTerraformEnv } from './terraform.ts'
+import { describe, expect, test } from 'vitest'
+import { findCredentials, findEnvSecrets, isCredential, isDenied, readTerraform, toTerraformEnv } from './terraform.ts'
 
 const read = (env: Record<string, string>) => {
   const reader = new EnvReader(env)
@@ -17,6 +17,7 @@ test('every setting has a default and can be set', () => {
       moduleDir: null,
       backend: null,
       timeoutMs: 1_800_000,
+      stopTimeoutMs: 600_000,
       passthrough: [],
       isolation: 'auto',
       runner: null,
@@ -32,6 +33,7 @@ test('every setting has a default and can be set', () => {
       PDM_TERRAFORM_MODULE: '/m',
       PDM_TERRAFORM_BACKEND: backend({ s3 }),
       PDM_DEPLOYMENT_TIMEOUT: '90s',
+      PDM_TERRAFORM_STOP_TIMEOUT: '20m',
       PDM_TERRAFORM_PASS_ENV: 'AWS_PROFILE, HCLOUD_TOKEN AWS_PROFILE',
       PDM_TERRAFORM_ISOLATION: 'required',
       PDM_TERRAFORM_PATHS: '/mirror /home/u/.ssh',
@@ -44,6 +46,7 @@ test('every setting has a default and can be set', () => {
       moduleDir: '/m',
       backend: { type: 's3', settings: s3 },
       timeoutMs: 90_000,
+      stopTimeoutMs: 1_200_000,
       passthrough: ['AWS_PROFILE', 'HCLOUD_TOKEN'],
       isolation: 'required',
       runner: '/run/terraform.sock',
@@ -112,4 +115,37 @@ test('secrets of the environment: passed variables, and passwords of proxies', (
   const env = { HTTPS_PROXY: 'http://u:p%40ssword@proxy:1', http_proxy: 'proxy:1', KEY: 'a-long-key', FLAG: 'true' }
   expect(findEnvSecrets(env, ['KEY', 'FLAG', 'ABSENT'])).toEqual(['p%40ssword', 'p@ssword', 'a-long-key'])
   expect(findEnvSecrets({ all_proxy: 'http://u:%E0%A4@p' }, [])).toEqual(['%E0%A4', '%E0%A4'])
+})
+
+describe('of what is passed, a result shows all but credentials', () => {
+  test.each([
+    ['AWS_REGION', 'eu-central-1'],
+    ['AWS_ENDPOINT_URL_S3', 'https://fsn1.your-objectstorage.com:443/path'],
+    ['AWS_REQUEST_CHECKSUM_CALCULATION', 'when_required'],
+    ['AWS_SHARED_CREDENTIALS_FILE', '/etc/aws/credentials'],
+    ['OS_AUTH_URL', 'https://identity.cloud.test/v3'],
+    ['ARM_SUBSCRIPTION_ID', '0f8fad5b-d9cb-469f-a165-70867728950e'],
+    ['GOOGLE_PROJECT', 'my-project-123456'],
+    ['STAGE', 'production'],
+  ])('%s=%s', (name, value) => expect(isCredential(name, value)).toBe(false))
+
+  test.each([
+    ['AWS_SECRET_ACCESS_KEY', '/plain/words'],
+    ['AWS_ACCESS_KEY_ID', 'AKIAIOSFODNN7EXAMPLE'],
+    ['TF_TOKEN_app_terraform_io', 'ordinary'],
+    ['TF_HTTP_PASSWORD', 'ordinary'],
+    ['PG_CONN_STR', 'postgres://host/db'],
+    ['STATE_URL', 'https://user:ordinary@state.test/'],
+    ['SLACK_WEBHOOK_URL', 'https://hooks.slack.test/services/T00/B00/xY7aB9cD2eF4'],
+    ['ANY', 'hO9aaB2xcd'],
+    ['ANY', '0f8fad5bd9cb469fa16570867728950e'],
+  ])('not %s=%s', (name, value) => expect(isCredential(name, value)).toBe(true))
+
+  test('and all that is short', () => {
+    const env = { HTTPS_PROXY: 'http://u:short@p', AWS_REGION: 'eu-central-1', A_TOKEN: 'short', B_TOKEN: 'long-token' }
+    expect(findCredentials(env, ['AWS_REGION', 'A_TOKEN', 'B_TOKEN'], ['pool', 'long-secret'])).toEqual([
+      'long-token',
+      'long-secret',
+    ])
+  })
 })

@@ -21,6 +21,8 @@ export interface TerraformSettings {
   readonly backend: Backend | null
   /** For one apply, `init` included. */
   readonly timeoutMs: number
+  /** How long an apply or a destroy that was interrupted is waited for, before its processes are killed. */
+  readonly stopTimeoutMs: number
   /** Names of additional variables that the binary inherits. */
   readonly passthrough: readonly string[]
   /** `auto`: where the kernel permits it. */
@@ -103,6 +105,7 @@ export const readTerraform = (env: EnvReader): TerraformSettings => ({
   moduleDir: env.text('PDM_TERRAFORM_MODULE') ?? null,
   backend: readBackend(env),
   timeoutMs: env.durationMs('PDM_DEPLOYMENT_TIMEOUT', '30m', { min: '1s', max: '24h' }),
+  stopTimeoutMs: env.durationMs('PDM_TERRAFORM_STOP_TIMEOUT', '10m', { min: '1s', max: '24h' }),
   passthrough: readPassthrough(env),
   isolation: env.oneOf('PDM_TERRAFORM_ISOLATION', ['auto', 'required', 'off'], 'auto'),
   runner: env.text('PDM_TERRAFORM_RUNNER') ?? null,
@@ -147,12 +150,41 @@ const decodeOrKeep = (text: string): string => {
   }
 }
 
+const findPasswords = (env: Env): readonly string[] => {
+  const passwords = Object.values(pick(env, proxyVariables)).flatMap(value => URL.parse(value)?.password || [])
+  return [...passwords, ...passwords.map(decodeOrKeep)]
+}
+
 /** The passwords of proxies, and the values of `passthrough`. */
-export const findEnvSecrets = (env: Env, passthrough: readonly string[]): readonly string[] => {
-  const passwords = Object.values(pick(env, proxyVariables)).flatMap(value => {
-    const password = URL.parse(value)?.password
-    return password ? [password] : []
-  })
-  const values = Object.values(pick(env, passthrough)).filter(value => value.length >= MIN_PASSTHROUGH_SECRET_LENGTH)
-  return [...passwords, ...passwords.map(decodeOrKeep), ...values]
+export const findEnvSecrets = (env: Env, passthrough: readonly string[]): readonly string[] => [
+  ...findPasswords(env),
+  ...Object.values(pick(env, passthrough)).filter(value => value.length >= MIN_PASSTHROUGH_SECRET_LENGTH),
+]
+
+/** Names of settings that are credentials, and of those that only say where credentials are, or for whom. */
+const CREDENTIAL_NAME = /SECRET|TOKEN|PASS(?!IVE)|PWD|KEY|CREDENTIAL|PRIVATE|AUTH|CONN|DSN|SAS/i
+const PLACE_NAME = /_(?:FILE|PATH|DIR|SOCK|URL|URI|ENDPOINT|HOST|REGION|(?<!KEY_)ID)$/i
+const URL_WITH_PASSWORD = /:\/\/[^/\s@]*:[^/\s@]*@/
+/** Words and numbers, as in `eu-central-1`, a path or a URL. What is generated mixes cases, or letters with digits. */
+const ORDINARY_WORD = /^(?:[a-z]{0,24}|[A-Z]{0,24}|[A-Z][a-z]{0,24})\d{0,6}$/
+
+/** Whether a passed value is a credential, rather than a setting that may be part of a result too. */
+export const isCredential = (name: string, value: string): boolean => {
+  if (URL_WITH_PASSWORD.test(value)) return true
+  const isPlace = PLACE_NAME.test(name)
+  if (CREDENTIAL_NAME.test(name) && !isPlace) return true
+  if (/_ID$/i.test(name) && isPlace) return false
+  return !value.split(/[^A-Za-z0-9]+/).every(word => ORDINARY_WORD.test(word))
+}
+
+/** What is certainly a secret. Shorter ones occur by chance in a result. */
+export const findCredentials = (
+  env: Env,
+  passthrough: readonly string[],
+  serviceSecrets: readonly string[],
+): readonly string[] => {
+  const passed = Object.entries(pick(env, passthrough)).filter(([name, value]) => isCredential(name, value))
+  return [...findPasswords(env), ...passed.map(([, value]) => value), ...serviceSecrets].filter(
+    value => value.length >= MIN_PASSTHROUGH_SECRET_LENGTH,
+  )
 }

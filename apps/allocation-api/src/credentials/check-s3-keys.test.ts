@@ -79,15 +79,20 @@ const rows: readonly (readonly [status: number, answer: ListBucketsResponse, kin
   [403, buckets('user-1'), 'rejected', /rejects/],
   [403, error('RequestTimeTooSkewed'), 'unavailable', /clock.*credentials were not checked/s],
   [400, error('RequestTimeTooSkewed'), 'unavailable', /clock/],
-  [400, error('AuthorizationHeaderMalformed'), 'unavailable', /not an S3 response \(status 400\)/],
-  [400, error('constructor'), 'unavailable', /not an S3 response/],
+  [400, error('AuthorizationHeaderMalformed'), 'unavailable', /rejects the request \(AuthorizationHeaderMalformed\)/],
+  [400, error('InvalidArgument'), 'unavailable', /rejects the request \(InvalidArgument\)/],
+  [400, other, 'unavailable', /not an S3 response \(status 400\)/],
+  [404, error('NoSuchUser'), 'unavailable', /rejects the request \(NoSuchUser\)/],
+  [405, error('not a code'), 'unavailable', /not an S3 response \(status 405\)/],
+  [403, error('QuotaExceeded'), 'rejected', /rejects these credentials \(QuotaExceeded\)/],
+  [400, error('constructor'), 'unavailable', /rejects the request \(constructor\)/],
   [404, other, 'unavailable', /not an S3 response/],
-  [301, error('PermanentRedirect'), 'unavailable', /redirect/],
+  [301, error('PermanentRedirect'), 'unavailable', /redirect \(status 301, PermanentRedirect\)/],
   [307, error('InvalidAccessKeyId'), 'unavailable', /redirect/],
   [304, other, 'unavailable', /redirect/],
   [429, error('InvalidAccessKeyId'), 'unavailable', /limiting the request rate/],
   [503, error('SlowDown'), 'unavailable', /limiting the request rate/],
-  [500, error('AccessDenied'), 'unavailable', /failed \(status 500\)/],
+  [500, error('AccessDenied'), 'unavailable', /failed \(status 500, AccessDenied\)/],
   [502, other, 'unavailable', /failed \(status 502\)/],
   [599, other, 'unavailable', /failed/],
 ]
@@ -103,7 +108,7 @@ describe('the result of a ListBuckets response', () => {
 test('each rejection has a distinct text', () => {
   const rejections = rows.filter(([, { kind }, result]) => kind === 'error' && result === 'rejected')
   const texts = rejections.map(([status, answer]) => classifyS3Response(status, answer).message)
-  expect(new Set(texts).size).toBe(9)
+  expect(new Set(texts).size).toBe(10)
 })
 
 test('no text quotes an unknown code or an owner', () => {

@@ -82,16 +82,26 @@ const obstacles: ReadonlyMap<string, string> = new Map([
   ['SlowDown', RATE_LIMITED],
 ])
 
-const classifyStatus = (status: number): CredentialCheckResult => {
+/** Codes are words. Anything else in their place is not quoted. */
+const CODE = /^[A-Za-z][A-Za-z0-9.]{2,47}$/
+
+const classifyStatus = (status: number, code: string): CredentialCheckResult => {
+  const cause = [`status ${status}`, code].filter(Boolean).join(', ')
   if (status >= 300 && status < 400) {
     return unavailableResult(
-      'The object storage answered with a redirect. Redirects are not followed with credentials.',
+      `The object storage answered with a redirect (${cause}). Redirects are not followed with credentials.`,
     )
   }
   if (status === 429) return unavailableResult(RATE_LIMITED)
-  if (status >= 500) return unavailableResult(`The object storage failed (status ${status}). Try again later.`)
-  if (status === 401 || status === 403) return rejectedResult('The object storage rejects these credentials.')
-  return unavailableResult(`This is not an S3 response (status ${status}). The credentials were not checked.`)
+  if (status >= 500) return unavailableResult(`The object storage failed (${cause}). Try again later.`)
+  if (status === 401 || status === 403) {
+    return rejectedResult(`The object storage rejects these credentials${code && ` (${code})`}.`)
+  }
+  return unavailableResult(
+    code && status >= 400
+      ? `The object storage rejects the request (${code}), so the credentials were not checked.`
+      : `This is not an S3 response (status ${status}). The credentials were not checked.`,
+  )
 }
 
 /** What a response to a signed ListBuckets means for the credentials that signed it. */
@@ -103,12 +113,12 @@ export const classifyS3Response = (status: number, response: ListBucketsResponse
           'The object storage treated the signed request as anonymous. The credentials were not checked.',
         )
   }
-  const code = response.kind === 'error' ? response.code : ''
+  const code = response.kind === 'error' && CODE.test(response.code) ? response.code : ''
   const obstacle = obstacles.get(code)
   if (obstacle && status >= 400) return unavailableResult(obstacle)
   // Some rejections have status 400. A redirect, a rate limit or a server error decides nothing, whatever its code.
   const rejection = status >= 400 && status < 500 && status !== 429 ? rejections.get(code) : undefined
-  return rejection ? rejectedResult(`${rejection} (${code})`) : classifyStatus(status)
+  return rejection ? rejectedResult(`${rejection} (${code})`) : classifyStatus(status, code)
 }
 
 export interface KeyCheckOptions {

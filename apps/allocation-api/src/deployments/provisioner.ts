@@ -1,4 +1,4 @@
-import type { DeploymentLogLine, KnownState, StateLock } from './domain/types.ts'
+import type { Creation, DeploymentLogLine, KnownState, StateLock } from './domain/types.ts'
 
 /** Identifies one state and the process that works on it. */
 export interface StateRequest {
@@ -24,12 +24,17 @@ export interface ProvisioningRequest extends StateRequest {
    * created. Default: false.
    */
   readonly mayImportBucket?: boolean
+  /** Ends Terraform at once, without waiting for what it creates. */
+  readonly force?: AbortSignal
   /**
    * Called with the state lock that this run took, and with null when it is known to be released. A rejected promise
    * does not stop the run.
    */
   readonly onLock?: (lock: StateLock | null) => Promise<void>
-  /** Called before an apply changes anything, and after each apply and destroy. A rejected promise ends the operation. */
+  /**
+   * Called before an apply changes anything, when the creation of a resource starts, and after each apply and destroy. A
+   * rejected promise ends the operation, except that of a start.
+   */
   readonly onState?: (state: KnownState) => Promise<void>
   /** Called, perhaps several times, when the bucket is known to come from this state. Rejected promises are ignored. */
   readonly onBucketCreated?: () => Promise<void>
@@ -41,7 +46,7 @@ export interface ProvisioningFailed {
   readonly reason: string
 }
 
-/** Stopped by the signal. The state shows what exists. */
+/** Stopped by the signal. The state, and what was reported as unfinished, show what may exist. */
 export interface ProvisioningStopped {
   readonly kind: 'stopped'
 }
@@ -67,6 +72,8 @@ export type StateInspection =
       readonly hasKeptBucket: boolean
       /** Addresses of all other resources. */
       readonly resources: readonly string[]
+      /** What earlier runs started to create and the state does not have. Absent: nothing. */
+      readonly unfinished?: readonly Creation[]
     }
   | ProvisioningFailed
 
@@ -99,7 +106,7 @@ export interface Provisioner {
    * Creates the infrastructure, resumes creating it, or changes it to the current module. Output goes to `log` line by line, with secrets masked. A timeout ends as `failed`.
    */
   apply(request: ProvisioningRequest, log: Log, signal: AbortSignal): Promise<ProvisioningResult>
-  /** Destroys everything but the bucket, which stays in the state. Can be repeated, also after a kill. */
+  /** Destroys everything in the state but the bucket, which stays in it. Can be repeated, also after a kill. */
   destroy(request: ProvisioningRequest, log: Log, signal: AbortSignal): Promise<DestroyResult>
   /** What an apply or a destroy would do. Changes nothing and leaves no lock behind. */
   plan(request: ProvisioningRequest & { readonly destroy: boolean }, signal: AbortSignal): Promise<PlanResult>
@@ -110,6 +117,8 @@ export interface Provisioner {
    * used again. Can be repeated, also after a kill. Returns a sentence for the history that says where the state is.
    */
   archive(request: StateRequest): Promise<string>
+  /** Removes the files of a state that holds nothing. The deployment must not exist any more. */
+  discard(request: StateRequest): Promise<void>
   /** Whether the process group that took the lock has ended; `unknown` if that cannot be checked from this machine. */
   findLockHolder(lock: StateLock): Promise<'running' | 'ended' | 'unknown'>
   /** Lifts exactly this lock. */

@@ -8,11 +8,21 @@ import { DeploymentFailedError } from './run.ts'
 /*
  * A provisioner in another process. Each call is a connection to a Unix socket, on which both sides send lines of JSON: first
  * the call; then the server calls the functions among its arguments, and the client responds; last the result. A client
- * that is gone stops its call, as the signal does.
+ * that is gone stops its call, as the signal does; the signal `force` of a request ends it at once.
  */
 
 const METHODS = [
-  ...(['preflight', 'describeExposure', 'moduleVersion', 'apply', 'destroy', 'plan', 'inspect', 'archive'] as const),
+  ...([
+    'preflight',
+    'describeExposure',
+    'moduleVersion',
+    'apply',
+    'destroy',
+    'plan',
+    'inspect',
+    'archive',
+    'discard',
+  ] as const),
   ...(['findLockHolder', 'unlock', 'cleanUp', 'makesBucket', 'describeLimits'] as const),
 ] satisfies readonly (keyof Provisioner)[]
 type Method = (typeof METHODS)[number]
@@ -20,8 +30,8 @@ type Callback = (argument: unknown) => unknown
 
 /** A plan is the largest result: twice what its commands may print. In characters. */
 const MAX_LINE = 2 * 64 * 1_024 * 1_024
-/** From the signal to the end of the connection: longer than Terraform and its supervisor need. */
-const STOP_TIMEOUT_MS = 60_000
+/** From the end of the time that Terraform has, to the end of the connection. */
+const STOP_MARGIN_MS = 60_000
 const CHECK_TIMEOUT_MS = 10_000
 
 const GONE = 'The container of Terraform ended, or did not stop, during this operation. Repeat it.'
@@ -41,51 +51,62 @@ const open = (socket: Socket, onMessage: (message: Message) => void): ((message:
   return message => void (socket.writable && socket.write(`${JSON.stringify(message)}\n`))
 }
 
-const call = (path: string, method: Method, args: readonly unknown[]): Promise<unknown> =>
-  new Promise((resolve, reject) => {
-    const callbacks: Callback[] = []
-    const signals: AbortSignal[] = []
-    let failure: unknown
-    const socket = connect(path)
-    const send = open(socket, message => {
-      if ('callback' in message) void respond(message)
-      else {
-        if ('result' in message) resolve(message.result)
-        else reject(failure ?? new Error(`${method} failed in the container of Terraform: ${message.error}`))
-        socket.destroy()
-      }
-    })
-    const respond = async ({ callback, argument, id }: Message): Promise<void> => {
-      try {
-        await callbacks[Number(callback)]?.(argument)
-        send({ id, isDone: true })
-      } catch (error) {
-        failure ??= error
-        send({ id, isDone: false })
-      }
-    }
-    const text = JSON.stringify({ method, args }, (_, value) => {
-      if (value instanceof AbortSignal) return { $signal: signals.push(value) }
-      return typeof value === 'function' ? { $callback: callbacks.push(value) - 1 } : value
-    })
-    socket.write(`${text}\n`)
-    const stop = () => {
-      send({ stop: true })
-      setTimeout(() => socket.destroy(), STOP_TIMEOUT_MS).unref()
-    }
-    for (const signal of signals) {
-      if (signal.aborted) stop()
-      else signal.addEventListener('abort', stop, { once: true })
-    }
-    socket.once('close', () => {
-      for (const signal of signals) signal.removeEventListener('abort', stop)
-      reject(failure ?? new DeploymentFailedError(GONE))
-    })
-  })
+type Call = (method: Method, args: readonly unknown[]) => Promise<unknown>
 
-/** The provisioner that `serveProvisioner` serves at this path. */
-export const createRemoteProvisioner = (path: string): Provisioner => {
-  const methods = METHODS.map(method => [method, (...args: readonly unknown[]) => call(path, method, args)])
+const createCall =
+  (path: string, stopTimeoutMs: number): Call =>
+  (method, args) =>
+    new Promise((resolve, reject) => {
+      const callbacks: Callback[] = []
+      const signals: { readonly name: 'stop' | 'force'; readonly signal: AbortSignal }[] = []
+      let failure: unknown
+      const socket = connect(path)
+      const send = open(socket, message => {
+        if ('callback' in message) void respond(message)
+        else {
+          if ('result' in message) resolve(message.result)
+          else reject(failure ?? new Error(`${method} failed in the container of Terraform: ${message.error}`))
+          socket.destroy()
+        }
+      })
+      const respond = async ({ callback, argument, id }: Message): Promise<void> => {
+        try {
+          await callbacks[Number(callback)]?.(argument)
+          send({ id, isDone: true })
+        } catch (error) {
+          failure ??= error
+          send({ id, isDone: false })
+        }
+      }
+      const text = JSON.stringify({ method, args }, (key, value) => {
+        if (value instanceof AbortSignal) {
+          const name = key === 'force' ? 'force' : 'stop'
+          signals.push({ name, signal: value })
+          return { $signal: name }
+        }
+        return typeof value === 'function' ? { $callback: callbacks.push(value) - 1 } : value
+      })
+      socket.write(`${text}\n`)
+      const closed = new AbortController()
+      for (const { name, signal } of signals) {
+        const abort = () => {
+          send({ abort: name })
+          const timeoutMs = STOP_MARGIN_MS + (name === 'force' ? 0 : stopTimeoutMs)
+          setTimeout(() => socket.destroy(), timeoutMs).unref()
+        }
+        if (signal.aborted) abort()
+        else signal.addEventListener('abort', abort, { once: true, signal: closed.signal })
+      }
+      socket.once('close', () => {
+        closed.abort()
+        reject(failure ?? new DeploymentFailedError(GONE))
+      })
+    })
+
+/** The provisioner that `serveProvisioner` serves at this path. `stopTimeoutMs`: that of its settings. */
+export const createRemoteProvisioner = (path: string, stopTimeoutMs: number): Provisioner => {
+  const call = createCall(path, stopTimeoutMs)
+  const methods = METHODS.map(method => [method, (...args: readonly unknown[]) => call(method, args)])
   const remote: Provisioner = Object.fromEntries(methods)
   return {
     ...remote,
@@ -99,12 +120,14 @@ export const createRemoteProvisioner = (path: string): Provisioner => {
   }
 }
 
-const serve = (provisioner: Provisioner, socket: Socket): void => {
-  const ended = new AbortController()
+/** `stopping`: interrupts the calls in progress. */
+const serve = (provisioner: Provisioner, socket: Socket, stopping: AbortSignal): void => {
+  const ended = { stop: new AbortController(), force: new AbortController() }
+  stopping.addEventListener('abort', () => ended.stop.abort(), { signal: ended.stop.signal })
   const pending = new Map<unknown, PromiseWithResolvers<void>>()
   const send = open(socket, message => {
     if ('method' in message) void run(message)
-    else if ('stop' in message) ended.abort()
+    else if ('abort' in message) ended[message.abort === 'force' ? 'force' : 'stop'].abort()
     else if (message.isDone) pending.get(message.id)?.resolve()
     else pending.get(message.id)?.reject(new Error('The service rejected it.'))
     pending.delete(message.id)
@@ -127,7 +150,7 @@ const serve = (provisioner: Provisioner, socket: Socket): void => {
       const name = METHODS.find(known => known === method)
       if (!name) throw new RangeError('There is no such method.')
       const revived: never[] = JSON.parse(JSON.stringify(args), (_, value) => {
-        if (value?.$signal) return ended.signal
+        if (value?.$signal) return ended[value.$signal === 'force' ? 'force' : 'stop'].signal
         return value?.$callback === undefined ? value : toCallback(value.$callback)
       })
       const result = await (provisioner[name] as (...args: unknown[]) => Promise<unknown>)(...revived)
@@ -137,15 +160,23 @@ const serve = (provisioner: Provisioner, socket: Socket): void => {
     }
   }
   socket.once('close', () => {
-    ended.abort()
+    ended.stop.abort()
     for (const { reject } of pending.values()) reject(new Error('The service is gone.'))
   })
 }
 
-/** Serves a provisioner at a path, which it replaces. Resolves with a function that resolves when all calls have ended. */
+/**
+ * Serves a provisioner at a path, which it replaces. Resolves with a function that interrupts all calls, and resolves when
+ * they have ended.
+ */
 export const serveProvisioner = async (provisioner: Provisioner, path: string): Promise<() => Promise<void>> => {
   await rm(path, { force: true })
-  const server = createServer(socket => serve(provisioner, socket)).listen(path)
+  const stopping = new AbortController()
+  const server = createServer(socket => serve(provisioner, socket, stopping.signal)).listen(path)
   await once(server, 'listening')
-  return () => new Promise(resolve => server.close(() => resolve()))
+  return () =>
+    new Promise(resolve => {
+      server.close(() => resolve())
+      stopping.abort()
+    })
 }

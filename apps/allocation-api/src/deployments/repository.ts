@@ -14,7 +14,7 @@ import {
 } from '../idempotency/idempotency.ts'
 import { type Page, type PageQuery, readPage } from '../lib/paginate.ts'
 import type { Caller, PoolName } from '../naming/naming.ts'
-import type { Situation } from './domain/lifecycle.ts'
+import type { Operation, Situation } from './domain/lifecycle.ts'
 import { type DeploymentRecord, fromRecord } from './domain/spec.ts'
 import type { DeploymentSpec, KnownState, RunState, StateLock, StoredLogLine } from './domain/types.ts'
 import type { Proof } from './fqdn.ts'
@@ -46,6 +46,8 @@ export interface NewOperation {
   readonly proof: Proof | null
   /** Whether its bucket exists already. */
   readonly adoptsBucket: boolean
+  /** Whether the caller has removed what earlier runs created and the state does not have. */
+  readonly unfinishedRemoved?: boolean
   /** Of the request, for the history. */
   readonly caller: Caller
 }
@@ -67,6 +69,8 @@ export interface DeploymentSituation extends Situation {
 
 export interface DeploymentPageQuery {
   readonly status?: DeploymentStatus | undefined
+  /** Part of the FQDN or of the organisation, in any case. */
+  readonly search?: string | undefined
   /** Only deployments with a lower number; undefined for the first page. */
   readonly before?: number | undefined
   readonly limit: number
@@ -86,6 +90,7 @@ interface DeploymentRow {
   readonly id: string
   readonly number: number
   readonly status: DeploymentStatus
+  readonly operation: Operation
   readonly request: DeploymentRecord
   readonly startedAt: Date
   readonly finishedAt: Date | null
@@ -101,6 +106,7 @@ const toDeployment = (row: DeploymentRow): Deployment => {
   return {
     id: row.id,
     status: row.status,
+    operation: row.operation,
     startedAt: row.startedAt.toISOString(),
     finishedAt: row.finishedAt?.toISOString() ?? null,
     orgName,
@@ -189,7 +195,7 @@ export const createDeploymentRepository = (
     sql`in_time as materialized (select ${guard.assertInTime(written)})`
   const leaseEnd = sql`${now} + ${milliseconds(leaseMs)}`
   const columns = sql`
-    d.id, d.number, d.status, d.request, d.started_at as "startedAt", d.finished_at as "finishedAt",
+    d.id, d.number, d.status, d.operation, d.request, d.started_at as "startedAt", d.finished_at as "finishedAt",
     d.line_count as "numEvents", d.error, d.result, d.module, (
       select c.bucket from bucket_claims c where c.lineage_id = d.lineage_id and c.is_permanent order by c.bucket limit 1
     ) as "keptBucket"`
@@ -295,7 +301,7 @@ export const createDeploymentRepository = (
      */
     async accept(
       situation: DeploymentSituation,
-      { operation, record, proof, adoptsBucket, caller }: NewOperation,
+      { operation, record, proof, adoptsBucket, unfinishedRemoved = false, caller }: NewOperation,
       key: IdempotencyClaim | null,
     ): Promise<AcceptResult | DuplicateRequest> {
       const bucket = operation === 'apply' ? (record.storage?.bucket ?? null) : null
@@ -304,22 +310,28 @@ export const createDeploymentRepository = (
           update deployments d set operation = ${operation}, request = ${sql.json(record as never)}, status = ${operation === 'apply' ? 'pending' : 'destroying'},
             run_generation = d.run_generation + 1, operation_generation = d.run_generation + 1,
             reservation_token_hash = ${situation.reservationTokenHash}, run_expires_at = ${leaseEnd}, is_applied = false, pending_error = null, error = null, finished_at = null,
-            cancelled_at = null
+            cancelled_at = null, is_forced = false
           from claim where ${unchanged(situation)} and d.abandoned_at is null
           returning d.*
-        ), history as (${appendHistory(sql`accepted`, `${operation}-requested`, caller)}),
+        ), history as (${appendHistory(sql`accepted`, `${operation}-requested`, caller, unfinishedRemoved ? 'What was unfinished is removed.' : null)}),
+        confirmed as (
+          update lineages l set known_state = l.known_state - 'unfinished'
+          from accepted where ${unfinishedRemoved} and l.id = accepted.lineage_id returning 1
+        ),
         challenges as (${bindProof(proof, sql`accepted`)}),
         claimed as (${claimBucket(bucket, adoptsBucket, sql`accepted`)}),
         adopted as (${markBucketCreated(sql`(select * from accepted where ${adoptsBucket})`)}),
         ${storeResult({ kind: 'started', status: operation === 'apply' ? 'provisioning' : 'destroying' }, sql`accepted`)},
-        ${assertInTime(guard, ['accepted', 'history', 'challenges', 'claimed', 'adopted', 'stored'])}
+        ${assertInTime(guard, ['accepted', 'history', 'confirmed', 'challenges', 'claimed', 'adopted', 'stored'])}
         select ${runColumns} from in_time, accepted d join lineages l on l.id = d.lineage_id`
       try {
         const [row] = await write(situation.id, statement)
         if (!row) return { kind: 'changed' }
-        // The statement does not see its own claim.
+        // The statement sees neither its own claim nor its own confirmation.
         const hasCreatedBucket = row.hasCreatedBucket || adoptsBucket
-        return { kind: 'accepted', state: { ...toRunState(row), hasCreatedBucket } }
+        const { unfinished, ...known } = row.knownState ?? {}
+        const knownState = unfinished && unfinishedRemoved ? (known as KnownState) : row.knownState
+        return { kind: 'accepted', state: { ...toRunState(row), hasCreatedBucket, knownState } }
       } catch (error) {
         if (isDuplicateKey(error)) return duplicateRequest
         return { kind: toConflict(error) }
@@ -341,6 +353,7 @@ export const createDeploymentRepository = (
       id: string,
       caller: Caller,
       key: IdempotencyClaim | null = null,
+      isForced = false,
     ): Promise<Deployment | DuplicateRequest | null> {
       const rows = await write(
         id,
@@ -350,7 +363,7 @@ export const createDeploymentRepository = (
             where d.id = ${id} and d.finished_at is null for update of d
           ), history as (${appendHistory(sql`(select * from running where is_first)`, 'cancelled', caller)}),
           cancelled as (
-            update deployments d set cancelled_at = coalesce(d.cancelled_at, ${now})
+            update deployments d set cancelled_at = coalesce(d.cancelled_at, ${now}), is_forced = d.is_forced or ${isForced}
             from running where d.id = running.id returning ${columns}
           ), ${storeResult({ kind: 'cancelling' }, sql`(select) always`)},
           ${assertInTime(guard, ['history', 'cancelled', 'stored'])}
@@ -429,11 +442,17 @@ export const createDeploymentRepository = (
     },
 
     /** Newest first, each with the number that continues the list. */
-    async list({ status, before, limit }: DeploymentPageQuery): Promise<{ number: number; deployment: Deployment }[]> {
+    async list({
+      status,
+      search = '',
+      before,
+      limit,
+    }: DeploymentPageQuery): Promise<{ number: number; deployment: Deployment }[]> {
       const rows = await withTimeout(
         sql<DeploymentRow[]>`
           select ${columns} from deployments d
           where true ${status ? sql`and d.status = ${status}` : sql``}
+            ${search === '' ? sql`` : sql`and position(lower(${search}) in lower(d.sovereign_fqdn || ' ' || (d.request ->> 'orgName'))) > 0`}
             ${before === undefined ? sql`` : sql`and d.number < ${before}`}
           order by d.number desc limit ${limit}`,
         timeoutMs,

@@ -17,6 +17,7 @@ export interface DeploymentRepositoryOptions {
 export interface RenewedLease {
   readonly id: string
   readonly isCancelled: boolean
+  readonly isForced: boolean
   /** Another transaction has locked the row: the lease is neither renewed nor lost. */
   readonly isLocked: boolean
 }
@@ -76,11 +77,11 @@ export const createRunRepository = (sql: Sql, { timeoutMs, leaseMs, coolOffMs }:
           ), renewed as (
             update deployments d set run_expires_at = ${leaseEnd} from runs join free using (id)
             where d.id = runs.id and d.run_generation = runs.run_generation and d.finished_at is null
-            returning d.id, d.cancelled_at is not null as is_cancelled
+            returning d.id, d.cancelled_at is not null as is_cancelled, d.is_forced
           )
-          select id, is_cancelled as "isCancelled", false as "isLocked" from renewed
+          select id, is_cancelled as "isCancelled", is_forced as "isForced", false as "isLocked" from renewed
           union all
-          select id, false, true from runs where id not in (select id from free)`,
+          select id, false, false, true from runs where id not in (select id from free)`,
         timeoutMs,
       )
     },

@@ -6,7 +6,14 @@ import { sanitizeJson, sanitizeText } from '../lib/text.ts'
 import type { LogWriter } from './deployment-log.ts'
 import { explainFailure, explainMissingBucket } from './domain/bucket-use.ts'
 import type { Operation } from './domain/lifecycle.ts'
-import type { AccessKeyPair, DeploymentLogLine, DeploymentSpec, KnownState, RunState } from './domain/types.ts'
+import type {
+  AccessKeyPair,
+  Creation,
+  DeploymentLogLine,
+  DeploymentSpec,
+  KnownState,
+  RunState,
+} from './domain/types.ts'
 import type { ReservationClient } from './fqdn.ts'
 import type {
   Provisioner,
@@ -37,6 +44,20 @@ const toRetryAdvice = (operation: Operation): string =>
   operation === 'destroy'
     ? 'Destroy the deployment again.'
     : 'Apply the deployment again; Terraform resumes from the saved state.'
+
+/** In the reason of a failure. */
+const MAX_ADDRESSES = 20
+
+/** What may exist without being in the state, and what to do; empty if there is nothing. */
+export const explainUnfinished = (unfinished: readonly Creation[]): string => {
+  if (unfinished.length === 0) return ''
+  const shown = unfinished.slice(0, MAX_ADDRESSES).map(({ address }) => address)
+  const more = unfinished.length > shown.length ? ` and ${unfinished.length - shown.length} more` : ''
+  return `Terraform was ended while it created ${shown.join(', ')}${more}: these may exist without being in the state. Delete at the provider what exists of them, then apply or destroy the deployment with unfinishedRemoved: true.`
+}
+
+const toRunnerStopped = (operation: Operation): string =>
+  `The container of Terraform was stopped during this deployment. ${toRetryAdvice(operation)}`
 
 /** The step of the operation that was finished last decides, whether the run was cancelled or not. */
 const decideFinalStep = ({
@@ -203,6 +224,7 @@ export class DeploymentRun {
   readonly state: RunState
   readonly #options: DeploymentRunOptions
   readonly #stop = new AbortController()
+  readonly #force = new AbortController()
   #isLeaseLost = false
   #hasInfrastructure: boolean
   /** Whether no Terraform of an earlier run can still change the state. */
@@ -226,6 +248,11 @@ export class DeploymentRun {
   stop(reason: StopError): void {
     if (reason instanceof LeaseLostError) this.#isLeaseLost = true
     this.#stop.abort(reason)
+  }
+
+  /** Ends Terraform at once. What it was creating may then exist without being in the state. */
+  force(): void {
+    this.#force.abort()
   }
 
   /** Runs the operation to an end. Errors are reported and mapped to an outcome. */
@@ -333,7 +360,7 @@ export class DeploymentRun {
     const { provisioner } = this.#options
     await this.#runTerraform(request => provisioner.destroy(request, this.#log, this.signal))
     const remaining = await this.#clearInfrastructure()
-    if (remaining !== null) throw new DeploymentFailedError(`The destroy is not complete. ${remaining}`)
+    if (remaining !== null) throw new DeploymentFailedError(`The destroy is not complete. ${remaining}`.trim())
   }
 
   /** The name is withdrawn last: until then, no other client can create a deployment under it. */
@@ -356,23 +383,29 @@ export class DeploymentRun {
       variables: toModuleVariables(state.id, state.spec, storage),
       secrets: toModuleSecrets(credentials),
       mayImportBucket: state.hasCreatedBucket,
+      force: this.#force.signal,
       onLock: async lock => {
         await this.#retryUntilAvailable(() => repository.recordLock(state, lock))
       },
-      onState: async known => {
-        await this.#fenced(() => repository.recordState(state, known))
-        this.#knownState = known
-      },
+      onState: known => this.#recordState(known),
       onBucketCreated: async () => {
         await this.#retryUntilAvailable(() => repository.recordBucket(state))
       },
     })
     this.#isStateSettled = true
-    if (result.kind === 'stopped') throw this.signal.reason
+    if (result.kind === 'stopped') {
+      throw this.signal.aborted ? this.signal.reason : new DeploymentFailedError(toRunnerStopped(state.operation))
+    }
     if (result.kind === 'failed') {
       throw new DeploymentFailedError(explainFailure(result.reason, state.spec.storage?.bucket ?? null))
     }
     return result
+  }
+
+  async #recordState(known: KnownState): Promise<void> {
+    const { state, repository } = this.#options
+    this.#knownState = known
+    await this.#fenced(() => repository.recordState(state, known))
   }
 
   /** An expired lease does not prove that Terraform has stopped. Its process group does, if it ran on this machine. */
@@ -386,12 +419,16 @@ export class DeploymentRun {
     this.#isStateSettled = true
   }
 
-  /** Reads the state. Null if it is empty but for the kept bucket; otherwise what remains, as a sentence. */
+  /**
+   * Reads the state. Null if it is empty but for the kept bucket, and nothing is missing in it; otherwise what remains, as a
+   * sentence, which is empty if that is only what is missing: the failure lists it.
+   */
   async #clearInfrastructure(): Promise<string | null> {
     const { state, repository } = this.#options
     const inspection = await this.#inspectState()
     if (inspection.kind === 'failed') return `Its state could not be read: ${inspection.reason}`
     if (!inspection.isEmpty) return `Its state still holds: ${inspection.resources.join(', ')}.`
+    if (inspection.unfinished) return ''
     await this.#fenced(() => repository.clearInfrastructure(state, inspection.hasKeptBucket))
     this.#hasInfrastructure = false
     return null
@@ -401,8 +438,15 @@ export class DeploymentRun {
   async #inspectState(): Promise<StateInspection> {
     const { provisioner, onError } = this.#options
     try {
-      return await provisioner.inspect(this.#stateRequest, AbortSignal.timeout(INSPECTION_TIMEOUT_MS))
+      const inspection = await provisioner.inspect(this.#stateRequest, AbortSignal.timeout(INSPECTION_TIMEOUT_MS))
+      if (inspection.kind === 'inspected' && this.#knownState) {
+        const { unfinished: _, ...known } = this.#knownState
+        const { unfinished } = inspection
+        await this.#recordState({ ...known, ...(unfinished && { unfinished }) })
+      }
+      return inspection
     } catch (error) {
+      if (error instanceof LeaseLostError) throw error
       onError(error)
       return { kind: 'failed', reason: INTERNAL_ERROR }
     }
@@ -425,7 +469,8 @@ export class DeploymentRun {
 
   async #fail(reason: string): Promise<RunOutcome> {
     const { state, repository } = this.#options
-    const message = sanitizeText(reason)
+    if (this.#knownState?.unfinished) await this.#inspectState()
+    const message = sanitizeText(`${reason} ${explainUnfinished(this.#knownState?.unfinished ?? [])}`.trim())
     // Before the name is released: without the lease, another run may have made the deployment ready under this name.
     await this.#fenced(() => repository.markFailing(state, message))
     this.#log({ phase: 'end', level: 'error', message })

@@ -185,9 +185,14 @@ export class Runner {
     onLogChanged(id)
   }
 
-  /** Stops the run if it is in this process. Other processes learn of a cancellation when they renew their leases. */
-  cancel(id: string): void {
-    this.#active.get(id)?.run.stop(new CancelledError())
+  /**
+   * Stops the run if it is in this process, at once if `isForced`. Other processes learn of a cancellation when they renew
+   * their leases.
+   */
+  cancel(id: string, isForced = false): void {
+    const run = this.#active.get(id)?.run
+    run?.stop(new CancelledError())
+    if (isForced) run?.force()
   }
 
   /** Renews leases and reservations, and claims orphaned deployments. Call it several times within a lease. */
@@ -222,6 +227,7 @@ export class Runner {
       if (lease) entry.leaseRenewedAt = startedAt
       else if (this.#isActive(entry)) entry.run.stop(new LeaseLostError())
       if (lease?.isCancelled) entry.run.stop(new CancelledError())
+      if (lease?.isForced) entry.run.force()
     }
   }
 

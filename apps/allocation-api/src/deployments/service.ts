@@ -53,6 +53,7 @@ export type GetDeploymentOutcome = { readonly kind: 'found'; readonly deployment
 
 export interface DeploymentListQuery extends PageQuery {
   readonly status?: DeploymentStatus | undefined
+  readonly search?: string | undefined
 }
 
 /** What requests do with deployments. */
@@ -65,7 +66,8 @@ export interface DeploymentOperations {
   destroy(id: string, body: unknown, caller: CallerWithToken): Promise<StartOutcome>
   plan(id: string, body: unknown, caller: CallerWithToken, signal: AbortSignal): Promise<PlanOutcome>
   remove(id: string, shouldAbandon: boolean, caller: CallerWithToken): Promise<RemoveOutcome>
-  cancel(id: string, caller: CallerWithToken): Promise<CancelOutcome>
+  /** `isForced`: without waiting for what Terraform is creating. */
+  cancel(id: string, caller: CallerWithToken, isForced?: boolean): Promise<CancelOutcome>
   unlock(id: string, caller: Caller, key?: string): Promise<UnlockOutcome>
   /** What was done to deployments, also to deleted ones; newest first. */
   history(query: DeploymentHistoryQuery): Promise<Page<DeploymentHistoryEntry>>
@@ -225,7 +227,7 @@ export const createDeploymentService = (options: DeploymentServiceOptions): Depl
     destroy: (id, body, caller) => startOperation(deps, 'destroy', id, body, caller),
     plan: createPlanner(deps),
     remove: (id, shouldAbandon, caller) => removeDeployment(deps, id, shouldAbandon, caller),
-    cancel: (id, caller) => cancelRun(deps, id, caller),
+    cancel: (id, caller, isForced = false) => cancelRun(deps, id, isForced, caller),
     unlock: (id, caller, key) => unlockState(deps, id, caller, key),
     checkDomain: (domain, key) => checkDomain(deps, domain, key),
     history: query => repository.listHistory(query),
@@ -242,7 +244,8 @@ export const createDeploymentService = (options: DeploymentServiceOptions): Depl
 
     async list(query) {
       const before = query.cursor === undefined ? undefined : Number(query.cursor)
-      const read = (size: number) => repository.list({ status: query.status, before, limit: size })
+      const read = (size: number) =>
+        repository.list({ status: query.status, search: query.search, before, limit: size })
       const { items, nextCursor } = await readPage(query, read, ({ number }) => String(number))
       return { items: items.map(({ deployment }) => deployment), nextCursor }
     },

@@ -121,7 +121,8 @@ const findAll = async (config: ServiceConfig, dependencies: Required<Dependencie
     runGroup('object storage', () => checkStorage(config, dependencies)),
     runGroup('lease witness', () => checkWitness(config.witness, callMs)),
     runGroup('deployments', async () => {
-      if (deployments.runner) return checkRunner(deployments, createRemoteProvisioner(deployments.runner))
+      const { runner, stopTimeoutMs } = deployments
+      if (runner) return checkRunner(deployments, createRemoteProvisioner(runner, stopTimeoutMs))
       const prerequisites = createPrerequisites({ ...deployments, env })
       return checkDeployments(deployments, prerequisites, env, () => findExposure({ ...deployments, env }))
     }),

@@ -20,6 +20,7 @@ const settings: TerraformSettings = {
   moduleDir: null,
   backend: null,
   timeoutMs: 1_000,
+  stopTimeoutMs: 1_000,
   passthrough: [],
   isolation: 'auto',
   runner: null,

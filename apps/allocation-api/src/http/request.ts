@@ -116,7 +116,8 @@ const toHeaders = ({ kind, retryAfterSeconds }: ErrorOutcome): Record<string, st
   ...(retryAfterSeconds !== undefined && { 'Retry-After': String(retryAfterSeconds) }),
 })
 
-const toBody = (
+/** The body of an error response. */
+export const toProblem = (
   { kind, detail, faults, availableAt }: ErrorOutcome,
   { requestId }: RequestContext,
 ): DeploymentProblem => {
@@ -133,7 +134,7 @@ const toBody = (
 /** The response to a request that does not reach the routes; also sets its outcome. */
 export const createErrorResponse = (context: RequestContext, error: ErrorOutcome): Response => {
   context.outcome = error.kind
-  return Response.json(toBody(error, context), { status: errors[error.kind][0], headers: toHeaders(error) })
+  return Response.json(toProblem(error, context), { status: errors[error.kind][0], headers: toHeaders(error) })
 }
 
 /** Sends the error response. `toExtraFields` adds fields for operations whose clients read another error shape too. */
@@ -144,7 +145,7 @@ export const sendError = (
 ) => {
   c.env.outcome = error.kind
   for (const [name, value] of Object.entries(toHeaders(error))) c.header(name, value)
-  const body = toBody(error, c.env)
+  const body = toProblem(error, c.env)
   return c.json({ ...body, ...toExtraFields(body.detail ?? '') }, errors[error.kind][0])
 }
 

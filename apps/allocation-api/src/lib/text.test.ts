@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createLineSplitter, stripControlCharacters, toSingleLine, truncateUtf8 } from './text.ts'
+import { createLineSplitter, shortenUtf8, stripControlCharacters, toSingleLine, truncateUtf8 } from './text.ts'
 
 const split = (chunks: readonly string[], limit = 10) => {
   const emitted: (string | [string])[] = []
@@ -28,6 +28,12 @@ test('text is sanitized, truncated and flattened', () => {
   expect(stripControlCharacters('\u001b[1;31mred\u001b[0m\u0000 \ud800 \t[x] \n\u009b1mb')).toBe(
     'red \ufffd \t[x] \n1mb',
   )
+  expect(
+    stripControlCharacters('a\u001b(B b\u001b]8;;http://x\u001b\\link\u001b]8;;\u0007 \u001b]0;title\u0007c'),
+  ).toBe('a blink c')
+  expect(stripControlCharacters('\u001b]no end\nx')).toBe('\nx')
+  expect([shortenUtf8('äöü', 6), shortenUtf8('aaaaaabbbbbb', 11)]).toEqual(['äöü', 'aaa … bbb'])
+  expect(shortenUtf8('ä'.repeat(9), 12)).toBe('ä … ää')
   expect(truncateUtf8('abc', 3)).toBe('abc')
   expect(truncateUtf8('äöü', 6)).toBe('äöü')
   expect(truncateUtf8('äöüx', 6)).toBe('ä…')

@@ -26,20 +26,41 @@ export const sanitizeJson = (value: unknown): unknown => {
   return Object.fromEntries(Object.entries(value).map(([name, each]) => [sanitizeText(name), sanitizeJson(each)]))
 }
 
+/** A title or a link (OSC), up to its terminator, and the choice of a character set, which programs send to reset a terminal. */
+const ESCAPE = '\u001b'
+const OTHER_SEQUENCES = new RegExp(
+  `${ESCAPE}\\][^\\n\u0007${ESCAPE}]*(?:\u0007|${ESCAPE}\\\\)?|${ESCAPE}[()][AB0-2]`,
+  'g',
+)
+
 /** Removes ECMA-48 escape sequences and control characters except line feed and tab. */
 export const stripControlCharacters = (text: string): string =>
   text
+    .replace(OTHER_SEQUENCES, '')
     .replace(/(?![\n\t])\p{Cc}\[[0-9;:?]*[ -/]*[@-~]/gu, '')
     .replace(/(?![\n\t])\p{Cc}/gu, '')
     .toWellFormed()
 
 const encoder = new TextEncoder()
+const decoder = new TextDecoder()
 
 /** At most `maxBytes` of UTF-8, including the ellipsis that marks a truncation. */
 export const truncateUtf8 = (text: string, maxBytes: number): string => {
   if (text.length * 3 <= maxBytes) return text
   if (encoder.encodeInto(text, new Uint8Array(maxBytes)).read === text.length) return text
   return `${text.slice(0, encoder.encodeInto(text, new Uint8Array(maxBytes - 3)).read)}…`
+}
+
+const CUT = ' … '
+
+/** At most `maxBytes` of UTF-8: the start and the end of a text that is longer. */
+export const shortenUtf8 = (text: string, maxBytes: number): string => {
+  const bytes = encoder.encode(text)
+  if (bytes.length <= maxBytes) return text
+  const room = maxBytes - encoder.encode(CUT).length
+  const half = Math.floor(room / 2)
+  const toText = (part: Uint8Array) => decoder.decode(part).replace(/^\ufffd+|\ufffd+$/g, '')
+  return toText(bytes.subarray(0, half)) + CUT + toText(bytes.subarray(half - room))
 }
 
 export const toSingleLine = (text: string): string => text.replace(/\s+/g, ' ').trim()

@@ -53,7 +53,7 @@ export const createDeployments = (
   const provisioner =
     runner === null
       ? createTerraform({ ...config.deployments, env: config.env, serviceSecrets: findSecrets(config.env) })
-      : createRemoteProvisioner(runner)
+      : createRemoteProvisioner(runner, config.deployments.stopTimeoutMs)
   const deployments = createDeploymentService({
     sql,
     readSql,

@@ -50,6 +50,18 @@ test('a deployment shows whose it is, and its mail address on the operator liste
   expect((await operator('GET', `${path}/logs`)).text).toContain('"orgEmail":"ops@acme.example"')
 })
 
+test.each([
+  ['CME.ex', 1],
+  ['acme', 1],
+  ['', 1],
+  ['example acme', 1],
+  ['%25', 0],
+  ['fsn1', 0],
+])('the deployments whose FQDN or organisation contains %j: %i', async (text, count) => {
+  const { body } = await operator('GET', `/api/v1/deployments?search=${text}`)
+  expect(body.deployments).toHaveLength(count)
+})
+
 test('the claims, page by page', async () => {
   const first = await operator('GET', '/api/v1/buckets?limit=2')
   expect(first.body).toMatchObject({
@@ -66,6 +78,7 @@ test('the claims, page by page', async () => {
 test.each([
   ['/api/v1/deployments/history?deployment=acme', 'invalid-format'],
   ['/api/v1/deployments/history?fqdn=a%00b', 'invalid-format'],
+  ['/api/v1/deployments?search=a%00b', 'invalid-format'],
 ])('%s is 422 %s', async (path, code) => {
   expect(await operator('GET', path)).toMatchObject({ status: 422, body: { error: code } })
 })

@@ -1,6 +1,6 @@
 import { type Deployment, encodeCursor } from '@pool/contract'
-import { describe, expect, test } from 'vitest'
-import type { CreateOutcome, StartOutcome } from '../../src/deployments/domain/types.ts'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import type { CreateOutcome, PlanOutcome, StartOutcome } from '../../src/deployments/domain/types.ts'
 import type { DeploymentOperations } from '../../src/deployments/service.ts'
 import { createAppWithFakeDeployments, sendRequest } from '../support/fake-services-app.ts'
 import { expectContract } from '../support/validate.ts'
@@ -158,6 +158,44 @@ describe('apply, destroy, plan and remove', () => {
     const { calls, call } = createTestApp({ apply: { kind: 'started', id, status: 'provisioning' } })
     expect((await call('POST', `${path}/${id}/apply`)).status).toBe(202)
     expect(calls[0]?.[2]).toBeUndefined()
+  })
+
+  const late = { operation: 'apply' as const, text: 'Plan: 1 to add.', json: {} }
+  test.each<readonly [PlanOutcome, object]>([
+    [{ kind: 'planned', ...late }, late],
+    [
+      { kind: 'plan-failed', detail: 'No quota.' },
+      {
+        operation: 'apply',
+        text: 'Error: No quota.\n',
+        json: null,
+        problem: { error: 'plan-failed', detail: 'No quota.' },
+      },
+    ],
+  ])('plan: a slow one sends white space every 15 s, then %o', async (outcome, expected) => {
+    vi.useFakeTimers({ toFake: ['setTimeout'] })
+    onTestFinished(() => void vi.useRealTimers())
+    const planning = Promise.withResolvers<PlanOutcome>()
+    const { app, outcomes } = createAppWithFakeDeployments({ plan: () => planning.promise })
+    const responding = sendRequest(app, `${path}/${id}/plan`, { method: 'POST' })
+    await vi.advanceTimersByTimeAsync(15_000)
+    const response = await responding
+    const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader()
+    expect(await reader?.read()).toEqual({ done: false, value: '\n' })
+    const second = reader?.read()
+    await vi.advanceTimersByTimeAsync(15_000)
+    expect(await second).toEqual({ done: false, value: '\n' })
+    planning.resolve(outcome)
+    const { value: text = '' } = (await reader?.read()) ?? {}
+    expect(await reader?.read()).toMatchObject({ done: true })
+    expect(JSON.parse(text)).toEqual(expected)
+    expectContract('POST', `${path}/${id}/plan`, {
+      ...response,
+      status: response.status,
+      headers: response.headers,
+      text,
+    })
+    expect(outcomes).toEqual(['planning'])
   })
 
   test('plan: 200 with text and JSON', async () => {

@@ -39,6 +39,11 @@ test.concurrent('exit code 1 immediately if the database does not exist, with on
 describe.concurrent('exit code 2 with one line that names every invalid variable and reveals no secret', () => {
   test.each<Record<string, string>>([
     { PDM_LOG_LEVEL: 'loud' },
+    {
+      HTTPS_PROXY: 'http://mark-user:mark-password@proxy:port',
+      HTTP_PROXY: 'mark-proxy://',
+      NO_PROXY: 'http://mark-host',
+    },
     { DNSPROVIDER_KIND: 'local', DNSPROVIDER_MANAGED_DOMAINS: 'a.test,pool.cloud' },
     {
       PORT: 'http',

@@ -192,6 +192,7 @@ export class FakeProvisioner implements Provisioner {
       isEmpty: resources.size === 0,
       hasKeptBucket: bucket !== null,
       resources: [...resources],
+      ...(request.knownState?.unfinished && { unfinished: request.knownState.unfinished }),
     }
   }
 
@@ -199,6 +200,8 @@ export class FakeProvisioner implements Provisioner {
     this.states.archive(stateKey)
     return `The state is in archive/${stateKey}.`
   }
+
+  async discard(): Promise<void> {}
 
   async findLockHolder(_: StateLock): Promise<'running' | 'ended' | 'unknown'> {
     return this.lockHolder

@@ -162,6 +162,10 @@ class CloudProvisioner implements Provisioner {
     return { kind: 'inspected', isEmpty: resources.length === 0, hasKeptBucket: state?.bucket !== null, resources }
   }
 
+  async discard({ stateKey }: StateRequest): Promise<void> {
+    if (this.cloud.states.get(stateKey)?.machines.size) this.cloud.violations.push(`a state with machines was removed`)
+  }
+
   async archive({ stateKey }: StateRequest): Promise<string> {
     const state = this.cloud.states.get(stateKey)
     if (state) this.cloud.archived.set(stateKey, state)

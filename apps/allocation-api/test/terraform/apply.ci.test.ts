@@ -1,8 +1,9 @@
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { until } from '@pool/test-kit/poll.ts'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { createTerraform } from '../../src/deployments/terraform/terraform.ts'
+import { startStateServer } from './support/state-server.ts'
 import {
   findProcesses,
   isTerraformMissing,
@@ -40,6 +41,7 @@ output "load_balancer_ip" { value = "192.0.2.7" }
 output "details" {
   value = {
     providers = var.provider_names
+    zone      = "eu-central-1a"
     leaked    = nonsensitive(substr(var.object_storage_access_key, 0, 21))
   }
 }
@@ -53,13 +55,14 @@ describe.skipIf(isTerraformMissing)('an apply', () => {
   test('returns the outputs and shows no secret anywhere', async () => {
     const passed = {
       PASSED_TOKEN: 'passed-mark-token',
+      AWS_REGION: 'eu-central-1',
       TF_LOG: 'trace',
       PDM_X: 'x',
       OTHER: 'o',
       LANG: 'C',
       TF_CLI_CONFIG_FILE: '/nowhere',
     }
-    const site = createTestSite(talkative, { passthrough: ['PASSED_TOKEN', 'TF_LOG'] })
+    const site = createTestSite(talkative, { passthrough: ['PASSED_TOKEN', 'TF_LOG', 'AWS_REGION'] })
     const options = { ...site.options, env: { ...site.options.env, ...passed } }
     const run = startApply(options)
     await until('the provisioner has printed everything', () => run.logged('): xxxx'))
@@ -79,7 +82,7 @@ describe.skipIf(isTerraformMissing)('an apply', () => {
       kind: 'applied',
       outputs: {
         load_balancer_ip: '192.0.2.7',
-        details: { providers: ['hcloud', 'minio'], leaked: '<redacted>' },
+        details: { providers: ['hcloud', 'minio'], zone: 'eu-central-1a', leaked: '<redacted>' },
       },
     })
     expect(run.lines.flatMap(({ message }) => mentions(message))).toEqual([])
@@ -99,7 +102,7 @@ describe.skipIf(isTerraformMissing)('an apply', () => {
         ?.split(' ') ?? []
     const shells = ['OLDPWD', 'PWD', 'SHLVL', 'TMPDIR', '_', 'names']
     expect(names.filter(name => !shells.includes(name))).toEqual([
-      ...['CHECKPOINT_DISABLE', 'LANG', 'PASSED_TOKEN', 'PATH', 'TF_INPUT', 'TF_IN_AUTOMATION'],
+      ...['AWS_REGION', 'CHECKPOINT_DISABLE', 'LANG', 'PASSED_TOKEN', 'PATH', 'TF_INPUT', 'TF_IN_AUTOMATION'],
       ...['TF_VAR_deployment_id', 'TF_VAR_object_storage_access_key', 'TF_VAR_object_storage_secret_key'],
       'TF_VAR_provider_names',
     ])
@@ -130,7 +133,7 @@ describe.skipIf(isTerraformMissing)('an apply', () => {
     expect(await run.result).toEqual({
       kind: 'failed',
       reason: expect.stringMatching(
-        /^module\.deployment\.terraform_data\.second: local-exec provisioner error: Error running command .* exit status [12]/,
+        /^module\.deployment\.terraform_data\.second: local-exec provisioner error \(on .*main\.tf line \d+, in resource "terraform_data" "second"\): Error running the command: exit status [12]\. Output: no /,
       ),
     })
     expect(run.lines.filter(({ level }) => level === 'error').length).toBeGreaterThan(0)
@@ -143,22 +146,71 @@ describe.skipIf(isTerraformMissing)('an apply', () => {
   })
 
   test.each([
-    ['a module that is not valid', 'output "x" {', /^Missing required argument: .* The argument "value"/],
+    [
+      'a module that is not valid',
+      'output "x" {',
+      /^Missing required argument \(on .*main\.tf line \d+.*The argument "value"/,
+    ],
+    [
+      'an expression that fails',
+      'resource "terraform_data" "b" {\n  input = split(",", var.deployment_id)[5]\n}',
+      /^Invalid index \(on module .*main\.tf line \d+, in resource "terraform_data" "b"\): The given/,
+    ],
     [
       'a module with another variable',
       'variable "region" { type = string }',
-      /^Missing required argument: The argument "region"/,
+      /^Missing required argument \(on main\.tf\.json line \d+.*\): The argument "region"/,
     ],
     [
       'a module that outputs a key',
       'output "details" { value = var.object_storage_secret_key }',
-      /^Output refers to sensitive values: /,
+      /^Output refers to sensitive values \(on main\.tf\.json line \d+, in output\): /,
     ],
-    ['a module that is not found', 'module "m" { source = "./nowhere" }', /^Unreadable module directory: /],
+    ['a module that is not found', 'module "m" { source = "./nowhere" }', /^Unreadable module directory/],
   ])('fails with the reason: %s', async (_, text, reason) => {
     const site = createTestSite(text)
     expect(await startApply(site.options).result).toEqual({ kind: 'failed', reason: expect.stringMatching(reason) })
     expect(listWorkdirs(site)).toEqual([])
+  })
+
+  test('shows no value that its module marks as sensitive when it fails', async () => {
+    const site = createTestSite(`
+      locals { password = sensitive("Gen3rated-locally") }
+      resource "terraform_data" "stored" { input = sensitive("Gen3rated-in-state") }
+      resource "terraform_data" "echo" {
+        provisioner "local-exec" { command = "echo Gen3rated-on-output: '$\{local.password}'; exit 1" }
+      }
+      resource "terraform_data" "check" {
+        lifecycle {
+          postcondition {
+            condition     = terraform_data.stored.id == ""
+            error_message = "It has $\{nonsensitive(terraform_data.stored.output)}."
+          }
+        }
+      }`)
+    const run = startApply(site.options)
+    const { reason = '' } = Object(await run.result)
+    const errors = run.lines.filter(({ level }) => level === 'error').map(({ message }) => message)
+    expect(errors.toSorted()).toEqual([
+      expect.stringMatching(/^Resource postcondition failed .*: It has <redacted>\.$/),
+      expect.stringMatching(/local-exec provisioner error .*exit status 1\. Output: \(hidden, /),
+    ])
+    expect(errors).toContain(reason)
+    expect(JSON.stringify(run.lines)).not.toContain('Gen3rated')
+  })
+
+  test.each([
+    ['cannot be read', 'GET'],
+    ['cannot be written', 'POST'],
+  ])('whose state %s says why', async (_, method) => {
+    const server = await startStateServer()
+    onTestFinished(() => server.close())
+    server.reject(method)
+    const site = createTestSite()
+    expect(await startApply({ ...site.options, backend: server.backend }).result).toEqual({
+      kind: 'failed',
+      reason: expect.stringMatching(/Failed to (?:get|upload) state: .*giving up/),
+    })
   })
 
   test('concurrent applies are independent; those of one state key queue, and one that is stopped in the queue never starts', async () => {

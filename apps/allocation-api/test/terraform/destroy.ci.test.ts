@@ -216,7 +216,7 @@ describe.skipIf(isTerraformMissing)('a destroy whose service is killed', () => {
       env: {
         TMPDIR: site.folder,
         TEST_OPERATION: 'destroy',
-        TEST_OPTIONS: JSON.stringify({ ...options, graceMs: 5_000 }),
+        TEST_OPTIONS: JSON.stringify({ ...options, stopTimeoutMs: 5_000 }),
       },
       isReady: line => String(line.message).includes(readyLine),
     })

@@ -58,7 +58,7 @@ const startService = (site: Site, options: TerraformOptions, operation: string, 
       ...options.env,
       TMPDIR: site.folder,
       TEST_OPERATION: operation,
-      TEST_OPTIONS: JSON.stringify({ ...options, graceMs: 60_000 }),
+      TEST_OPTIONS: JSON.stringify({ ...options, stopTimeoutMs: 60_000 }),
     },
     isReady: line => String(line.message).includes(readyLine),
     onLine: line => {

@@ -5,7 +5,15 @@ import { join } from 'node:path'
 import { until } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
 import { createTerraform } from '../../src/deployments/terraform/terraform.ts'
-import { inspect, isTerraformMissing, startApply, startDestroy, useSites, variables } from './support/terraform.ts'
+import {
+  inspect,
+  isTerraformMissing,
+  plan,
+  startApply,
+  startDestroy,
+  useSites,
+  variables,
+} from './support/terraform.ts'
 
 const createTestSite = useSites()
 
@@ -77,6 +85,7 @@ describe.skipIf(isTerraformMissing)('a state', () => {
     expect(await startApply(site.options).result).toEqual(rejected)
     expect(await startDestroy(site.options).result).toEqual(rejected)
     expect(await inspect(site.options)).toEqual(rejected)
+    for (const destroy of [false, true]) expect(await plan(site.options, destroy)).toEqual(rejected)
     expect(await startApply(site.options, { id: 'm2' }).result).toMatchObject({ kind: 'applied' })
     // The state of a run whose process died is kept by the next run.
     mkdirSync(join(site.options.dataDir, 'work', 'm1.8'))

@@ -34,7 +34,7 @@ const startRunner = async (module: string) => {
   await runner.ready
   onTestFinished(() => void runner.kill())
   const readState = () => readFileSync(join(options.dataDir, 'state/acme.pool.test/terraform.tfstate'), 'utf8')
-  return { runner, socket, remote: createRemoteProvisioner(socket), readState }
+  return { runner, socket, remote: createRemoteProvisioner(socket, 60_000), readState }
 }
 const { signal } = new AbortController()
 

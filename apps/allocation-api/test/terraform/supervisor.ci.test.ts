@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -43,6 +43,11 @@ const superviseGroup = async (script: string, steps: number) => {
     sendLine: () => supervisor.stdin?.end('ended\n'),
     /** The service dies. */
     closeInput: () => supervisor.stdin?.end(),
+    /** The service interrupts the group, and dies. */
+    interruptAndClose: () => {
+      supervisor.stdin?.end('interrupted\n')
+      process.kill(-(leader.pid ?? 0), 'SIGINT')
+    },
     has: (file: string) => existsSync(join(directory, file)),
   }
 }
@@ -61,6 +66,17 @@ test('at the end of standard input the group gets SIGINT and time to save its st
   expect(await group.leaderExited).toEqual([7, null])
   expect(group.has('saved')).toBe(true)
   await group.supervisorExited
+})
+
+test('a group that was interrupted gets no second SIGINT, at which Terraform would end without saving', async () => {
+  const save = `trap 'echo >> "$DIR/count"; [ -e "$DIR/go" ] && exit 7' INT; touch "$DIR/ready"; while :; do sleep 0.05; [ -e "$DIR/go" ] && exit 7; done`
+  const group = await superviseGroup(save, 600)
+  group.interruptAndClose()
+  await until('it was interrupted', () => group.has('count'))
+  writeFileSync(join(group.directory, 'go'), '')
+  expect(await group.leaderExited).toEqual([7, null])
+  await group.supervisorExited
+  expect(readFileSync(join(group.directory, 'count'), 'utf8')).toBe('\n')
 })
 
 test('a group that ignores SIGINT is killed when its time is over, with its children', async () => {

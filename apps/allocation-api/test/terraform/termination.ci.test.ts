@@ -63,7 +63,7 @@ describe.skipIf(isTerraformMissing)('an apply ends', () => {
     // The time includes init and the plan, which take longer on a busy machine.
     for (const seconds of [1, 4, 16, 64]) {
       const site = createTestSite(endless(stubborn))
-      const run = startApply({ ...marked(site), timeoutMs: 1_000 * seconds, graceMs: 5_000 })
+      const run = startApply({ ...marked(site), timeoutMs: 1_000 * seconds, stopTimeoutMs: 5_000 })
       expect(await run.result).toEqual({
         kind: 'failed',
         reason: `Timed out after ${seconds} s (PDM_DEPLOYMENT_TIMEOUT).`,
@@ -80,11 +80,11 @@ describe.skipIf(isTerraformMissing)('an apply ends', () => {
     const site = createTestSite(endless(patient))
     const service = startNode({
       entry: fileURLToPath(new URL('support/run-until-killed.ts', import.meta.url)),
-      env: { TMPDIR: site.folder, TEST_OPTIONS: JSON.stringify({ ...site.options, graceMs: 30_000 }) },
+      env: { TMPDIR: site.folder, TEST_OPTIONS: JSON.stringify({ ...site.options, stopTimeoutMs: 30_000 }) },
       isReady: line => String(line.message).includes('(local-exec): waiting'),
     })
     await service.ready
-    expect(findProcesses(secrets.object_storage_access_key).length).toBeGreaterThan(1)
+    expect(findProcesses(site.folder).length).toBeGreaterThan(1)
     await service.kill()
     await until('nothing runs', () => findProcesses(site.folder).length === 0)
     const state = readFileSync(join(site.options.dataDir, 'state', 'acme.pool.test', 'terraform.tfstate'), 'utf8')
@@ -119,7 +119,7 @@ describe('for any behaviour of the binary', () => {
   test('a binary that ignores SIGINT is killed after the grace period, in init too', async () => {
     const site = createTestSite('')
     const binary = fakeBinary(site, `trap '' INT; echo init of "$1"; while :; do sleep 1000; done`)
-    const run = startApply({ ...marked(site), binary, graceMs: 200 })
+    const run = startApply({ ...marked(site), binary, stopTimeoutMs: 200 })
     await until('init runs', () => run.logged('init of init'))
     run.stop()
     expect(await run.result).toEqual({ kind: 'stopped' })
@@ -129,12 +129,12 @@ describe('for any behaviour of the binary', () => {
   test.each<readonly [string, string, number]>([
     ['kills what ignores SIGINT', `trap '' INT`, 300],
     ['reads the last output', `trap 'head -c 2000000 /dev/zero; touch saved; exit' INT`, 60_000],
-  ])('when the service is killed, the supervisor %s', async (_, reaction, graceMs) => {
+  ])('when the service is killed, the supervisor %s', async (_, reaction, stopTimeoutMs) => {
     const site = createTestSite('')
     const binary = fakeBinary(site, `${reaction}; echo init of "$1"; while :; do sleep 0.1; done`)
     const service = startNode({
       entry: fileURLToPath(new URL('support/run-until-killed.ts', import.meta.url)),
-      env: { TMPDIR: site.folder, TEST_OPTIONS: JSON.stringify({ ...site.options, binary, graceMs }) },
+      env: { TMPDIR: site.folder, TEST_OPTIONS: JSON.stringify({ ...site.options, binary, stopTimeoutMs }) },
       isReady: line => String(line.message).includes('init of init'),
     })
     await service.ready

@@ -28,8 +28,7 @@ const adviceByCode: Readonly<Record<string, string>> = {
   'witness-unavailable':
     'The witness does not respond, or rejects the token of this service: check PDM_WITNESS_URL and its token.',
   'provisioning-unavailable': 'Terraform cannot run on this replica at the moment; the log of the service says why.',
-  'object-storage-unavailable':
-    'The object storage did not respond, so that the keys could not be checked. They may be valid.',
+  'object-storage-unavailable': 'The keys could not be checked, so they may be valid.',
   'in-progress': 'Wait for the run to end, or cancel it.',
   'lease-changed': 'The lease has changed since it was read: look at it and decide again.',
   'internal-error': 'This is a bug. The log has details under the request ID.',
@@ -70,9 +69,15 @@ export const describeError = (error: unknown): ErrorText => {
   return { title: error instanceof Error ? error.message : String(error), advice: 'Reload the page.', requestId }
 }
 
+/** Rejections whose cause is not that the change was made already. */
+const standingCodes: readonly string[] = [
+  ...['destroy-incomplete', 'still-up', 'plan-failed', 'lock-not-recorded', 'idempotency-key-reused'],
+  ...['bucket-exists', 'bucket-conflict', 'fqdn-remains', 'fqdn-conflict', 'domain-not-proven'],
+]
+
 /**
  * Whether the service no longer has what the operator saw. It may have made the change itself: browsers repeat a request whose
  * connection ends before the response.
  */
 export const isOutdated = (error: unknown): boolean =>
-  error instanceof ProblemError && (error.status === 404 || error.status === 409)
+  error instanceof ProblemError && (error.status === 404 || error.status === 409) && !standingCodes.includes(error.code)

@@ -52,7 +52,8 @@ export const createForm = ({
   fqdn: '',
   orgName: '',
   orgEmail: '',
-  providers: deploymentProviders.slice(0, 1),
+  // With a choice, the first one would be that of tests.
+  providers: deploymentProviders.length === 1 ? deploymentProviders : [],
   region: '',
   objectStorageRegion: objectStorage.regions[0] ?? '',
   adoptBucket: false,

@@ -27,6 +27,7 @@ export const form: DeploymentForm = {
   subdomain: ' Acme ',
   orgName: 'Acme',
   orgEmail: 'ops@acme.example',
+  providers: ['hetzner'],
   region: 'fsn1',
   sshPublicKey,
 }

@@ -1,6 +1,6 @@
-import type { HistoryEntry, LeaseTransition } from '@pool/contract'
+import type { DeploymentHistoryEntry, HistoryEntry, LeaseTransition } from '@pool/contract'
 import { expect, test } from 'vitest'
-import { describeActor, describeEvent, describeTransition, toEventTone } from './history.ts'
+import { describeActor, describeEvent, describeTransition, toEventTone, toRuns } from './history.ts'
 
 const transition = (fields: Partial<LeaseTransition>): LeaseTransition => ({
   generation: 1,
@@ -32,6 +32,27 @@ test.each([
 test('an entry has an actor', () => {
   expect(describeActor({ actor: 'operator', address: '192.0.2.1' })).toBe('by an operator from 192.0.2.1')
   expect(describeActor({ actor: 'convergence' })).toBe('by the service')
+})
+
+test('the runs of a deployment are its requests, with their ends', () => {
+  const events = [
+    'failed',
+    'created',
+    'failed',
+    'unlocked',
+    'apply-requested',
+    'cancelled',
+    'failed',
+    'destroy-requested',
+  ]
+  const entries = events.map((event, at) => ({ event, actor: 'operator', at: `2026-01-31T12:00:0${at}.000Z` }))
+  const runs = toRuns(entries.toReversed() as DeploymentHistoryEntry[])
+  expect(runs.map(({ operation, outcome, durationMs }) => [operation, outcome, durationMs])).toEqual([
+    ['Destroy', 'in progress', undefined],
+    ['Apply', 'failed', 2_000],
+    ['Create', 'failed', 1_000],
+  ])
+  expect(runs[0]).toMatchObject({ by: 'by an operator', at: '2026-01-31T12:00:07.000Z' })
 })
 
 test('a failure is marked in the timeline', () => {

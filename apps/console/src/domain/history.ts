@@ -60,6 +60,34 @@ const deploymentTexts: Readonly<Record<DeploymentHistoryEntry['event'], string>>
 
 export const describeDeploymentEvent = ({ event }: DeploymentHistoryEntry): string => deploymentTexts[event]
 
+export interface Run {
+  readonly operation: 'Create' | 'Apply' | 'Destroy'
+  /** Who requested it. */
+  readonly by: string
+  /** RFC 3339. */
+  readonly at: string
+  readonly outcome: 'in progress' | 'ready' | 'failed' | 'destroyed'
+  /** Milliseconds from the request to the end. */
+  readonly durationMs?: number
+}
+
+const requests = { created: 'Create', 'apply-requested': 'Apply', 'destroy-requested': 'Destroy' } as const
+
+/** The runs of a deployment, newest first, from its history, whose newest entry is the first. */
+export const toRuns = (entries: readonly DeploymentHistoryEntry[]): readonly Run[] => {
+  const runs: Run[] = []
+  for (const { event, at, ...caller } of entries.toReversed()) {
+    const [last] = runs
+    if (event in requests) {
+      const operation = requests[event as keyof typeof requests]
+      runs.unshift({ operation, by: describeActor(caller), at, outcome: 'in progress' })
+    } else if (last?.outcome === 'in progress' && (event === 'ready' || event === 'failed' || event === 'destroyed')) {
+      runs[0] = { ...last, outcome: event, durationMs: Date.parse(at) - Date.parse(last.at) }
+    }
+  }
+  return runs
+}
+
 const holder = (name: string): string => (name === '' ? 'no holder' : name)
 
 /** A change of a lease, as a sentence. */

@@ -1,6 +1,12 @@
 import type { NamePlan } from '@pool/contract'
 import { describe, expect, test } from 'vitest'
-import { describeDeploymentAction, describeNamePlan, findDeploymentActions } from './plans.ts'
+import {
+  describeDeploymentAction,
+  describeNamePlan,
+  describeRemedy,
+  findDeploymentActions,
+  toPlanTone,
+} from './plans.ts'
 
 const plan = (fields: Partial<NamePlan>): NamePlan => ({
   poolDomain: 'pool.test',
@@ -58,6 +64,16 @@ test('a plan without the zone, and a conflict, say so without obeying escape seq
   expect(sentences.at(-1)).toBe('The records are not written: a CNAME exists')
 })
 
+test.each([
+  ['  + resource "x" "y" {', 'added'],
+  ['-/+ resource "x" "y" {', 'changed'],
+  ['      ~ input = 1 -> 2', 'changed'],
+  ['      - tags = {', 'removed'],
+  ['  # x.y will be created', 'heading'],
+  ['Plan: 1 to add, 0 to change, 0 to destroy.', 'heading'],
+  ['        id = -1', ''],
+])('a line of a plan: %s', (line, tone) => expect(toPlanTone(line)).toBe(tone))
+
 describe('deployments', () => {
   const deployment = { sovereignFQDN: 'acme.pool.test', objectStorageBucket: 'p-acme', status: 'ready' } as const
   test.each([
@@ -68,6 +84,22 @@ describe('deployments', () => {
   ] as const)('the actions of one that is %s', (status, actions) =>
     expect(findDeploymentActions({ ...deployment, status })).toEqual(actions),
   )
+  test('after a destroy that failed, only another one is offered and advised', () => {
+    const failed = { ...deployment, status: 'failed', operation: 'destroy' } as const
+    expect(findDeploymentActions(failed)).toEqual(['destroy', 'delete', 'abandon', 'unlock'])
+    expect(describeRemedy(failed)).toMatch(/^Destroy again/)
+    for (const operation of ['create', 'apply'] as const) {
+      expect(describeRemedy({ ...failed, operation })).toMatch(/^Apply again/)
+      expect(findDeploymentActions({ ...failed, operation })).toContain('apply')
+    }
+  })
+  test('what ends or forgets machines is confirmed with the name', () => {
+    const actions = ['apply', 'destroy', 'cancel', 'delete', 'abandon', 'unlock'] as const
+    expect(actions.filter(action => describeDeploymentAction(action, deployment).needsName)).toEqual([
+      'destroy',
+      'abandon',
+    ])
+  })
   test('Terraform needs the keys if there is a bucket', () => {
     expect(describeDeploymentAction('destroy', deployment).needsKeys).toBe(true)
     expect(describeDeploymentAction('destroy', { ...deployment, objectStorageBucket: '' }).needsKeys).toBe(false)

@@ -49,6 +49,16 @@ export const describeNamePlan = (plan: NamePlan): readonly string[] => {
   ]
 }
 
+const planTones: readonly (readonly [RegExp, string])[] = [
+  [/^\s*(?:-\/\+|\+\/-|~) /, 'changed'],
+  [/^\s*(?:\+|<=) /, 'added'],
+  [/^\s*- /, 'removed'],
+  [/^\s*# |^Plan: |^No changes/, 'heading'],
+]
+
+/** How a line of Terraform's plan looks; its symbol says the same. */
+export const toPlanTone = (line: string): string => planTones.find(([pattern]) => pattern.test(line))?.[1] ?? ''
+
 export type DeploymentAction = 'apply' | 'destroy' | 'cancel' | 'delete' | 'abandon' | 'unlock'
 
 interface ActionText {
@@ -59,20 +69,36 @@ interface ActionText {
 
 export interface DeploymentPlanText extends ActionText {
   readonly isDangerous: boolean
+  /** Machines end, or are forgotten: the user types the FQDN. */
+  readonly needsName: boolean
   /** Terraform runs, so that it needs the keys of the object storage. */
   readonly needsKeys: boolean
 }
 
-type PlannedDeployment = Pick<Deployment, 'sovereignFQDN' | 'objectStorageBucket' | 'status' | 'keptBucket'>
+type PlannedDeployment = Pick<
+  Deployment,
+  'sovereignFQDN' | 'objectStorageBucket' | 'status' | 'keptBucket' | 'operation'
+>
 
 /** Whether a run is queued or in progress. */
 export const isRunning = ({ status }: Pick<Deployment, 'status'>): boolean =>
   status === 'pending' || status === 'provisioning' || status === 'destroying'
 
+/** Whether only another destroy can follow. */
+const isPartlyDestroyed = ({ status, operation }: Pick<Deployment, 'status' | 'operation'>): boolean =>
+  status === 'failed' && operation === 'destroy'
+
+/** What to do after a failure. */
+export const describeRemedy = (deployment: Pick<Deployment, 'status' | 'operation'>): string =>
+  isPartlyDestroyed(deployment)
+    ? 'Destroy again after the cause is gone; the deployment cannot be applied before that.'
+    : 'Apply again after the cause is gone, or destroy the deployment.'
+
 /** The actions that make sense in this state. A run that has failed can have left a lock, or nothing at all. */
 export const findDeploymentActions = (deployment: PlannedDeployment): readonly DeploymentAction[] => {
   if (isRunning(deployment)) return ['cancel']
   if (deployment.status === 'destroyed') return ['apply', 'delete']
+  if (isPartlyDestroyed(deployment)) return ['destroy', 'delete', 'abandon', 'unlock']
   return deployment.status === 'failed'
     ? ['apply', 'destroy', 'delete', 'abandon', 'unlock']
     : ['apply', 'destroy', 'abandon']
@@ -144,6 +170,7 @@ export const describeDeploymentAction = (
       ],
     },
   }
+  const needsName = action === 'destroy' || action === 'abandon'
   const runsTerraform = action === 'apply' || action === 'destroy'
-  return { ...texts[action], isDangerous: action !== 'apply', needsKeys: hasBucket && runsTerraform }
+  return { ...texts[action], isDangerous: action !== 'apply', needsName, needsKeys: hasBucket && runsTerraform }
 }

@@ -10,6 +10,7 @@ const routes: readonly Route[] = [
   { page: 'zone', pool: 'pool.test' },
   { page: 'deployments', status: '' },
   { page: 'deployments', status: 'failed' },
+  { page: 'deployments', status: '', text: 'acme' },
   { page: 'new-deployment' },
   { page: 'deployment', id: '3f2b8f8e-0000-4000-8000-000000000000' },
   { page: 'buckets' },

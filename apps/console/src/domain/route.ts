@@ -23,7 +23,7 @@ export type Route =
   | { readonly page: 'name'; readonly pool: string; readonly subdomain: string }
   | { readonly page: 'zones' }
   | { readonly page: 'zone'; readonly pool: string }
-  | { readonly page: 'deployments'; readonly status: string }
+  | { readonly page: 'deployments'; readonly status: string; readonly text?: string }
   | { readonly page: 'new-deployment' }
   | { readonly page: 'deployment'; readonly id: string }
   | { readonly page: 'buckets' }
@@ -59,7 +59,10 @@ const parseSegments = (segments: readonly string[], query: URLSearchParams): Rou
   if (first === 'names' && count === 3 && second && third) return { page: 'name', pool: second, subdomain: third }
   if (first === 'zones' && count === 1) return { page: 'zones' }
   if (first === 'zones' && count === 2 && second) return { page: 'zone', pool: second }
-  if (first === 'deployments' && count === 1) return { page: 'deployments', status: query.get('status') ?? '' }
+  if (first === 'deployments' && count === 1) {
+    const text = query.get('q')
+    return { page: 'deployments', status: query.get('status') ?? '', ...(text ? { text } : {}) }
+  }
   if (first === 'deployments' && count === 2 && second === 'new') return { page: 'new-deployment' }
   if (first === 'deployments' && count === 2 && second) return { page: 'deployment', id: second }
   if (first === 'buckets' && count === 1) return { page: 'buckets' }
@@ -102,7 +105,7 @@ export const toAddress = (route: Route): string => {
     case 'zone':
       return path('zones', route.pool)
     case 'deployments':
-      return withQuery(path('deployments'), { status: route.status })
+      return withQuery(path('deployments'), { q: route.text ?? '', status: route.status })
     case 'new-deployment':
       return path('deployments', 'new')
     case 'deployment':

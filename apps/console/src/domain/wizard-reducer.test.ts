@@ -17,6 +17,14 @@ test.each<[string, WizardState, WizardEvent, Step, FieldErrors]>([
   ['a step without a choice is left out', at('organisation', withForm({ providers: ['local'] })), continued, 'ssh', {}],
   ['object storage is a step of its provider', at('organisation'), continued, 'storage', {}],
   ['the last step stays', at('summary'), continued, 'summary', {}],
+  ['a later step opens', start, { kind: 'opened', step: 'ssh' }, 'ssh', {}],
+  [
+    'but none after an invalid one',
+    at('domain', withForm({ region: '' })),
+    { kind: 'opened', step: 'ssh' },
+    'organisation',
+    {},
+  ],
   [
     'an invalid field keeps its step',
     at('ssh', withForm({ sshPublicKey: '' })),

@@ -54,8 +54,13 @@ export const wizardReducer = (state: WizardState, event: WizardEvent): WizardSta
       return { ...state, errors: event.errors }
     case 'domain-checked':
       return { ...state, obstacle: event.obstacle }
-    case 'opened':
-      return { ...state, step: event.step }
+    case 'opened': {
+      // Forward of the browser can lead past a step that has become invalid.
+      const steps = findSteps(form, settings)
+      const before = steps.slice(0, Math.max(0, steps.indexOf(event.step)))
+      const invalid = before.find(name => Object.keys(findStepErrors(name, form)).length > 0)
+      return { ...state, step: invalid ?? event.step }
+    }
     case 'continued': {
       const found = { ...(step === 'domain' ? obstacle : {}), ...findStepErrors(step, form) }
       const steps = findSteps(form, settings)

@@ -2,14 +2,23 @@ import type { Deployment } from '@pool/contract'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { client } from '../api/client.ts'
 import { useAction, useResource } from '../api/resource.ts'
-import { describeActor, describeDeploymentEvent, toEventTone } from '../domain/history.ts'
-import { type DeploymentAction, describeDeploymentAction, findDeploymentActions, isRunning } from '../domain/plans.ts'
+import { describeActor, describeDeploymentEvent, type Run, toEventTone, toRuns } from '../domain/history.ts'
+import {
+  type DeploymentAction,
+  describeDeploymentAction,
+  describeRemedy,
+  findDeploymentActions,
+  isRunning,
+  toPlanTone,
+} from '../domain/plans.ts'
 import { formatTitle } from '../domain/route.ts'
 import { toVisibleText } from '../domain/text.ts'
+import { formatDuration } from '../domain/time.ts'
+import { type Column, DataTable } from '../ui/data-table.tsx'
 import { ConfirmDialog, useDialog } from '../ui/dialog.tsx'
-import { DeploymentStatusText, Facts, Sentences } from '../ui/facts.tsx'
+import { CopyButton, DeploymentStatusText, Facts, Sentences } from '../ui/facts.tsx'
 import { EmptyState, ErrorNotice, Loaded, LongText, Notice, useToast } from '../ui/feedback.tsx'
-import { SecretFields, takeKeys } from '../ui/field.tsx'
+import { SecretFields, TextField, takeKeys } from '../ui/field.tsx'
 import { Link, useRouter } from '../ui/router.tsx'
 import { Page, Panel } from '../ui/shell.tsx'
 import { Time, Timeline } from '../ui/time.tsx'
@@ -23,10 +32,32 @@ interface DeploymentActionDialogProps {
   readonly onDone: (text: string, isGone: boolean) => void
 }
 
+/** A plan as Terraform prints it. It gets the focus, which scrolls it into view and reads it. */
+const PlanText = ({ text }: { readonly text: string }) => {
+  const element = useRef<HTMLElement>(null)
+  useEffect(() => element.current?.focus(), [])
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard scrolls it.
+    <section class="code" ref={element} tabIndex={0} aria-label="Plan">
+      <pre>
+        {text.split('\n').map((line, index) => (
+          <span key={index} class={toPlanTone(line)}>
+            {`${toVisibleText(line)}\n`}
+          </span>
+        ))}
+      </pre>
+    </section>
+  )
+}
+
 /** States what an action does to a deployment, with Terraform's plan on request, and performs it. */
 const DeploymentActionDialog = ({ action, deployment, onClose, onDone }: DeploymentActionDialogProps) => {
   const { id, sovereignFQDN: fqdn } = deployment
-  const { title, confirmLabel, isDangerous, consequences, needsKeys } = describeDeploymentAction(action, deployment)
+  const { title, confirmLabel, isDangerous, consequences, needsKeys, needsName } = describeDeploymentAction(
+    action,
+    deployment,
+  )
+  const [typedName, setTypedName] = useState('')
   const accessKey = useRef<HTMLInputElement>(null)
   const secretKey = useRef<HTMLInputElement>(null)
   const [planText, setPlanText] = useState<string | null>(null)
@@ -76,6 +107,7 @@ const DeploymentActionDialog = ({ action, deployment, onClose, onDone }: Deploym
       title={title}
       confirmLabel={confirmLabel}
       isDangerous={isDangerous}
+      canConfirm={!needsName || typedName.trim() === fqdn}
       onConfirm={async () => onDone(...(await perform[action]()))}
       onClose={onClose}
     >
@@ -83,17 +115,16 @@ const DeploymentActionDialog = ({ action, deployment, onClose, onDone }: Deploym
       {needsKeys && <SecretFields accessKey={accessKey} secretKey={secretKey} />}
       {operation !== null && (
         <div>
-          <button type="button" disabled={plan.isRunning} onClick={plan.run}>
+          {/* A button that is disabled would lose the focus. */}
+          <button type="button" aria-disabled={plan.isRunning} onClick={plan.run}>
             {plan.isRunning ? 'Terraform plans …' : 'Show the plan'}
           </button>
         </div>
       )}
       {plan.error !== undefined && <ErrorNotice error={plan.error} />}
-      {planText !== null && (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard scrolls it.
-        <section class="code" tabIndex={0} aria-label="Plan">
-          {planText.split('\n').map(toVisibleText).join('\n')}
-        </section>
+      {planText !== null && <PlanText text={planText} />}
+      {needsName && (
+        <TextField label={`Type ${fqdn} to confirm`} value={typedName} onInput={setTypedName} class="wide" />
       )}
     </ConfirmDialog>
   )
@@ -110,8 +141,20 @@ const actionLabels: Readonly<Record<DeploymentAction, string>> = {
   unlock: 'Unlock the state',
 }
 
+/** The output of the module that is of any form. */
+const Details = ({ value }: { readonly value: unknown }) => {
+  const text = JSON.stringify(value, null, 2)
+  return (
+    <>
+      <pre class="code">{text.split('\n').map(toVisibleText).join('\n')}</pre>
+      <CopyButton text={text} what="the details" />
+    </>
+  )
+}
+
 const DeploymentFacts = ({ deployment }: { readonly deployment: Deployment }) => {
   const { status, orgName, orgEmail, objectStorageBucket, module, finishedAt, result } = deployment
+  const details = result?.details
   return (
     <Facts
       facts={{
@@ -135,11 +178,20 @@ const DeploymentFacts = ({ deployment }: { readonly deployment: Deployment }) =>
         Finished: finishedAt && <Time at={finishedAt} />,
         'Load balancer': result && <code>{result.loadBalancerIP}</code>,
         'Control plane': result?.controlPlaneIP && <code>{toVisibleText(result.controlPlaneIP)}</code>,
+        Details: details !== undefined && <Details value={details} />,
         ID: <code>{deployment.id}</code>,
       }}
     />
   )
 }
+
+const runColumns: readonly Column<Run>[] = [
+  { header: 'Run', cell: ({ operation }) => operation },
+  { header: 'Requested', cell: ({ at }) => <Time at={at} /> },
+  { header: 'Who', class: 'label', cell: ({ by }) => by },
+  { header: 'Outcome', class: 'text', cell: ({ outcome }) => <DeploymentStatusText status={outcome} /> },
+  { header: 'Duration', cell: ({ durationMs }) => (durationMs === undefined ? '–' : formatDuration(durationMs)) },
+]
 
 const HistoryPanel = ({ id }: { readonly id: string }) => {
   const history = useResource(
@@ -153,19 +205,22 @@ const HistoryPanel = ({ id }: { readonly id: string }) => {
           entries.length === 0 ? (
             <EmptyState title="The deployment has no history." />
           ) : (
-            <Timeline
-              entries={entries.map(entry => ({
-                title: describeDeploymentEvent(entry),
-                at: entry.at,
-                tone: toEventTone(entry.event),
-                details: (
-                  <>
-                    {entry.detail && <LongText label="The reason" text={entry.detail} />}
-                    <div class="detail">{describeActor(entry)}</div>
-                  </>
-                ),
-              }))}
-            />
+            <>
+              <DataTable label="Runs" columns={runColumns} rows={toRuns(entries)} rowKey={({ at }) => at} />
+              <Timeline
+                entries={entries.map(entry => ({
+                  title: describeDeploymentEvent(entry),
+                  at: entry.at,
+                  tone: toEventTone(entry.event),
+                  details: (
+                    <>
+                      {entry.detail && <LongText label="The reason" text={entry.detail} />}
+                      <div class="detail">{describeActor(entry)}</div>
+                    </>
+                  ),
+                }))}
+              />
+            </>
           )
         }
       </Loaded>
@@ -226,9 +281,7 @@ export const DeploymentPage = ({ id }: { readonly id: string }) => {
             {found.error && (
               <Notice tone="bad" title="The last operation failed.">
                 <LongText label="The error" text={found.error} />
-                <div>
-                  The log below has the details. Apply again after the cause is gone, or destroy the deployment.
-                </div>
+                <div>The log below has the details. {describeRemedy(found)}</div>
               </Notice>
             )}
             <div class="columns two">

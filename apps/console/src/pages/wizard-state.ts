@@ -2,7 +2,14 @@ import { ProblemError } from '@pool/client'
 import { useEffect, useLayoutEffect, useReducer, useRef, useState } from 'preact/hooks'
 import { client, createIdempotencyKey } from '../api/client.ts'
 import { useSettings } from '../api/session.tsx'
-import { findSteps, formatDraft, hasStorage, type Step, toRequestBody } from '../domain/deployment-form.ts'
+import {
+  steps as allSteps,
+  findSteps,
+  formatDraft,
+  hasStorage,
+  type Step,
+  toRequestBody,
+} from '../domain/deployment-form.ts'
 import { createWizard, type WizardEvent, type WizardState, wizardReducer } from '../domain/wizard-reducer.ts'
 import type { SecretKeys } from '../ui/field.tsx'
 
@@ -40,6 +47,21 @@ export const useWizard = (): Wizard => {
   useLayoutEffect(() => {
     if (step === 'storage') keys.current = null
   }, [step])
+  // Each step is an entry of the browser's history, so that Back opens the step before and keeps what was entered.
+  const isFirstStep = useRef(true)
+  useEffect(() => {
+    if (isFirstStep.current) history.replaceState({ step }, '')
+    else if (history.state?.step !== step) history.pushState({ step }, '')
+    isFirstStep.current = false
+  }, [step])
+  useEffect(() => {
+    const open = ({ state: entry }: PopStateEvent) => {
+      const opened = allSteps.find(name => name === entry?.step)
+      if (opened) dispatch({ kind: 'opened', step: opened })
+    }
+    addEventListener('popstate', open)
+    return () => removeEventListener('popstate', open)
+  }, [])
   useEffect(
     () => () => {
       keys.current = null

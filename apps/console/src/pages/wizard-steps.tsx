@@ -193,7 +193,8 @@ export const StorageStep = ({ wizard }: StepProps) => {
     const keys = { region, accessKey: access, secretKey: secret, sovereignFQDN: toFqdn(form) }
     const { valid, message, bucket } = await client.validateObjectStorageKeys(keys)
     if (!valid) {
-      dispatch({ kind: 'checked', errors: { objectStorageSecretKey: message } })
+      const field = message.includes('(InvalidAccessKeyId)') ? 'objectStorageAccessKey' : 'objectStorageSecretKey'
+      dispatch({ kind: 'checked', errors: { [field]: message } })
       return
     }
     const bucketError = describeBucketError(bucket, form)

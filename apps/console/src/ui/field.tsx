@@ -123,7 +123,7 @@ interface SecretFieldsProps {
 export const SecretFields = ({ accessKey, secretKey, accessKeyError, secretKeyError }: SecretFieldsProps) => (
   <>
     <Field label="Access key" error={accessKeyError}>
-      {attributes => <input {...attributes} ref={accessKey} type="password" autocomplete="off" spellcheck={false} />}
+      {attributes => <input {...attributes} ref={accessKey} type="text" autocomplete="off" spellcheck={false} />}
     </Field>
     <Field label="Secret key" error={secretKeyError} hint="Sent to the service, and stored nowhere.">
       {attributes => <input {...attributes} ref={secretKey} type="password" autocomplete="off" spellcheck={false} />}

@@ -237,6 +237,7 @@ describe.skipIf(skipsBrowser)('the keys of the object storage', () => {
     await suite.open(`/deployments/${id}`)
     await suite.press('Destroy')
     const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Type keys.runs.test to confirm').fill('keys.runs.test')
     const fillKeys = async () => {
       await dialog.getByLabel('Access key').fill(storageKeys.accessKey)
       await dialog.getByLabel('Secret key').fill(storageKeys.secretKey)
@@ -257,7 +258,7 @@ describe.skipIf(skipsBrowser)('the keys of the object storage', () => {
 })
 
 describe.skipIf(skipsBrowser || missingTerraform !== undefined)('a request that the browser repeats', () => {
-  test('after the run, to apply or to destroy, has nothing left to do', async () => {
+  test('after the run, to apply or to destroy, starts no other run', async () => {
     const { page, stack } = suite
     const id = await createReady(stack, 'late')
     for (const [label, status, event, changes] of [
@@ -265,25 +266,23 @@ describe.skipIf(skipsBrowser || missingTerraform !== undefined)('a request that 
       ['Apply', 'ready', 'apply-requested', 1],
       ['Destroy', 'destroyed', 'destroy-requested', 2],
     ] as const) {
-      const untilOver = async (runs: number) => {
-        await until(`run ${runs} has begun`, async () => {
-          const found = await stack.sql`
-            select from deployment_history where deployment_id = ${id} and event = ${event}`
-          return found.length === runs
-        })
-        await untilStatus(stack, 'late', status)
-      }
+      const countRuns = async () =>
+        (await stack.sql`select from deployment_history where deployment_id = ${id} and event = ${event}`).length
       await suite.open(`/deployments/${id}`)
       await suite.press(label)
       const sent = page.waitForRequest(request => request.method() === 'POST')
-      await page.getByRole('dialog').getByRole('button', { name: label }).click()
+      const dialog = page.getByRole('dialog')
+      if (label === 'Destroy') await dialog.getByLabel('Type late.runs.test to confirm').fill('late.runs.test')
+      await dialog.getByRole('button', { name: label }).click()
       const request = await sent
-      await untilOver(1)
-      await page.evaluate(
-        ([url = '', body = '']) => fetch(url, { method: 'POST', body }).then(r => r.text()),
-        [request.url(), request.postData() ?? ''],
+      await until('the run has begun', async () => (await countRuns()) === 1)
+      await untilStatus(stack, 'late', status)
+      const repeated = await page.evaluate(
+        ([url = '', body = '', key = '']) =>
+          fetch(url, { method: 'POST', body, headers: { 'Idempotency-Key': key } }).then(r => r.status),
+        [request.url(), request.postData() ?? '', request.headers()['idempotency-key'] ?? ''],
       )
-      await untilOver(2)
+      expect([repeated, await countRuns()]).toEqual([202, 1])
       const effective = await stack.sql`
         select from deployment_log_lines where deployment_id = ${id} and message ~ 'complete! Resources: .*[1-9]'`
       expect(effective.length, 'runs that changed the infrastructure').toBe(changes)

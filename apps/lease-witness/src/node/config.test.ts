@@ -19,6 +19,7 @@ test.each<Record<string, string>>([
     TOKEN_POLICIES: '[{"name":"mark-name"}]',
     LOG_LEVEL: 'loud',
   },
+  { https_proxy: 'http://user:mark-password@proxy:port', NO_PROXY: 'http://mark-password' },
   { WITNESS_DATABASE_URL_FILE: '/no/such/file', BEARER_TOKENS_CSV_FILE: '/no/such/file', LOG_LEVEL: 'loud' },
 ])('every invalid variable is named, and no secret: %j', invalid => {
   const read = readConfig({ ...good, ...invalid })

@@ -172,10 +172,14 @@ const list = listCall({
   summary: 'List the deployments, newest first',
   flags: [
     { flags: '--status <status>', description: 'only deployments with this status', choices: deploymentStatuses },
+    { flags: '--search <text>', description: 'only deployments whose FQDN or organisation contains this text' },
   ],
   examples: ['deployments list', 'deployments list --status failed -o name'],
   operation: 'listDeployments',
-  query: ({ flags }) => ({ status: flags.status as Deployment['status'] | undefined }),
+  query: ({ flags }) => ({
+    status: flags.status as Deployment['status'] | undefined,
+    search: toText(flags.search),
+  }),
   items: (api, query, options) => api.deployments(query, options),
   view: () => ({ key: 'deployments', columns: listColumns, toName: ({ id }) => id, empty: 'No deployments.' }),
 })
@@ -229,12 +233,18 @@ const prepareRun = async (
   return { api, current, keys, deploymentToken }
 }
 
+const removedFlag: FlagSpec = {
+  flags: '--unfinished-removed',
+  description: 'what the last failure lists as created outside the state does not exist any more',
+}
+const toConfirmation = (flags: Flags) => (flags.unfinishedRemoved === true ? { unfinishedRemoved: true } : {})
+
 const apply: CommandSpec = {
   name: 'apply',
   summary: 'Apply the current module again, also with new input',
   description: 'A field that is absent keeps its value. The name cannot change.',
   arguments: [idArgument],
-  flags: [...inputFlags, followFlag],
+  flags: [...inputFlags, removedFlag, followFlag],
   examples: [
     `deployments apply ${EXAMPLE_ID} --follow`,
     `deployments apply ${EXAMPLE_ID} --region nbg1 --keys-file keys.json`,
@@ -245,7 +255,7 @@ const apply: CommandSpec = {
     const id = toId(args)
     const fields = await readInput(flags)
     const { api, current, keys, deploymentToken } = await prepareRun(session, id, flags, fields)
-    const request = { ...fields, ...keys, id, deploymentToken } as Params<'applyDeployment'>
+    const request = { ...fields, ...keys, ...toConfirmation(flags), id, deploymentToken } as Params<'applyDeployment'>
     const started = await session.write(options => api.applyDeployment(request, options))
     return reportStart(session, started, flags, String(current.numEvents))
   },
@@ -275,7 +285,7 @@ const destroy: CommandSpec = {
   name: 'destroy',
   summary: 'Destroy the infrastructure of a deployment but for its bucket, then release its name',
   arguments: [idArgument],
-  flags: [keysFileFlag, followFlag, yesFlag],
+  flags: [keysFileFlag, removedFlag, followFlag, yesFlag],
   examples: [`deployments destroy ${EXAMPLE_ID} --follow`],
   operations: ['destroyDeployment'],
   exitCodes: FOLLOW_CODES,
@@ -285,7 +295,7 @@ const destroy: CommandSpec = {
     const { sovereignFQDN } = current
     await session.confirm(`Destroy the infrastructure of ${sovereignFQDN}?`, sovereignFQDN, flags.yes === true)
     // Without object storage, the body is empty.
-    const request = { id, deploymentToken, ...keys } as Params<'destroyDeployment'>
+    const request = { id, deploymentToken, ...keys, ...toConfirmation(flags) } as Params<'destroyDeployment'>
     const started = await session.write(options => api.destroyDeployment(request, options))
     return reportStart(session, started, flags, String(current.numEvents))
   },
@@ -299,12 +309,13 @@ interface Removal extends Pick<CommandSpec, 'name' | 'summary' | 'description'> 
   /** What to do with a deployment whose status does not fit; undefined: it fits. */
   readonly reject: (deployment: Deployment) => string | undefined
   readonly mode?: 'cancel' | 'abandon'
+  readonly moreFlags?: readonly FlagSpec[]
 }
 
-const removal = ({ question, reject, mode, ...spec }: Removal): CommandSpec => ({
+const removal = ({ question, reject, mode, moreFlags = [], ...spec }: Removal): CommandSpec => ({
   ...spec,
   arguments: [idArgument],
-  flags: [yesFlag],
+  flags: [...moreFlags, yesFlag],
   examples: [`deployments ${spec.name} ${EXAMPLE_ID}`],
   operations: ['removeDeployment'],
   async run(session, { args, flags }) {
@@ -317,7 +328,7 @@ const removal = ({ question, reject, mode, ...spec }: Removal): CommandSpec => (
     const { sovereignFQDN } = deployment
     await session.confirm(question(deployment), sovereignFQDN, flags.yes === true)
     const deploymentToken = await tokens.read(toSubject(id))
-    const request = { id, deploymentToken, ...(mode === undefined ? {} : { [mode]: true }) }
+    const request = { id, deploymentToken, ...(mode && { [mode]: true }), ...(flags.force === true && { force: true }) }
     const result = await session.write(options => api.removeDeployment(request, options))
     if (result) {
       await session.output.done(result, `${id} is being cancelled; it will end as failed.`, id)
@@ -333,6 +344,7 @@ const cancel = removal({
   summary: 'Cancel the run of a deployment; it ends as failed',
   question: ({ sovereignFQDN: fqdn }) => `Cancel the run of ${fqdn}?`,
   mode: 'cancel',
+  moreFlags: [{ flags: '--force', description: 'do not wait until Terraform has saved what it is creating' }],
   reject: ({ status }) =>
     RUNNING.has(status)
       ? undefined

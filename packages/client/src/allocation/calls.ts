@@ -1,5 +1,6 @@
-import { type AllocationOperation, type OperationId, operations, problem } from '@pool/contract'
+import { type AllocationOperation, type DeploymentPlan, type OperationId, operations, problem } from '@pool/contract'
 import type * as z from 'zod'
+import { ProblemError } from '../errors.ts'
 import type { CallOptions, ClientOptions } from '../options.ts'
 import { createRandomId } from '../timing.ts'
 import { createTransport, type Transport } from '../transport.ts'
@@ -38,19 +39,29 @@ export type AllocationCalls = {
 
 type CallArguments = readonly (WriteOptions | undefined)[]
 
+/** A plan that failed after its response had begun: the error is in a 200. */
+const throwLateProblem = (operation: OperationId, result: unknown, headers: Headers): void => {
+  const { problem: body }: Partial<DeploymentPlan> = operation === 'planDeployment' ? Object(result) : {}
+  if (!body) return
+  const requestId = headers.get('X-Request-Id') ?? ''
+  const failure = { operation, attempts: 1, requestId, isOutcomeUnknown: false }
+  throw new ProblemError(failure, { status: 409, body, retryAfter: undefined })
+}
+
 /** Sends the request of an operation, under a new Idempotency-Key if it takes one and the caller has none. */
 const createCall = (id: OperationId) => {
   const operation: AllocationOperation = operations[id]
-  const { pathParams, query, headers, body } = operation
-  const hasParams = [pathParams, query, headers, body].some(part => part !== undefined)
+  const { pathParams, query, headers: headerFields, body } = operation
+  const hasParams = [pathParams, query, headerFields, body].some(part => part !== undefined)
   return async (transport: Transport, args: CallArguments): Promise<unknown> => {
     const [params, options] = hasParams ? args : [{}, ...args]
     const parts = toRequestParts(operation, { ...params })
     const rule = operation.plan && parts.query?.dryRun === true ? dryRunRule : toCallRule(id)
     const key = rule.repeat === 'under-key' ? { 'Idempotency-Key': options?.idempotencyKey ?? createRandomId() } : {}
     const request = { ...parts, headers: { ...parts.headers, ...key } }
-    const result = await transport.call(operation, request, rule, options)
-    return result.body
+    const { body: result, headers } = await transport.call(operation, request, rule, options)
+    throwLateProblem(id, result, headers)
+    return result
   }
 }
 

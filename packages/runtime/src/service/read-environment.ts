@@ -7,6 +7,7 @@ import {
   type KnownVariables,
   toFileVariable,
 } from './env.ts'
+import { findProxyIssues } from './proxy-issues.ts'
 
 /** Far larger than any secret. A file of this size was named by mistake. */
 const MAX_SECRET_BYTES = 1_048_576
@@ -82,7 +83,7 @@ export const readEnvironment = <Config>(
   const files = readSecretFiles(variables, secrets)
   const env = new EnvReader(files.env)
   const config = read(env, files.env)
-  const issues = [...files.issues, ...omitUnread(env.issues, files.issues)]
+  const issues = [...files.issues, ...omitUnread(env.issues, files.issues), ...findProxyIssues(variables)]
   if (config !== null && issues.length === 0) return { config }
   return { issues: [...issues, ...findUnknownVariables(variables, known)] }
 }

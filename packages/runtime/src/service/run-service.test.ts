@@ -24,7 +24,7 @@ const run = async (stop: string, timeoutMs: number, setUp = '') => {
     ${setUp}
     process.on('disconnect', () => {})
     process.on('unhandledRejection', () => {})
-    void endProcess(process, ${timeoutMs}, async () => { ${stop} })`
+    void endProcess(process, ${timeoutMs}, async withoutLimit => { ${stop} })`
   const child = spawn(process.execPath, ['--input-type=module', '--eval', source], {
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   })
@@ -49,8 +49,17 @@ test('a failed stop is an exit code', async () => {
   expect(result).toEqual({ code: 1, signal: null, errors: '' })
 })
 
+test('the time of work without a limit does not count', async () => {
+  const work = 'new Promise(done => setTimeout(done, 3_000))'
+  expect(await run(`await withoutLimit(${work})`, 2_000)).toEqual({ code: 0, signal: null, errors: '' })
+})
+
 test.each([
   ['stop does not finish', `${HANDLE}; await new Promise(() => {})`],
+  [
+    'it does not after work without a limit',
+    `${HANDLE}; await withoutLimit(Promise.resolve()); await new Promise(() => {})`,
+  ],
   ['something keeps the event loop alive after the stop', HANDLE],
 ])('the process is killed after the timeout if %s', async (_, stop) => {
   const result = await run(stop, 100)

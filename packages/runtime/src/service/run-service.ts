@@ -1,5 +1,8 @@
 import type { ConfigIssue } from './env.ts'
 
+/** Waits for work that must not be cut short and ends by itself: its time does not count. */
+export type WithoutLimit = (work: Promise<unknown>) => Promise<void>
+
 /**
  * Stops this process: calls `stop`, and lets the process end when nothing keeps its event loop alive. The exit code is 0 if
  * `stop` succeeds, otherwise 1. After `timeoutMs` (milliseconds, from the call) the process sends SIGKILL to itself.
@@ -11,21 +14,29 @@ import type { ConfigIssue } from './env.ts'
 export const endProcess = async (
   process: NodeJS.Process,
   timeoutMs: number,
-  stop: () => Promise<void>,
+  stop: (withoutLimit: WithoutLimit) => Promise<void>,
 ): Promise<void> => {
   const kill = () => {
     process.stderr.write(`stop: not finished within ${timeoutMs / 1_000} s\n`)
     process.kill(process.pid, 'SIGKILL')
   }
-  setTimeout(kill, timeoutMs).unref()
+  const endsAt = performance.now() + timeoutMs
+  let timer = setTimeout(kill, timeoutMs).unref()
+  const withoutLimit: WithoutLimit = async work => {
+    clearTimeout(timer)
+    const remainingMs = endsAt - performance.now()
+    await work.finally(() => {
+      timer = setTimeout(kill, remainingMs).unref()
+    })
+  }
   // An open IPC channel to the parent would keep the event loop alive.
   process.channel?.unref()
   process.exitCode = 1
-  await stop()
+  await stop(withoutLimit)
   process.exitCode = 0
 }
 
-/** A stop is promised within 20 s. */
+/** A stop is promised within 20 s, and what `withoutLimit` waits for. */
 const STOP_TIMEOUT_MS = 19_000
 const SIGNALS = ['SIGTERM', 'SIGINT'] as const
 
@@ -48,7 +59,7 @@ export const exitWithConfigIssues = (issues: readonly ConfigIssue[]): never => {
 export interface RunningService {
   /** For the line and the message that say that the service is ready. */
   readonly address: object
-  stop(): Promise<void>
+  stop(withoutLimit: WithoutLimit): Promise<void>
 }
 
 /**
@@ -75,8 +86,8 @@ export const runService = async (
     if (isStopping) return
     isStopping = true
     report('stopping', { reason })
-    void endProcess(process, STOP_TIMEOUT_MS, async () => {
-      await service.stop()
+    void endProcess(process, STOP_TIMEOUT_MS, async withoutLimit => {
+      await service.stop(withoutLimit)
       report('stopped', {})
     })
   }

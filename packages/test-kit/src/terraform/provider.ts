@@ -47,7 +47,15 @@ const error = (summary: string, detail: string, attribute?: string): object => (
   ...(attribute ? { attribute: { steps: [{ attribute_name: attribute }] } } : {}),
 })
 
-function createService({ name, schema, resources, hasLegacyTypes = false, dataSources = {}, configure }: Provider) {
+function createService({
+  name,
+  schema,
+  resources,
+  hasLegacyTypes = false,
+  dataSources = {},
+  configure,
+  onStop,
+}: Provider) {
   const handler = (handle: (request: Request) => object | Promise<object>): handleUnaryCall<Request, object> => {
     return async ({ request }, callback) => {
       try {
@@ -90,7 +98,10 @@ function createService({ name, schema, resources, hasLegacyTypes = false, dataSo
       if (isObject(config)) configure?.(config)
       return {}
     }),
-    StopProvider: handler(() => ({})),
+    StopProvider: handler(() => {
+      onStop?.()
+      return {}
+    }),
 
     ValidateResourceConfig: handler(request => {
       const config = fromWire(request.config)

@@ -71,6 +71,8 @@ export interface Provider {
   readonly dataSources?: { readonly [type: string]: DataSource }
   /** Called before any operation of a resource or data source. */
   configure?(config: Attributes): void
+  /** Called when Terraform was interrupted. */
+  onStop?(): void
 }
 
 /** Parses an import id such as `one/two` into attributes. */

@@ -1,8 +1,9 @@
 import { timingSafeEqual } from 'node:crypto'
-import type { Deployment } from '@pool/contract'
+import { confirmation, type Deployment, toFieldFaults } from '@pool/contract'
 import type { Rejection } from '../../allocation/domain/types.ts'
 import type { FindBucket } from '../../credentials/find-bucket.ts'
 import type { Idempotency } from '../../idempotency/idempotency.ts'
+import { isJsonObject } from '../../lib/text.ts'
 import { hashToken } from '../../lib/token.ts'
 import type { Caller } from '../../naming/naming.ts'
 import type { BucketClaims } from '../bucket-claims.ts'
@@ -92,9 +93,13 @@ export const parseInput = (
   body: unknown,
   situation: DeploymentSituation,
 ): SpecResult => {
-  if (operation === 'apply') return parseChange(body, situation)
-  const parsed = parseCredentials(body, situation.spec)
-  return parsed.kind === 'valid' ? { ...parsed, spec: situation.spec } : parsed
+  const { data, error } = confirmation.safeParse(isJsonObject(body) ? body : {})
+  if (error) return { kind: 'invalid-deployment', faults: toFieldFaults(error) }
+  const parsed =
+    operation === 'apply'
+      ? parseChange(body, situation)
+      : { spec: situation.spec, ...parseCredentials(body, situation.spec) }
+  return parsed.kind === 'valid' && data.unfinishedRemoved ? { ...parsed, unfinishedRemoved: true } : parsed
 }
 
 /** Who can clear it. It names nothing that belongs to the other tenant's deployment. */

@@ -38,7 +38,10 @@ const carryOut = async (
   const archived = verdict === 'abandoned' ? await provisioner.archive(toStateRequest(situation)) : null
   // The name first: after a crash between the two, the deployment can still be removed again.
   await reservations.release(situation, caller)
-  return (await repository.delete(situation, caller, archived)) ? { kind: 'removed' } : null
+  if (!(await repository.delete(situation, caller, archived))) return null
+  // Afterwards, when no call can use the state any more. A file that cannot be removed does not bring the deployment back.
+  if (archived === null) await provisioner.discard(toStateRequest(situation)).catch(() => {})
+  return { kind: 'removed' }
 }
 
 /**
@@ -92,19 +95,29 @@ const removeWithKey = async (
   }
 }
 
-/** Cancels the run in progress if there is one, and deletes nothing: it can be repeated after the end of the run. */
+/**
+ * Cancels the run in progress if there is one, and deletes nothing: it can be repeated after the end of the run. `isForced`:
+ * without waiting for what Terraform is creating.
+ */
 export const cancelRun = (
   deps: CallDependencies,
   id: string,
+  isForced: boolean,
   callerWithToken: CallerWithToken,
 ): Promise<CancelOutcome> =>
-  withKey(deps, ['cancel', id, callerWithToken.token ?? null], id, callerWithToken, async key => {
-    const { repository, runner } = deps
-    const found = await findSituation(deps, id, callerWithToken)
-    if (found.kind !== 'found') return found
-    const cancelled = await repository.cancel(id, callerWithToken.caller, key)
-    if (cancelled && 'kind' in cancelled) return cancelled
-    if (cancelled) runner.cancel(id)
-    const deployment = cancelled ?? (await repository.find(id))
-    return deployment ? { kind: 'cancelling', deployment } : { kind: 'not-found' }
-  }) as Promise<CancelOutcome>
+  withKey(
+    deps,
+    ['cancel', id, callerWithToken.token ?? null, ...(isForced ? ['force'] : [])],
+    id,
+    callerWithToken,
+    async key => {
+      const { repository, runner } = deps
+      const found = await findSituation(deps, id, callerWithToken)
+      if (found.kind !== 'found') return found
+      const cancelled = await repository.cancel(id, callerWithToken.caller, key, isForced)
+      if (cancelled && 'kind' in cancelled) return cancelled
+      if (cancelled) runner.cancel(id, isForced)
+      const deployment = cancelled ?? (await repository.find(id))
+      return deployment ? { kind: 'cancelling', deployment } : { kind: 'not-found' }
+    },
+  ) as Promise<CancelOutcome>

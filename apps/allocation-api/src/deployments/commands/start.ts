@@ -1,7 +1,7 @@
 import type { DuplicateRequest, IdempotencyClaim } from '../../idempotency/idempotency.ts'
 import type { Caller } from '../../naming/naming.ts'
-import { toRecord } from '../domain/spec.ts'
-import type { AccessKeyPair, StartOutcome } from '../domain/types.ts'
+import { toRecord, type ValidSpec } from '../domain/spec.ts'
+import type { StartOutcome } from '../domain/types.ts'
 import type { Proof, ProofOutcome } from '../fqdn.ts'
 import type { DeploymentSituation } from '../repository.ts'
 import { type BucketRequest, type BucketUse, endFormerClaim, findBucketUse } from './bucket.ts'
@@ -47,7 +47,7 @@ const accept = async (
   deps: CallDependencies,
   operation: 'apply' | 'destroy',
   situation: DeploymentSituation,
-  credentials: AccessKeyPair | null,
+  { credentials, unfinishedRemoved = false }: Pick<ValidSpec, 'credentials' | 'unfinishedRemoved'>,
   proof: Proof | null,
   bucketUse: BucketUse,
   caller: Caller,
@@ -65,6 +65,7 @@ const accept = async (
       record: toRecord(situation.spec, credentials),
       proof,
       adoptsBucket: bucketUse?.kind === 'adopted',
+      unfinishedRemoved,
       caller,
     },
     key,
@@ -117,7 +118,7 @@ const startWithKey = async (
     if (proven.kind !== 'proven') return proven
     const bucket = await findUse(deps, operation, { ...situation, credentials, adoptBucket })
     if (bucket.kind !== 'usable') return bucket
-    const outcome = await accept(deps, operation, situation, credentials, proven.proof, bucket.use, caller, key)
+    const outcome = await accept(deps, operation, situation, parsed, proven.proof, bucket.use, caller, key)
     if (outcome.kind !== 'changed') return outcome
   }
 }

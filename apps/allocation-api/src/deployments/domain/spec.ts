@@ -40,6 +40,8 @@ export interface ValidSpec {
   readonly credentials: AccessKeyPair | null
   /** Whether a bucket that exists is used. Default: false. */
   readonly adoptBucket?: boolean
+  /** Whether the caller has removed what earlier runs created and the state does not have. */
+  readonly unfinishedRemoved?: boolean
 }
 
 export type SpecResult = ValidSpec | InvalidDeployment

@@ -60,6 +60,15 @@ export interface StateLock {
 export interface KnownState {
   readonly lineage: string
   readonly serial: number
+  /** Creations that Terraform started and that the state does not have, as it may be. Absent: none. */
+  readonly unfinished?: readonly Creation[]
+}
+
+export interface Creation {
+  /** Of the resource. */
+  readonly address: string
+  /** The id of the object that it replaces, if any. */
+  readonly replaces?: string
 }
 
 /** What a process has to know to start or resume a run. */

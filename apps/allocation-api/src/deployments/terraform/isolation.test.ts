@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { findVisiblePaths, toExitOfIsolated } from './isolation.ts'
+import { findVisiblePaths, toExitOfCommand } from './isolation.ts'
 
 test.each([
   [0, 0, null],
@@ -10,7 +10,7 @@ test.each([
   [137, null, 'SIGKILL'],
   [255, 255, null],
 ])('an isolated command that ended with the code %i has ended with %j, %j', (exitCode, code, signal) => {
-  expect(toExitOfIsolated({ code: exitCode, signal: null })).toEqual({ code, signal })
+  expect(toExitOfCommand({ code: exitCode, signal: null })).toEqual({ code, signal })
 })
 
 test('a run sees what its configuration names, and no folder that a passed variable names', () => {

@@ -44,7 +44,7 @@ export const toIsolatedCommand = (
 }
 
 /** How the command itself ended. A command that exits with the code of a signal cannot be told from one that got it. */
-export const toExitOfIsolated = ({ code, signal }: ProcessExit): ProcessExit => {
+export const toExitOfCommand = ({ code, signal }: ProcessExit): ProcessExit => {
   const found = Object.entries(constants.signals).find(([, number]) => number + SIGNAL_BASE === code)
   return found ? { code: null, signal: found[0] as NodeJS.Signals } : { code, signal }
 }
@@ -62,6 +62,20 @@ const findPaths = (text: string): string[] => [
 
 const readText = (path: string): string => (existsSync(path) ? readFileSync(path, 'utf8') : '')
 
+/** The CLI configurations that exist or may exist, and their text. Terraform replaces variables in the path of the cache. */
+const readCliConfigs = ({ HOME = '', TF_CLI_CONFIG_FILE }: Environment) => {
+  const inHome = ['.terraformrc', '.tofurc'].map(name => join(HOME, name))
+  const paths = TF_CLI_CONFIG_FILE ? [resolve(TF_CLI_CONFIG_FILE)] : inHome
+  const texts = paths.map(path => readText(path).replaceAll(/\$(?:HOME\b|\{HOME\})/g, () => HOME))
+  return { paths, text: texts.join('\n') }
+}
+
+/** The folders of providers that all runs share, of which Terraform uses the first. */
+export const findPluginCaches = (env: Environment): readonly string[] => {
+  const configured = /^\s*plugin_cache_dir\s*=\s*"(\/[^"\n]+)"/m.exec(readCliConfigs(env).text)?.[1]
+  return [env.TF_PLUGIN_CACHE_DIR, configured].flatMap(path => (path ? [resolve(path)] : []))
+}
+
 export interface PathSources {
   readonly binary: string
   /** The module, and those that it calls by a relative path. */
@@ -78,22 +92,18 @@ export interface PathSources {
  * each passed variable that names a file; and `PDM_TERRAFORM_PATHS`.
  */
 export const findVisiblePaths = ({ binary, modules, settings, env, stateDir }: PathSources): VisiblePaths => {
-  const { HOME = '', SSL_CERT_FILE = '', SSL_CERT_DIR = '', TF_CLI_CONFIG_FILE, TF_PLUGIN_CACHE_DIR = '' } = env
-  const inHome = ['.terraformrc', '.tofurc'].map(name => join(HOME, name))
-  const cliConfigs = TF_CLI_CONFIG_FILE ? [resolve(TF_CLI_CONFIG_FILE)] : inHome
-  // Terraform replaces variables in the path of the cache.
-  const cliText = cliConfigs.map(path => readText(path).replaceAll(/\$(?:HOME\b|\{HOME\})/g, () => HOME)).join('\n')
-  const [, cache = ''] = /^\s*plugin_cache_dir\s*=\s*"(\/[^"\n]+)"/m.exec(cliText) ?? []
+  const { HOME = '', SSL_CERT_FILE = '', SSL_CERT_DIR = '' } = env
+  const cliConfigs = readCliConfigs(env)
   const passed = settings.passthrough.flatMap(name => findPaths(env[name] ?? ''))
   const given = [
-    ...[binary, ...modules, SSL_CERT_FILE, ...SSL_CERT_DIR.split(delimiter), ...cliConfigs],
-    ...[join(HOME, '.terraform.d/plugins'), ...findPaths(cliText)],
+    ...[binary, ...modules, SSL_CERT_FILE, ...SSL_CERT_DIR.split(delimiter), ...cliConfigs.paths],
+    ...[join(HOME, '.terraform.d/plugins'), ...findPaths(cliConfigs.text)],
     ...passed.filter(path => isAbsolute(path) && statSync(path, { throwIfNoEntry: false })?.isFile()),
     ...settings.visiblePaths,
   ]
   return {
     readable: resolveAll(given),
-    writable: resolveAll([stateDir ?? '', TF_PLUGIN_CACHE_DIR && resolve(TF_PLUGIN_CACHE_DIR), cache]),
+    writable: resolveAll([stateDir ?? '', ...findPluginCaches(env)]),
   }
 }
 

@@ -15,6 +15,10 @@ export interface ProcessCommand {
   readonly signal: AbortSignal
   /** From SIGINT to SIGKILL. Milliseconds. */
   readonly graceMs: number
+  /** Ends the group at once, with SIGKILL. */
+  readonly force?: AbortSignal
+  /** What the command reads from its standard input, which is a pipe. Default: nothing. */
+  readonly input?: string
   /** An open file, which the command has as /dev/fd/3. */
   readonly file3?: number
   /** Called before the command starts. */
@@ -32,10 +36,12 @@ const DRAIN_TIMEOUT_MS = 1_000
 const SUPERVISOR_STEP_MS = 100
 
 /**
- * Waits for a line on standard input and then becomes the command, in the same process. If standard input ends first,
- * it exits. Files that the command creates are readable by this user only.
+ * Waits for a line on standard input, then runs the command, which reads the rest. If standard input ends first, it exits.
+ * Node gives a process a socket, which the command could not open as /dev/stdin: `cat` makes it a pipe. At SIGINT the shell
+ * waits for the command. It has no standard error, so that it does not report how the command ended. Files that the
+ * command creates are readable by this user only.
  */
-const LAUNCHER = 'umask 077; read -r _ && exec "$@" </dev/null'
+const LAUNCHER = `umask 077; read -r _ || exit; trap : INT; exec 9>&2 2>/dev/null; cat | "$@" 2>&9 9>&-`
 
 /** Read at import, so a file that is missing later does not leave a command without its supervisor. */
 const SUPERVISOR = readFileSync(new URL('supervisor.sh', import.meta.url), 'utf8')
@@ -61,7 +67,7 @@ const waitForClose = (stream: Readable): Promise<void> =>
  * itself, and the case that this process and the supervisor are both killed.
  */
 export const runInProcessGroup = async (command: ProcessCommand): Promise<ProcessExit> => {
-  const { file, args, cwd, env, onOutput, signal, graceMs, file3, onStarted } = command
+  const { file, args, cwd, env, onOutput, signal, graceMs, force, input = '', file3, onStarted } = command
   const child = spawn('/bin/sh', ['-c', LAUNCHER, 'sh', file, ...args], {
     cwd,
     env,
@@ -98,25 +104,31 @@ export const runInProcessGroup = async (command: ProcessCommand): Promise<Proces
     child[stream].resume()
   }
   // The command starts only under supervision.
-  if (supervisor.pid !== undefined) child.stdin.write('start\n')
+  if (supervisor.pid !== undefined) child.stdin.write(`start\n${input}`)
   child.stdin.end()
 
   let killTimer: NodeJS.Timeout | undefined
+  const kill = () => signalGroup(leader, 'SIGKILL')
   const interrupt = () => {
+    // First: at a second SIGINT, Terraform ends without saving.
+    supervisor.stdin?.write('interrupted\n')
     signalGroup(leader, 'SIGINT')
-    killTimer = setTimeout(() => signalGroup(leader, 'SIGKILL'), graceMs)
+    killTimer = setTimeout(kill, graceMs)
   }
   if (signal.aborted) interrupt()
   else signal.addEventListener('abort', interrupt, { once: true })
+  if (force?.aborted) kill()
+  else force?.addEventListener('abort', kill, { once: true })
   try {
     const exit = await exited
-    signalGroup(leader, 'SIGKILL')
+    kill()
     supervisor.stdin?.end('ended\n')
     await Promise.all([supervisorExited, waitForClose(child.stdout), waitForClose(child.stderr)])
     return exit
   } finally {
     clearTimeout(killTimer)
     signal.removeEventListener('abort', interrupt)
+    force?.removeEventListener('abort', kill)
   }
 }
 

@@ -2,10 +2,13 @@ import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { expect, onTestFinished, test } from 'vitest'
-import { isProofOfLock, parseLockFile, parseProbe, readLockFile, toVariableEnv } from './session.ts'
+import { isProofOfLock, parseLockFile, parseProbe, readLockFile, toVariableFile } from './session.ts'
 
-test('the environment of a command has the values of the variables', () => {
-  expect(toVariableEnv({ a: '1', k: 's' })).toEqual({ TF_VAR_a: '1', TF_VAR_k: 's' })
+test('a variable file has the values in the syntax of HCL', () => {
+  const values = { a: '1 "x"\n\b\f\\b $' + '{b} %{c} $d', provider_names: `["hcloud","$\{x}"]` }
+  expect(toVariableFile(values)).toBe(
+    'a = "1 \\"x\\"\\n\\u0008\\u000c\\\\b $${b} %%{c} $d"\nprovider_names = ["hcloud","$${x}"]\n',
+  )
 })
 
 const toInfo = (id: string, operation: string) => `

@@ -4,8 +4,8 @@ import { join, resolve } from 'node:path'
 import type { Backend } from '../../config/terraform.ts'
 import { createLineSplitter, isJsonObject, parseJson } from '../../lib/text.ts'
 import type { StateLock } from '../domain/types.ts'
-import { type CreatedResource, type OutputCollector, parseCreatedResource } from './domain/output.ts'
-import { toExitOfIsolated, toIsolatedCommand, type VisiblePaths } from './isolation.ts'
+import { type CreationEvent, type OutputCollector, parseCreation } from './domain/output.ts'
+import { toExitOfCommand, toIsolatedCommand, type VisiblePaths } from './isolation.ts'
 import {
   identifyProcessGroup,
   type ProcessCommand,
@@ -13,7 +13,7 @@ import {
   type ProcessGroupIdentity,
   runInProcessGroup,
 } from './process-group.ts'
-import { toLockFilePath } from './workdir.ts'
+import { LIST_VARIABLES, toLockFilePath } from './workdir.ts'
 
 export class StoppedError extends Error {
   override readonly name = 'StoppedError'
@@ -29,7 +29,10 @@ type Phase = 'init' | 'apply' | 'destroy'
 
 export interface ExecuteObserver {
   readonly onLock?: OnLock
-  readonly onCreated?: (resource: CreatedResource) => void
+  /** Called after the command, before its errors are logged. */
+  readonly onEnded?: () => Promise<void>
+  readonly onCreation?: (event: CreationEvent) => void
+  readonly onExit?: (exit: ProcessExit) => void
 }
 
 type Environment = Readonly<Record<string, string>>
@@ -46,8 +49,10 @@ export interface SessionOptions {
   readonly stateKey: string
   readonly collector: OutputCollector
   readonly ended: AbortSignal
-  /** Milliseconds. */
-  readonly graceMs: number
+  /** Ends a command at once. */
+  readonly force: AbortSignal | undefined
+  /** How long a command that changes infrastructure is waited for after its interrupt. Milliseconds. */
+  readonly stopTimeoutMs: number
   /** What the commands see; null: everything that the service sees. */
   readonly visible: ((env: Environment) => VisiblePaths) | null
 }
@@ -62,7 +67,11 @@ const MAX_LINE = 256 * 1_024
 const MAX_TAIL = 4_096
 const RELEASE_FAILED = 'Error releasing the state lock'
 
-type CommandOptions = Pick<ProcessCommand, 'onOutput'> & Partial<Pick<ProcessCommand, 'signal' | 'file3' | 'onStarted'>>
+/** The same for every other command. */
+const MAX_QUICK_STOP_MS = 30_000
+
+type CommandOptions = Pick<ProcessCommand, 'onOutput'> &
+  Partial<Pick<ProcessCommand, 'signal' | 'force' | 'file3' | 'onStarted'>>
 
 interface Captured {
   readonly exit: ProcessExit
@@ -80,9 +89,22 @@ const resolveCliConfig = async ({ TF_CLI_CONFIG_FILE: file, ...env }: Environmen
   )
 }
 
-/** The environment of a command is the only place that holds the values of the module's variables. */
-export const toVariableEnv = (values: Readonly<Record<string, string>>): Environment =>
-  Object.fromEntries(Object.entries(values).map(([name, value]) => [`TF_VAR_${name}`, value]))
+/** The commands that need the values of the module's variables. */
+const COMMANDS_WITH_VALUES = ['plan', 'apply', 'destroy']
+/** A command reads the values from a pipe, so that they are in no file and in no environment of a process. */
+const VALUES = '-var-file=/dev/stdin'
+
+/** In the syntax of HCL, whose strings have fewer escapes than those of JSON, and templates. */
+const toHcl = (value: unknown): string =>
+  JSON.stringify(value)
+    .replace(/\\[\\bf]/g, pair => (pair === '\\b' ? '\\u0008' : pair === '\\f' ? '\\u000c' : pair))
+    .replace(/[$%](?=\{)/g, '$&$&')
+
+/** The content of a variable file. */
+export const toVariableFile = (values: Readonly<Record<string, string>>): string =>
+  Object.entries(values)
+    .map(([name, value]) => `${name} = ${toHcl(LIST_VARIABLES.has(name) ? parseJson(value) : value)}\n`)
+    .join('')
 
 /** Runs the commands of one operation in its working directory. */
 export class TerraformSession {
@@ -96,22 +118,27 @@ export class TerraformSession {
     return this.#options.cwd
   }
 
+  get ended(): AbortSignal {
+    return this.#options.ended
+  }
+
   /** Runs a command whose output is logged, and returns the outputs that it printed. */
   async execute(
     phase: Phase,
     args: readonly string[],
-    { onLock, onCreated }: ExecuteObserver = {},
+    { onLock, onCreation, onExit, onEnded }: ExecuteObserver = {},
   ): Promise<Readonly<Record<string, unknown>>> {
     this.throwIfEnded()
     const output = this.#options.collector.forPhase(phase)
     const recorder = onLock && this.#createRecorder(onLock)
     const lines = createLineSplitter(MAX_LINE, line => {
       recorder?.onLine(line)
-      const created = parseCreatedResource(line)
-      if (created) onCreated?.(created)
+      const event = onCreation && parseCreation(line)
+      if (event) onCreation(event)
     })
     let text = ''
     const exit = await this.#run(args, {
+      ...this.#force,
       onStarted: leader => recorder?.onStarted(leader),
       onOutput: (stream, chunk) => {
         output.write(stream, chunk)
@@ -119,16 +146,26 @@ export class TerraformSession {
         text = (text + chunk).slice(-MAX_TAIL)
       },
     })
-    output.end()
+    onExit?.(exit)
     await recorder?.finish(exit.code !== null && !text.includes(RELEASE_FAILED))
+    await onEnded?.()
+    output.end()
     if (exit.code === 0) return output.outputs() ?? {}
     return this.#fail(args, exit, output.reason())
+  }
+
+  /** From now on, these values are masked in logs and reasons. */
+  hide(sensitive: readonly string[]): void {
+    if (sensitive.length > 0) this.#options.collector.hide(sensitive)
   }
 
   /** Runs a command and returns what it printed, which is logged nowhere. */
   async capture(args: readonly string[], file3?: FileHandle): Promise<string> {
     this.throwIfEnded()
-    const { exit, stdout, stderr } = await this.#capture(args, this.#options.ended, file3)
+    const { exit, stdout, stderr } = await this.#capture(args, {
+      ...this.#force,
+      ...(file3 && { file3: file3.fd }),
+    })
     if (exit.code === 0 && stdout.length < MAX_CAPTURE) return stdout
     if (exit.code === 0) throw new CommandFailedError(`The output of ${args[0]} is too large.`)
     const output = this.#options.collector.silent()
@@ -149,13 +186,18 @@ export class TerraformSession {
 
   /** The state, or null if it cannot be read. Works also after the session has ended. */
   async pullStateAtEnd(): Promise<string | null> {
-    const { exit, stdout } = await this.#capture(['state', 'pull'], AbortSignal.timeout(FINAL_TIMEOUT_MS))
+    const { exit, stdout } = await this.#captureAtEnd(['state', 'pull'])
     return exit.code === 0 && stdout.length < MAX_CAPTURE ? stdout : null
+  }
+
+  /** Waits for a Terraform that an earlier run left, which may still be saving what it created. */
+  async waitForLock(): Promise<void> {
+    await this.capture(toProbe(Math.ceil(this.#options.stopTimeoutMs / 1_000) + 60))
   }
 
   /** The lock that the state has now. Works also after the session has ended. */
   async probeLock(): Promise<LockProbe> {
-    const { exit, stdout, stderr } = await this.#capture(PROBE, AbortSignal.timeout(FINAL_TIMEOUT_MS))
+    const { exit, stdout, stderr } = await this.#captureAtEnd(toProbe(0))
     return parseProbe(exit.code, stdout + stderr)
   }
 
@@ -164,8 +206,7 @@ export class TerraformSession {
     const probe = await this.probeLock()
     // Some backends lift any lock, whatever the ID.
     if (probe.kind !== 'locked' || probe.id !== id) return probe
-    const signal = AbortSignal.timeout(FINAL_TIMEOUT_MS)
-    const { exit } = await this.#capture(['force-unlock', '-force', '-no-color', id], signal)
+    const { exit } = await this.#captureAtEnd(['force-unlock', '-force', '-no-color', id])
     return exit.code === 0 ? probe : { kind: 'unknown' }
   }
 
@@ -192,30 +233,44 @@ export class TerraformSession {
     return probe.kind === 'locked' ? probe.id : null
   }
 
-  async #capture(args: readonly string[], signal: AbortSignal, file3?: FileHandle): Promise<Captured> {
+  get #force(): Partial<Pick<ProcessCommand, 'force'>> {
+    const { force } = this.#options
+    return force ? { force } : {}
+  }
+
+  #captureAtEnd(args: readonly string[]): Promise<Captured> {
+    return this.#capture(args, { signal: AbortSignal.timeout(FINAL_TIMEOUT_MS) })
+  }
+
+  async #capture(args: readonly string[], more: Omit<CommandOptions, 'onOutput'>): Promise<Captured> {
     const text = { stdout: '', stderr: '' }
     const onOutput = (stream: 'stdout' | 'stderr', chunk: string) => {
       if (text[stream].length < MAX_CAPTURE) text[stream] += chunk
     }
-    const exit = await this.#run(args, { onOutput, signal, ...(file3 && { file3: file3.fd }) })
+    const exit = await this.#run(args, { onOutput, ...more })
     return { exit, ...text }
   }
 
   async #run(args: readonly string[], more: CommandOptions): Promise<ProcessExit> {
-    const { binary, cwd, env: inherited, values, graceMs, ended, visible } = this.#options
+    const { binary, cwd, env: inherited, values, stopTimeoutMs, ended, visible } = this.#options
     const env = await resolveCliConfig(inherited)
-    const [file, ...all] = visible
-      ? toIsolatedCommand([binary, ...args], await realpath(cwd), visible(env))
-      : [binary, ...args]
-    const command = { file, args: all, cwd, env: { ...env, ...toVariableEnv(values) }, signal: ended, graceMs, ...more }
-    const exit = await runInProcessGroup(command)
-    return visible ? toExitOfIsolated(exit) : exit
+    const [name = '', ...rest] = args
+    const hasValues = COMMANDS_WITH_VALUES.includes(name)
+    const command = [binary, name, ...(hasValues ? [VALUES] : []), ...rest] as const
+    const [file, ...all] = visible ? toIsolatedCommand(command, await realpath(cwd), visible(env)) : command
+    const graceMs = name === 'apply' || name === 'destroy' ? stopTimeoutMs : Math.min(stopTimeoutMs, MAX_QUICK_STOP_MS)
+    const input = hasValues ? toVariableFile(values) : ''
+    return toExitOfCommand(
+      await runInProcessGroup({ file, args: all, cwd, env, input, signal: ended, graceMs, ...more }),
+    )
   }
 
   #fail([command]: readonly string[], exit: ProcessExit, reason: string | null): never {
     this.throwIfEnded()
-    const status = exit.signal ?? `exit code ${exit.code}`
-    throw new CommandFailedError(reason ?? `${command} ended with ${status} and gave no reason.`)
+    const ending = exit.signal
+      ? `${command} was ended by ${exit.signal}: check the log of the system for the cause, such as too little memory.`
+      : `${command} ended with exit code ${exit.code} and gave no reason.`
+    throw new CommandFailedError([reason, exit.signal || !reason ? ending : ''].filter(Boolean).join(' '))
   }
 }
 
@@ -230,12 +285,13 @@ type LockProbe =
  * A command that takes the lock and releases it, and changes nothing: the root module has no such resource. It needs no
  * input variables.
  */
-const PROBE = ['untaint', '-no-color', '-allow-missing', '-lock-timeout=0s', 'terraform_data.none'] as const
+const toProbe = (seconds: number) =>
+  ['untaint', '-no-color', '-allow-missing', `-lock-timeout=${seconds}s`, 'terraform_data.none'] as const
 
 /** What the probe's own lock is for. */
 const PROBE_OPERATION = 'untaint'
 
-/** The error of PROBE: https://developer.hashicorp.com/terraform/language/state/locking */
+/** The error of a probe: https://developer.hashicorp.com/terraform/language/state/locking */
 export const parseProbe = (exitCode: number | null, output: string): LockProbe => {
   if (exitCode === 0) return { kind: 'not-locked' }
   const named = /already locked:\s+ID=(\S+)/.exec(output)?.[1]

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { parseState, StateFormatError, sortState } from './state.ts'
+import { findSensitiveTexts, parseState, StateFormatError, sortState } from './state.ts'
 
 const BUCKET = 'catalyst-acme-pool-test'
 
@@ -87,10 +87,35 @@ describe('the contents of a state', () => {
 
   test('are empty without a state', () => {
     const absent = JSON.stringify({ version: 4, serial: 0, lineage: '', resources: null })
-    for (const text of ['\n', absent]) expect(parseState(text)).toEqual({ version: null, resources: [] })
+    for (const text of ['\n', absent]) expect(parseState(text)).toEqual({ version: null, resources: [], data: [] })
   })
 
   test.each(['{', '[]', '{"version":3}', '{"version":4,"serial":1}'])('are not guessed from %s', text => {
     expect(() => parseState(text)).toThrow(StateFormatError)
   })
+})
+
+test('the sensitive texts of a state are those at the paths that it marks, and its sensitive outputs', () => {
+  const attr = (value: string) => ({ type: 'get_attr', value })
+  const key = (value: string | number) => ({ type: 'index', value: { value, type: 'string' } })
+  const attributes = {
+    password: 'p',
+    users: [{ keys: { 'a.b': 'k' } }, { keys: { x: 'no' } }],
+    all: { n: 1, list: ['l'] },
+  }
+  const paths = [
+    [attr('password')],
+    [attr('users'), key(0), attr('keys'), key('a.b')],
+    [attr('all')],
+    [attr('no'), key(1)],
+  ]
+  const instances = [{ attributes, sensitive_attributes: paths }, { attributes: { password: 'no' } }]
+  const outputs = { o: { value: ['o'], sensitive: true }, shown: { value: 'no' } }
+  expect(findSensitiveTexts(JSON.stringify({ resources: [{ mode: 'data', instances }], outputs }))).toEqual([
+    'p',
+    'k',
+    'l',
+    'o',
+  ])
+  expect(['', 'no state', '[]', '{}'].flatMap(findSensitiveTexts)).toEqual([])
 })

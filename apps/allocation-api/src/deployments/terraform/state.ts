@@ -2,14 +2,14 @@ import { randomUUID } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isJsonObject, type JsonObject, parseJson } from '../../lib/text.ts'
-import type { KnownState } from '../domain/types.ts'
+import type { Creation, KnownState } from '../domain/types.ts'
 import type { ProvisioningRequest, StateRequest } from '../provisioner.ts'
+import { Creations, findUnsaved, type SavedResource } from './domain/creations.ts'
+import { findTexts } from './domain/plan.ts'
 import { CommandFailedError, type TerraformSession } from './session.ts'
 
 /** A managed resource instance of a state. */
-interface StateResource {
-  /** As Terraform's commands take it. */
-  readonly address: string
+interface StateResource extends SavedResource {
   /** Without the keys of instances, as in `dependencies`. */
   readonly configAddress: string
   readonly type: string
@@ -24,6 +24,8 @@ export interface State {
   /** Null: there is no state. */
   readonly version: KnownState | null
   readonly resources: readonly StateResource[]
+  /** Addresses of the data sources, whose attributes can be secrets. */
+  readonly data: readonly string[]
 }
 
 /** The text is not a state of a known version. It is not quoted, as a state has secrets. */
@@ -45,12 +47,31 @@ const toKeySuffix = (key: unknown): string => {
 
 const stripKeys = (address: string): string => address.replace(/\[(?:\d+|"(?:[^"\\]|\\.)*")\]/g, '')
 
+/** What is at a path of `sensitive_attributes`: its steps are names of attributes, and keys or indexes. */
+const follow = (attributes: unknown, path: unknown): unknown =>
+  toObjects(path).reduce<unknown>((found, { value }) => {
+    const key = isJsonObject(value) ? value.value : value
+    return typeof found === 'object' && found !== null ? Reflect.get(found, String(key)) : undefined
+  }, attributes)
+
+/** The texts that the module or a provider marks as sensitive in a state, of whatever version. */
+export const findSensitiveTexts = (text: string): readonly string[] => {
+  const state = parseJson(text)
+  const { resources, outputs }: JsonObject = isJsonObject(state) ? state : {}
+  const instances = toObjects(resources).flatMap(resource => toObjects(resource.instances))
+  const values = instances.flatMap(({ attributes, sensitive_attributes: paths }) =>
+    Array.isArray(paths) ? paths.map(path => follow(attributes, path)) : [],
+  )
+  const shown = isJsonObject(outputs) ? toObjects(Object.values(outputs)) : []
+  return [...values, ...shown.filter(output => output.sensitive === true)].flatMap(findTexts)
+}
+
 /**
  * Parses a state file. Data sources are left out. Without a state, Terraform prints nothing or, with some backends, a state
  * without a lineage.
  */
 export const parseState = (text: string): State => {
-  if (text.trim() === '') return { version: null, resources: [] }
+  if (text.trim() === '') return { version: null, resources: [], data: [] }
   const state = parseJson(text)
   if (state === undefined) throw new StateFormatError('The state is not JSON.')
   if (!isJsonObject(state) || state.version !== STATE_VERSION) {
@@ -60,21 +81,25 @@ export const parseState = (text: string): State => {
   if (typeof lineage !== 'string' || typeof serial !== 'number') {
     throw new StateFormatError('The state has no lineage or no serial: restore a version that Terraform has written.')
   }
+  const toBase = ({ module, mode, type, name }: JsonObject): string =>
+    [...(typeof module === 'string' ? [module] : []), ...(mode === 'data' ? ['data'] : []), type, name].join('.')
+  const data = toObjects(state.resources).filter(({ mode }) => mode === 'data')
   const resources = toObjects(state.resources)
     .filter(({ mode }) => mode === 'managed')
     .flatMap(resource => {
-      const { module, type, name } = resource
-      const base = [...(typeof module === 'string' ? [module] : []), type, name].join('.')
+      const { type } = resource
+      const base = toBase(resource)
       return toObjects(resource.instances).map(instance => ({
         address: base + toKeySuffix(instance.index_key),
         configAddress: stripKeys(base),
         type: String(type),
         attributes: isJsonObject(instance.attributes) ? instance.attributes : {},
         isTainted: instance.status === 'tainted',
+        isDeposed: instance.deposed !== undefined,
         dependencies: toTexts(instance.dependencies),
       }))
     })
-  return { version: lineage === '' ? null : { lineage, serial }, resources }
+  return { version: lineage === '' ? null : { lineage, serial }, resources, data: data.map(toBase) }
 }
 
 /** The attribute that names the bucket differs between providers. */
@@ -153,15 +178,29 @@ export const readState = async (
   session: TerraformSession,
   { knownState }: Pick<StateRequest, 'knownState'>,
 ): Promise<State> => {
-  const state = parseState(await session.capture(['state', 'pull']))
+  const text = await session.capture(['state', 'pull'])
+  session.hide(findSensitiveTexts(text))
+  const state = parseState(text)
   const mismatch = findStateMismatch(state.version, knownState)
   if (mismatch !== null) throw new CommandFailedError(mismatch)
   return state
 }
 
-/** Reports what the state is and whether it has the bucket. */
-const report = async (state: State, request: ProvisioningRequest): Promise<void> => {
-  if (state.version) await request.onState?.(state.version)
+const withUnfinished = (version: KnownState, unfinished: readonly Creation[]): KnownState =>
+  unfinished.length > 0 ? { ...version, unfinished } : version
+
+/** What earlier runs started to create, and the state does not have. */
+export const findUnfinished = ({ resources }: State, { knownState }: Pick<StateRequest, 'knownState'>): Creation[] =>
+  findUnsaved(knownState?.unfinished ?? [], resources)
+
+/** Reports what the state is, what it may lack, and whether it has the bucket. */
+const report = async (
+  state: State,
+  request: ProvisioningRequest,
+  doubtful: readonly Creation[] = [],
+): Promise<void> => {
+  const unfinished = [...findUnfinished(state, request), ...findUnsaved(doubtful, state.resources)]
+  if (state.version) await request.onState?.(withUnfinished(state.version, unfinished))
   // The next report repeats what could not be recorded.
   if (sortState(state.resources, request.bucket).hasKeptBucket) await request.onBucketCreated?.().catch(() => {})
 }
@@ -193,11 +232,19 @@ export const untaintBucket = async (
   const { taintedBuckets } = sortState(state.resources, request.bucket)
   if (taintedBuckets.length === 0) return { state, isUntainted: false }
   for (const address of taintedBuckets) {
-    await session.capture(['untaint', '-no-color', '-lock-timeout=60s', address])
+    await session.capture(['untaint', '-no-color', '-lock-timeout=60s', '-backup=-', address])
   }
   const after = await readState(session, request)
   await report(after, request)
   return { state: after, isUntainted: true }
+}
+
+/** After a destroy that kept the bucket, the state still has what data sources have read for the rest. */
+export const forgetData = async (session: TerraformSession, request: ProvisioningRequest): Promise<void> => {
+  const { data } = await readState(session, request)
+  if (data.length === 0) return
+  await session.capture(['state', 'rm', '-lock-timeout=60s', '-backup=forgotten', ...data])
+  await report(await readState(session, request), request)
 }
 
 const hasTaintedBucket = (state: State, bucket: string | null): boolean =>
@@ -212,18 +259,46 @@ export const changeState = async (
   before: State,
 ): Promise<Readonly<Record<string, unknown>>> => {
   const { bucket, onLock, onBucketCreated } = request
+  let text: string | null = null
+  const creations = new Creations(before.resources)
+  const earlier = findUnfinished(before, request)
+  let wasKilled = true
+  let recorded = Promise.resolve()
+  const record = async (unfinished: readonly Creation[]): Promise<void> => {
+    if (before.version) await request.onState?.(withUnfinished(before.version, [...earlier, ...unfinished]))
+  }
+  /** While the last record is written, further events only change the next one. */
+  const recordStarted = () => {
+    const count = creations.started.length
+    const isLatest = () => count === creations.started.length
+    recorded = recorded.then(() => (isLatest() ? record(creations.started) : undefined)).catch(() => {})
+  }
   const reportAfter = async (): Promise<State | null> => {
-    const text = await session.pullStateAtEnd()
+    await recorded
+    const doubtful = creations.findDoubtful(wasKilled)
     const after = text === null ? null : parseState(text)
     // A state that someone replaced in the meantime is for the next run to reject.
-    if (after === null || findStateMismatch(after.version, before.version) !== null) return null
-    await report(after, request)
+    if (after === null || findStateMismatch(after.version, before.version) !== null) {
+      if (creations.started.length > 0) await record(doubtful)
+      return null
+    }
+    await report(after, request, doubtful)
     return after
   }
   const execution = session.execute(phase, args, {
     ...(onLock && { onLock }),
-    onCreated: ({ type, id }) => {
-      if (isBucketResource(type, { id }, bucket)) void onBucketCreated?.().catch(() => {})
+    onEnded: async () => {
+      text = await session.pullStateAtEnd()
+      session.hide(findSensitiveTexts(text ?? ''))
+    },
+    onCreation: event => {
+      creations.add(event)
+      if (event.kind === 'started') recordStarted()
+      if (event.kind !== 'complete' || !isBucketResource(event.type, { id: event.id }, bucket)) return
+      void onBucketCreated?.().catch(() => {})
+    },
+    onExit: ({ code }) => {
+      wasKilled = code === null
     },
   })
   try {

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Env } from '@pool/runtime/service/env'
-import { findEnvSecrets, type TerraformSettings, toTerraformEnv } from '../../config/terraform.ts'
+import { findCredentials, findEnvSecrets, type TerraformSettings, toTerraformEnv } from '../../config/terraform.ts'
 import { parseJson } from '../../lib/text.ts'
 import type { DeploymentLogLine, StateLock } from '../domain/types.ts'
 import type {
@@ -18,13 +18,15 @@ import type {
 } from '../provisioner.ts'
 import { createMask, type Mask, maskValue, OutputCollector } from './domain/output.ts'
 import { createPlanMask, findPlannedBucket, toPublicPlan } from './domain/plan.ts'
-import { describeExposure, findVisiblePaths, probeIsolation } from './isolation.ts'
+import { describeExposure, findPluginCaches, findVisiblePaths, probeIsolation } from './isolation.ts'
 import { listModuleDirectories, Prerequisites, readModuleVersion } from './prerequisites.ts'
 import { checkProcessGroup } from './process-group.ts'
 import { CommandFailedError, StoppedError, TerraformSession } from './session.ts'
 import {
   changeState,
   establishState,
+  findUnfinished,
+  forgetData,
   isBucketResource,
   readState,
   type State,
@@ -40,8 +42,10 @@ import {
   createTemporaryWorkdir,
   createWorkdir,
   type Directories,
+  discardEmptyState,
   listUnsavedStates,
   removeEarlierWorkdirs,
+  removeStateBackup,
   removeTemporaryWorkdir,
   removeWorkdir,
   toBackend,
@@ -55,8 +59,6 @@ export interface TerraformOptions extends TerraformSettings {
   readonly env: Env
   /** Secrets of the service, for the mask. */
   readonly serviceSecrets?: readonly string[]
-  /** From SIGINT, at which Terraform saves its state, to SIGKILL. Default: 7 s. */
-  readonly graceMs?: number
 }
 
 type Log = (line: DeploymentLogLine) => void
@@ -69,14 +71,15 @@ const LOCAL_DEPLOYMENT_WITH_BUCKET = fileURLToPath(
 
 const toModuleDir = (moduleDir: string | null, bucket: string | null): string =>
   resolve(moduleDir ?? (bucket === null ? LOCAL_DEPLOYMENT_MODULE : LOCAL_DEPLOYMENT_WITH_BUCKET))
-/** Shorter than a graceful stop. */
-const DEFAULT_GRACE_MS = 7_000
 /** For everything that an unlock does, including the wait for a run in this process. */
 const UNLOCK_TIMEOUT_MS = 60_000
 
 const INIT = ['init', '-input=false', '-no-color']
-/** The lock timeout covers another replica, or a supervisor, that is about to release the state. */
-const APPLY = ['apply', '-input=false', '-auto-approve', '-json', '-lock-timeout=60s']
+/**
+ * The lock timeout covers another replica, or a supervisor, that is about to release the state. A backup of the state would
+ * keep its secrets after a destroy.
+ */
+const APPLY = ['apply', '-input=false', '-auto-approve', '-json', '-lock-timeout=60s', '-backup=-']
 const DESTROY = ['destroy', ...APPLY.slice(1)]
 const PLAN_FILE = '/dev/fd/3'
 /** A plan takes no lock, so it cannot leave one. */
@@ -91,7 +94,7 @@ const NO_VALUES = { variables: {}, secrets: {} }
 const toUnsavedStateLine = (file: string): DeploymentLogLine => ({
   phase: 'end',
   level: 'error',
-  message: `The state could not be saved and was kept in PDM_DEPLOYMENTS_DIR as ${file}. Run \`terraform state push\` with this file and delete it; until then, the deployment can be neither applied nor destroyed.`,
+  message: `The state could not be saved and was kept in PDM_DEPLOYMENTS_DIR as ${file}. Run \`terraform state push\` with this file and delete it; until then, the deployment can be neither planned, applied nor destroyed.`,
 })
 
 /** The values become names of files and variables, and keys of a backend. */
@@ -105,13 +108,13 @@ const validateRequest = ({ id, run, stateKey, variables, secrets }: StateRequest
   if (new Set(names).size < names.length) throw new RangeError('a variable must be either secret or not')
   const values = [...Object.values(variables), ...Object.values(secrets)]
   if (values.some(value => value.includes('\0')))
-    throw new RangeError('an environment variable must not contain U+0000')
+    throw new RangeError('the value of a variable must not contain U+0000')
 }
 
 type Values = Pick<ProvisioningRequest, 'variables' | 'secrets'>
 
 interface Operation {
-  readonly request: StateRequest & Values
+  readonly request: StateRequest & Values & Pick<ProvisioningRequest, 'force'>
   /** A run has a working directory of its own number, which its successors clean up. */
   readonly isRun: boolean
   /** Whether only the state is needed: neither the module nor its variables. */
@@ -122,6 +125,7 @@ interface Operation {
 
 interface Work {
   readonly session: TerraformSession
+  /** For results. */
   readonly mask: Mask
 }
 
@@ -131,6 +135,11 @@ const toDestroyTargets = ({ hasKeptBucket, others, requiredByBucket }: StateCont
   if (!hasKeptBucket) return []
   const targets = others.filter(address => !requiredByBucket.includes(address))
   return targets.length > 0 ? targets.map(address => `-target=${address}`) : null
+}
+
+/** A Terraform that an earlier run left may still be saving what that run started to create. */
+const waitForEarlierRun = async (session: TerraformSession, { knownState }: StateRequest): Promise<void> => {
+  if (knownState?.unfinished) await session.waitForLock()
 }
 
 const parsePlan = (text: string): unknown => {
@@ -215,8 +224,10 @@ class TerraformProvisioner implements Provisioner {
   readonly #options: TerraformOptions
   readonly #dataDir: string
   readonly #env: Readonly<Record<string, string>>
-  /** Secrets of the environment, which the log must not show. */
+  /** What the log does not show of the environment: every passed value that may be a credential. */
   readonly #envSecrets: readonly string[]
+  /** What results do not show: what is known to be a credential, as another value can be part of a result. */
+  readonly #credentials: readonly string[]
   #exposure: Promise<string | null> | undefined
   readonly #prerequisites: Prerequisites
   readonly #mutex = createKeyedMutex()
@@ -225,7 +236,9 @@ class TerraformProvisioner implements Provisioner {
     this.#options = options
     this.#dataDir = resolve(options.dataDir)
     this.#env = toTerraformEnv(options.env, options.passthrough)
-    this.#envSecrets = [...findEnvSecrets(options.env, options.passthrough), ...(options.serviceSecrets ?? [])]
+    const { env, passthrough, serviceSecrets = [] } = options
+    this.#envSecrets = [...findEnvSecrets(env, passthrough), ...serviceSecrets]
+    this.#credentials = findCredentials(env, passthrough, serviceSecrets)
     this.#prerequisites = createPrerequisites(options)
   }
 
@@ -259,15 +272,23 @@ class TerraformProvisioner implements Provisioner {
     const operation = { request, isRun: true, isStateOnly: false, log, signal }
     return this.#operate(operation, async ({ session, mask }) => {
       await this.#rejectUnsavedState(request)
-      await session.execute('init', INIT)
+      await this.#init(session)
+      await waitForEarlierRun(session, request)
       const established = await establishState(session, request)
       const { state, isUntainted } = await untaintBucket(session, request, established)
       if (isUntainted) {
         const message = `Keeping the bucket ${request.bucket}, although the run that created it failed.`
         log({ phase: 'apply', level: 'info', message })
       }
-      if (await this.#importBucket(session, request, state)) {
+      const bucket = await this.#importBucket(session, request, state)
+      if (bucket?.exists) {
         log({ phase: 'apply', level: 'info', message: `Importing the existing bucket ${request.bucket}.` })
+      }
+      // Another creation could make a second machine.
+      if (findUnfinished(state, request).some(({ address }) => address !== bucket?.address)) {
+        throw new CommandFailedError(
+          'An earlier run was ended before it had saved all that it created, so nothing was changed.',
+        )
       }
       const outputs = await changeState(session, 'apply', APPLY, request, state)
       return { kind: 'applied', outputs: Object(maskValue(outputs, mask)) }
@@ -278,11 +299,13 @@ class TerraformProvisioner implements Provisioner {
     const operation = { request, isRun: true, isStateOnly: false, log, signal }
     return this.#operate(operation, async ({ session }) => {
       await this.#rejectUnsavedState(request)
-      await session.execute('init', INIT)
+      await this.#init(session)
+      await waitForEarlierRun(session, request)
       const state = await readState(session, request)
       const contents = sortState(state.resources, request.bucket)
       const targets = toDestroyTargets(contents)
       if (targets) await changeState(session, 'destroy', [...DESTROY, ...targets], request, state)
+      if (contents.hasKeptBucket) await forgetData(session, request)
       if (contents.requiredByBucket.length === 0) return { kind: 'destroyed' }
       const addresses = contents.requiredByBucket.join(', ')
       throw new CommandFailedError(`The bucket depends on resources that therefore remain: ${addresses}.`)
@@ -292,7 +315,8 @@ class TerraformProvisioner implements Provisioner {
   plan(request: ProvisioningRequest & { readonly destroy: boolean }, signal: AbortSignal): Promise<PlanResult> {
     const operation = { request, isRun: false, isStateOnly: false, log: () => {}, signal }
     return this.#operate(operation, async ({ session, mask }) => {
-      await session.execute('init', INIT)
+      await this.#rejectUnsavedState(request)
+      await this.#init(session)
       const state = await readState(session, request)
       const contents = sortState(state.resources, request.bucket)
       // Terraform would plan to replace the bucket, which an apply does not do.
@@ -317,20 +341,28 @@ class TerraformProvisioner implements Provisioner {
     const operation = { request: { ...request, ...NO_VALUES }, isRun: false, isStateOnly: true, log: () => {}, signal }
     const result = await this.#operate(operation, async ({ session }): Promise<StateInspection> => {
       await this.#rejectUnsavedState(request)
-      await session.execute('init', INIT)
+      await this.#init(session)
       // A state does not show what a Terraform that still runs is creating.
       if ((await session.probeLock()).kind === 'locked') {
         throw new CommandFailedError('The state is locked: another run may still change it.')
       }
-      const { resources } = await readState(session, request)
-      const { hasKeptBucket, others } = sortState(resources, request.bucket)
-      return { kind: 'inspected', isEmpty: others.length === 0, hasKeptBucket, resources: others }
+      const state = await readState(session, request)
+      const { hasKeptBucket, others } = sortState(state.resources, request.bucket)
+      const unfinished = findUnfinished(state, request)
+      return {
+        ...{ kind: 'inspected', isEmpty: others.length === 0, hasKeptBucket, resources: others },
+        ...(unfinished.length > 0 && { unfinished }),
+      }
     })
     return result.kind === 'stopped' ? { kind: 'failed', reason: 'The state was not read in time.' } : result
   }
 
   archive({ stateKey }: StateRequest): Promise<string> {
     return archiveState(this.#dataDir, stateKey, this.#options.backend)
+  }
+
+  discard({ stateKey }: StateRequest): Promise<void> {
+    return discardEmptyState(this.#dataDir, stateKey, this.#options.backend)
   }
 
   async findLockHolder(lock: StateLock): Promise<'running' | 'ended' | 'unknown'> {
@@ -341,7 +373,7 @@ class TerraformProvisioner implements Provisioner {
     const signal = AbortSignal.timeout(UNLOCK_TIMEOUT_MS)
     const operation = { request: { ...request, ...NO_VALUES }, isRun: false, isStateOnly: true, log: () => {}, signal }
     const result = await this.#operate(operation, async ({ session }): Promise<UnlockResult> => {
-      await session.execute('init', INIT)
+      await this.#init(session)
       const found = await session.lift(lockId)
       if (found.kind === 'unknown') {
         throw new CommandFailedError('Whether the state is locked, and by whom, could not be read from its backend.')
@@ -358,6 +390,14 @@ class TerraformProvisioner implements Provisioner {
     for (const state of states) log(toUnsavedStateLine(state))
   }
 
+  /** Terraform does not lock the cache of its providers: two that fill it at a time both fail. */
+  async #init(session: TerraformSession): Promise<void> {
+    const [cache] = findPluginCaches(this.#env)
+    const release = cache === undefined ? () => {} : await this.#mutex.acquire(`providers ${cache}`, session.ended)
+    if (!release) throw new StoppedError()
+    await session.execute('init', INIT).finally(release)
+  }
+
   /** Until its backend has it, the state says that what exists does not. */
   async #rejectUnsavedState({ id }: StateRequest): Promise<void> {
     const [file] = await listUnsavedStates(this.#dataDir, id)
@@ -366,22 +406,24 @@ class TerraformProvisioner implements Provisioner {
 
   /**
    * Adds an import of the bucket to the root module if the bucket exists and the state has lost it. Only a plan shows which
-   * address the module gives it, and only a plan with the import shows whether it exists.
+   * address the module gives it, and only a plan with the import shows whether it exists. Null: the state has it, or it
+   * cannot come from an earlier run.
    */
-  async #importBucket(session: TerraformSession, request: ProvisioningRequest, state: State): Promise<boolean> {
-    const { bucket, mayImportBucket = false } = request
-    if (!mayImportBucket || bucket === null || sortState(state.resources, bucket).hasKeptBucket) return false
+  async #importBucket(session: TerraformSession, request: ProvisioningRequest, state: State) {
+    const { bucket } = request
+    const mayImport = request.mayImportBucket || findUnfinished(state, request).length > 0
+    if (!mayImport || bucket === null || sortState(state.resources, bucket).hasKeptBucket) return null
     const { json } = await planAsJson(session)
     const planned = findPlannedBucket(json, (type, attributes) => isBucketResource(type, attributes, bucket))
-    if (planned === null) return false
+    if (planned === null) return null
     await this.#writeRootModule(session.cwd, request, { ...planned, id: bucket })
     try {
       await planAsJson(session)
-      return true
+      return { address: planned.address, exists: true }
     } catch (error) {
       if (!(error instanceof CommandFailedError)) throw error
       await this.#writeRootModule(session.cwd, request)
-      return false
+      return { address: planned.address, exists: false }
     }
   }
 
@@ -412,7 +454,7 @@ class TerraformProvisioner implements Provisioner {
     work: (context: Work) => Promise<Result>,
   ): Promise<Result> {
     const { id, run, stateKey, variables, secrets } = request
-    const { graceMs = DEFAULT_GRACE_MS, timeoutMs } = this.#options
+    const { stopTimeoutMs, timeoutMs } = this.#options
     const dataDir = this.#dataDir
     const release = await this.#mutex.acquire(stateKey, ended)
     if (!release) throw new StoppedError()
@@ -429,7 +471,7 @@ class TerraformProvisioner implements Provisioner {
       const directories = this.#toDirectories(request)
       if (isStateOnly) await writeStateModule(cwd, directories, { stateKey, backend: this.#options.backend })
       else await this.#writeRootModule(cwd, request)
-      const mask = createMask([...Object.values(secrets), ...this.#envSecrets])
+      const keys = Object.values(secrets)
       const session = new TerraformSession({
         binary,
         cwd,
@@ -437,16 +479,19 @@ class TerraformProvisioner implements Provisioner {
         values: { ...variables, ...secrets },
         backend,
         stateKey,
-        collector: new OutputCollector(mask, log),
+        collector: new OutputCollector(createMask([...keys, ...this.#envSecrets]), log),
         ended,
-        graceMs,
+        force: request.force,
+        stopTimeoutMs,
         visible:
           (await this.describeExposure()) === null
             ? await this.#findVisiblePaths(binary, stateDir, directories.moduleDir)
             : null,
       })
-      return await work({ session, mask })
+      return await work({ session, mask: createMask([...keys, ...this.#credentials]) })
     } finally {
+      // Of a release of this service that let Terraform keep one.
+      await removeStateBackup(dataDir, stateKey, this.#options.backend).catch(() => {})
       release()
       // A leftover directory must not turn a successful apply into a failure.
       const removed = isRun ? removeWorkdir(dataDir, id, run) : removeTemporaryWorkdir(cwd)

@@ -1,6 +1,19 @@
-import { constants, copyFile, mkdir, mkdtemp, readdir, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
+import {
+  constants,
+  copyFile,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  realpath,
+  rename,
+  rm,
+  stat,
+  writeFile,
+} from 'node:fs/promises'
 import { basename, dirname, join, relative } from 'node:path'
 import { type Backend, STATE_KEY_PLACEHOLDER } from '../../config/terraform.ts'
+import { isJsonObject, parseJson } from '../../lib/text.ts'
 
 export interface Directories {
   /** Absolute. Holds the working directories in `work` and local states in `state`. */
@@ -36,7 +49,7 @@ export interface BucketImport {
 }
 
 /** The variables of the module interface that are lists. All others are strings. */
-const LIST_VARIABLES: ReadonlySet<string> = new Set(['provider_names'])
+export const LIST_VARIABLES: ReadonlySet<string> = new Set(['provider_names'])
 /** The outputs of the module interface. */
 const OUTPUTS = ['load_balancer_ip', 'control_plane_ip', 'details']
 
@@ -255,6 +268,30 @@ export const archiveState = async (dataDir: string, stateKey: string, configured
   return names.length > 0
     ? `The state is in ${names.map(name => join(folder, name)).join(', ')}.`
     : 'No state was found.'
+}
+
+/** The state before the last change, which has the secrets of what was destroyed. */
+export const removeStateBackup = async (
+  dataDir: string,
+  stateKey: string,
+  configured: Backend | null,
+): Promise<void> => {
+  const path = toStatePath(toBackend(dataDir, stateKey, configured), stateKey)
+  if (path !== null) await rm(`${path}.backup`, { force: true })
+}
+
+/** Removes the files of a local state without resources, which no later deployment uses. */
+export const discardEmptyState = async (
+  dataDir: string,
+  stateKey: string,
+  configured: Backend | null,
+): Promise<void> => {
+  const path = toStatePath(toBackend(dataDir, stateKey, configured), stateKey)
+  if (path === null) return
+  await removeStateBackup(dataDir, stateKey, configured)
+  const state = parseJson((await readFile(path, 'utf8').catch(ignoreMissing)) ?? '{"resources":[]}')
+  if (!isJsonObject(state) || !Array.isArray(state.resources) || state.resources.length > 0) return
+  await rm(configured ? path : dirname(path), { recursive: true, force: true })
 }
 
 /** Returns the path, relative to the data directory, of a state that exists nowhere else; null if there is none. */

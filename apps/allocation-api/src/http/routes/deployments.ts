@@ -11,6 +11,7 @@ import {
 import type { Context } from 'hono'
 import type { CallerWithToken } from '../../deployments/commands/call.ts'
 import type { TailEvent } from '../../deployments/deployment-log.ts'
+import type { PlanOutcome } from '../../deployments/domain/types.ts'
 import type { DeploymentOperations } from '../../deployments/service.ts'
 import {
   type ErrorOutcome,
@@ -25,9 +26,11 @@ import {
   readJson,
   readRequiredJson,
   sendError,
+  toProblem,
   validated,
 } from '../request.ts'
 import {
+  createStreamLimiter,
   EVENT_STREAM_HEADERS,
   IDLE_COMMENT,
   type ListStreams,
@@ -79,14 +82,51 @@ const DETAILS: Readonly<Partial<Record<ErrorOutcome['kind'], string>>> = {
   'token-mismatch': 'Send the deploymentToken of this deployment as X-Deployment-Token.',
 }
 
-const sendRejection = (c: Context<HttpEnv>, outcome: ErrorOutcome) => {
+const withDetail = (outcome: ErrorOutcome): ErrorOutcome => {
   const { kind } = outcome
   const isTemporary = ['object-storage-unavailable', 'provisioning-unavailable', 'dns-unavailable'].includes(kind)
-  return sendError(c, {
+  return {
     ...(isTemporary ? { retryAfterSeconds: RETRY_AFTER_S } : {}),
     ...(DETAILS[kind] === undefined ? {} : { detail: DETAILS[kind] }),
     ...outcome,
-  })
+  }
+}
+
+const sendRejection = (c: Context<HttpEnv>, outcome: ErrorOutcome) => sendError(c, withDetail(outcome))
+
+/** Proxies commonly close a connection after a minute of silence. */
+const PLAN_IDLE_MS = 15_000
+/** JSON can begin with white space. */
+const IDLE_SPACE = '\n'
+const PLAN_HEADERS = { 'Content-Type': 'application/json', 'X-Accel-Buffering': 'no' }
+/** Above the plans that a process runs and queues. */
+const planStreams = createStreamLimiter()
+
+const pause = (ms: number) => new Promise<'idle'>(resolve => setTimeout(resolve, ms, 'idle').unref())
+
+const toPlanBody = ({ operation, text, json }: Extract<PlanOutcome, { kind: 'planned' }>): DeploymentPlan => ({
+  operation,
+  text,
+  json,
+})
+
+async function* toPlanText(
+  c: Context<HttpEnv>,
+  planning: Promise<PlanOutcome>,
+  operation: DeploymentPlan['operation'],
+): AsyncGenerator<string, void, void> {
+  let outcome: PlanOutcome | 'idle' = 'idle'
+  while (outcome === 'idle') {
+    yield IDLE_SPACE
+    outcome = await Promise.race([planning, pause(PLAN_IDLE_MS)])
+  }
+  if (outcome.kind === 'planned') {
+    yield JSON.stringify(toPlanBody(outcome))
+    return
+  }
+  const problem = toProblem(withDetail(outcome), c.env)
+  const failed: DeploymentPlan = { operation, text: `Error: ${problem.detail}\n`, json: null, problem }
+  yield JSON.stringify(failed)
 }
 
 const startOperation = async (
@@ -164,18 +204,21 @@ export const deploymentHandlers = (
     return c.json(toVisible(outcome.deployment, c.env.listener), 200)
   }),
 
-  removeDeployment: validated(operations.removeDeployment, async (c, { path: { id }, query: { abandon, cancel } }) => {
-    const key = parseIdempotencyKey(c)
-    if (!key.ok) return sendError(c, key.error)
-    const caller = getCallerWithToken(c, key.value)
-    const outcome =
-      cancel === 'true'
-        ? await deployments.cancel(id, caller)
-        : await deployments.remove(id, abandon === 'true', caller)
-    if (outcome.kind !== 'removed' && outcome.kind !== 'cancelling') return sendRejection(c, outcome)
-    c.env.outcome = outcome.kind
-    return outcome.kind === 'removed' ? c.body(null, 204) : c.json(toVisible(outcome.deployment, c.env.listener), 202)
-  }),
+  removeDeployment: validated(
+    operations.removeDeployment,
+    async (c, { path: { id }, query: { abandon, cancel, force } }) => {
+      const key = parseIdempotencyKey(c)
+      if (!key.ok) return sendError(c, key.error)
+      const caller = getCallerWithToken(c, key.value)
+      const outcome =
+        cancel === 'true'
+          ? await deployments.cancel(id, caller, force === 'true')
+          : await deployments.remove(id, abandon === 'true', caller)
+      if (outcome.kind !== 'removed' && outcome.kind !== 'cancelling') return sendRejection(c, outcome)
+      c.env.outcome = outcome.kind
+      return outcome.kind === 'removed' ? c.body(null, 204) : c.json(toVisible(outcome.deployment, c.env.listener), 202)
+    },
+  ),
 
   applyDeployment: validated(operations.applyDeployment, (c, { path: { id } }) =>
     startOperation(c, deployments, 'apply', id),
@@ -187,12 +230,19 @@ export const deploymentHandlers = (
   planDeployment: validated(operations.planDeployment, async (c, { path: { id } }) => {
     const json = await readJson(c)
     if (!json.ok) return sendError(c, json.error)
-    const outcome = await deployments.plan(id, json.value, getCallerWithToken(c), c.req.raw.signal)
+    const planning = deployments.plan(id, json.value, getCallerWithToken(c), c.req.raw.signal)
+    const early = await Promise.race([planning, pause(PLAN_IDLE_MS)])
+    const permit = early === 'idle' ? planStreams.acquire(null) : null
+    if (permit) {
+      c.env.outcome = 'planning'
+      planning.catch(() => {})
+      const operation = Object(json.value).operation === 'destroy' ? 'destroy' : 'apply'
+      return sendStream(c, toPlanText(c, planning, operation), permit, lists.onStreamError, PLAN_HEADERS)
+    }
+    const outcome = await planning
     if (outcome.kind !== 'planned') return sendRejection(c, outcome)
     c.env.outcome = outcome.kind
-    const { operation, text, json: plan } = outcome
-    const body: DeploymentPlan = { operation, text, json: plan }
-    return c.json(body, 200)
+    return c.json(toPlanBody(outcome), 200)
   }),
 
   unlockDeployment: validated(operations.unlockDeployment, async (c, { path: { id } }) => {

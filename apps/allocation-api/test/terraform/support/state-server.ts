@@ -10,6 +10,8 @@ export interface StateServer {
   lockId(): string | null
   lock(id: string): void
   unlock(): void
+  /** From now on, responds 503 to this method. */
+  reject(method: string): void
   state(): string | null
   /** The methods of the requests so far. */
   readonly methods: readonly string[]
@@ -19,8 +21,10 @@ export interface StateServer {
 export const startStateServer = async (): Promise<StateServer> => {
   let state: string | null = null
   let lock: string | null = null
+  let rejected: string | null = null
   const methods: string[] = []
   const handle = (method: string, body: string): [status: number, body: string] => {
+    if (method === rejected) return [503, 'Maintenance']
     switch (method) {
       case 'LOCK':
         if (lock !== null) return [423, lock]
@@ -58,6 +62,9 @@ export const startStateServer = async (): Promise<StateServer> => {
     },
     unlock: () => {
       lock = null
+    },
+    reject: method => {
+      rejected = method
     },
     state: () => state,
     methods,

@@ -58,6 +58,7 @@ const createSite = (text: string, more: Partial<TerraformOptions> = {}): Site =>
     moduleDir: moduleFolder,
     backend: null,
     timeoutMs: 150_000,
+    stopTimeoutMs: 60_000,
     passthrough: Object.keys(withoutCollector),
     isolation: process.env.TEST_ISOLATION === 'off' ? 'off' : 'auto',
     runner: null,

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { createMask, maskValue, parseCreatedResource, parseDiagnostic, parseUiMessage } from './output.ts'
+import { createMask, maskValue, OutputCollector, parseCreation, parseDiagnostic, parseUiMessage } from './output.ts'
 
 const access = 'AKIAMARKEDACCESSKEY1'
 const secret = 'mark/"ed+secret\\key\'&<=$' + '{x}%~ü9'
@@ -144,6 +144,14 @@ test('no secret survives any encoding in any context', async () => {
 const json = (message: object): string => JSON.stringify({ '@level': 'info', '@module': 'terraform.ui', ...message })
 const line = (level: string, text: string, prefix = '') => ({ kind: 'line', level, prefix, text, isReason: false })
 const resource = { addr: 'module.deployment.terraform_data.x' }
+const diagnostic = (more: object): string =>
+  json({ '@message': 'Error: no', type: 'diagnostic', diagnostic: { severity: 'error', summary: 'no', ...more } })
+const reasonLine = (text: string) => ({ ...line('error', text), isReason: true })
+/** What Terraform says of a local-exec that fails. */
+const failedCommand = (command: string, output: string) =>
+  diagnostic({ detail: `Error running command '${command}': exit status 1. Output: ${output}` })
+const progress = (output: string): string =>
+  json({ '@message': output, type: 'provision_progress', hook: { resource, provisioner: 'local-exec', output } })
 
 describe('a line of the machine-readable output', () => {
   test.each<readonly [string, string, object]>([
@@ -183,6 +191,30 @@ describe('a line of the machine-readable output', () => {
         },
       }),
       { ...line('error', 'no: because\n of', 'a.b: '), isReason: true },
+    ],
+    [
+      'an error with its place, without the code there',
+      diagnostic({
+        detail: 'bad',
+        range: { filename: '../../../opt/modules/cluster/extra.tf', start: { line: 4, column: 1 } },
+        snippet: { context: 'resource "hcloud_server" "b"', code: 'password = "p"', values: [{ statement: 'is "v"' }] },
+      }),
+      reasonLine('no (on cluster/extra.tf line 4, in resource "hcloud_server" "b"): bad'),
+    ],
+    [
+      'an error with a place outside of a block',
+      diagnostic({ range: { filename: './main.tf', start: { line: 9 } }, snippet: { context: null, code: '}' } }),
+      reasonLine('no (on main.tf line 9)'),
+    ],
+    [
+      'the error of a provisioner, without its command',
+      failedCommand("mysql --password='Gen3': exit status 9. Output: x' || exit 1", "it says 'no'\nand ends"),
+      reasonLine("no: Error running the command: exit status 1. Output: it says 'no'\nand ends"),
+    ],
+    [
+      'the error of a provisioner in an unknown form',
+      diagnostic({ detail: "Error running command 'mysql --password=Gen3': it's gone" }),
+      reasonLine('no: Error running the command: its error is not shown.'),
     ],
     [
       'progress after 50 s',
@@ -244,20 +276,127 @@ test.each<readonly [string, readonly string[], string | null]>([
     'Unreadable module: No such file or directory',
   ],
   ['up to a warning', ['Error: a', 'b', 'Warning: c'], 'a: b'],
+  ['not a warning', ['Warning: c', 'Error: a'], 'a'],
+  ['a crash', ['x', 'panic: runtime error', 'goroutine 1 [running]:'], 'panic: runtime error: goroutine 1 [running]:'],
+  [
+    'with its place, without the code there',
+    [
+      'Error: Bad',
+      '',
+      '  on ../../m/extra.tf line 4, in locals:',
+      '   4:   a = "p"',
+      '    ├────',
+      '    │ b is "v"',
+      '',
+      'Why.',
+    ],
+    'Bad (on m/extra.tf line 4, in locals): Why.',
+  ],
 ])('the reason in plain output: %s', (_, lines, reason) => {
   expect(parseDiagnostic(lines)).toBe(reason)
 })
 
-test('the creation of a resource is recognised by its end', () => {
-  const toLine = (type: string, action: string, more: object = { id_key: 'id', id_value: 'b-1' }) =>
-    JSON.stringify({ type, hook: { resource: { resource_type: 'minio_s3_bucket' }, action, ...more } })
-  expect(parseCreatedResource(toLine('apply_complete', 'create'))).toEqual({ type: 'minio_s3_bucket', id: 'b-1' })
-  for (const line of [
-    toLine('apply_start', 'create'),
-    toLine('apply_complete', 'delete'),
-    toLine('apply_complete', 'create', {}),
-    '"type":"apply_complete"',
-  ]) {
-    expect(parseCreatedResource(line)).toBe(null)
+const toHookLine = (type: string, action = 'create') =>
+  JSON.stringify({
+    type,
+    hook: { resource: { addr: 'm.a', resource_type: 'm' }, action, id_key: 'id', id_value: 'b-1' },
+  })
+const toDiagnosticLine = (summary: string) => JSON.stringify({ type: 'diagnostic', diagnostic: { summary } })
+test.each([
+  [toHookLine('apply_start'), { kind: 'started', address: 'm.a' }],
+  [toHookLine('apply_complete'), { kind: 'complete', address: 'm.a', type: 'm', id: 'b-1' }],
+  [toHookLine('apply_errored'), { kind: 'failed', address: 'm.a' }],
+  [toDiagnosticLine('Plugin did not respond'), { kind: 'provider-lost' }],
+  [toHookLine('apply_complete', 'delete'), null],
+  [toHookLine('apply_progress'), null],
+  [toDiagnosticLine('Plugin'), null],
+  ['"type":"apply_complete"', null],
+])('the creation of a resource in the line %s', (line, event) => {
+  expect(parseCreation(line)).toEqual(event)
+})
+
+describe('the output of a command', () => {
+  /** Writes both streams, and returns the log and the reason. */
+  const collect = (stdout: readonly string[], stderr: readonly string[] = [], hidden: readonly string[] = []) => {
+    const messages: string[] = []
+    const collector = new OutputCollector(mask, ({ message }) => messages.push(message))
+    const output = collector.forPhase('apply')
+    for (const text of stdout) output.write('stdout', `${text}\n`)
+    for (const text of stderr) output.write('stderr', `${text}\n`)
+    // What a run generates is known at its end.
+    collector.hide(hidden)
+    output.end()
+    return { messages, reason: output.reason() }
   }
+  const generated = 'Gen3rated/"password'
+
+  test.each<readonly [what: string, ...Parameters<typeof collect>, reason: string | RegExp | null]>([
+    ['nothing', [], [], [], null],
+    ['an error of the machine-readable output', [diagnostic({ detail: 'd' })], ['Error: e'], [], 'no: d'],
+    ['an error on standard error', ['x'], ['warming up', '\u001b[31mError: e', 'f\u001b[0m'], [], 'e: f'],
+    ['an error after many lines', [], [...Array(900).fill('x'), 'Error: e'], [], 'e'],
+    [
+      'no error, but last lines',
+      ['x'],
+      ['', '\u001b[31mFailed to refresh state:', ' HTTP 503 ', ''],
+      [],
+      'Failed to refresh state: HTTP 503',
+    ],
+    ['the last of many lines', [], [...Array(900).fill('x'), `key ${access}`], [], /^(?:x ){19}key <redacted>$/],
+    ['a long last line', [], [`first ${'x'.repeat(9_000)} last`], [], /^first x+ … x+ last$/],
+    [
+      'the end of the output of a provisioner',
+      [failedCommand('c', `${'x'.repeat(9_000)} the cause`)],
+      [],
+      [],
+      /Output: x+ … x+ the cause$/,
+    ],
+    [
+      'hidden output of a provisioner',
+      [progress('(output suppressed due to sensitive value in config)'), failedCommand('c', generated)],
+      [],
+      [],
+      /^no: .*exit status 1. Output: \(hidden, /,
+    ],
+    [
+      'a generated value in an error',
+      [diagnostic({ detail: `for ${generated}` })],
+      [],
+      [generated],
+      'no: for <redacted>',
+    ],
+    [
+      'a generated value in JSON',
+      [diagnostic({ detail: JSON.stringify({ generated }) })],
+      [],
+      [generated],
+      'no: {"generated":"<redacted>"}',
+    ],
+    [
+      'a line of a generated value',
+      [diagnostic({ detail: '-a generated key-' })],
+      [],
+      ['BEGIN\n-a generated key-\n'],
+      'no: <redacted>',
+    ],
+    ['a short generated value', [], ['zone eu-1'], ['eu-1'], 'zone eu-1'],
+  ])('has the reason: %s', (_, stdout, stderr, hidden, expected) => {
+    const { reason, messages } = collect(stdout, stderr, hidden)
+    if (expected instanceof RegExp) expect(reason).toMatch(expected)
+    else expect(reason).toBe(expected)
+    expect(Buffer.byteLength(reason ?? '')).toBeLessThanOrEqual(1_024)
+    expect([reason, ...messages].join()).not.toMatch(/Gen3rated|generated key/)
+  })
+
+  test('keeps its head, its end and its errors, however long it is', () => {
+    const lines = Array.from({ length: 9_000 }, (_, at) => `line ${at}`)
+    const { messages, reason } = collect([diagnostic({ detail: 'd' }), ...lines, `the cause ${access}`])
+    expect(messages.slice(0, 3_500)).toEqual(lines.slice(0, 3_500))
+    expect(messages.slice(3_500, 3_502)).toEqual([
+      'The log has 3500 lines. Of what follows, the last 500 lines appear when Terraform has ended.',
+      '… 5,001 lines left out …',
+    ])
+    expect(messages.slice(3_502)).toEqual([...lines.slice(8_501), 'the cause <redacted>', 'no: d'])
+    expect(reason).toBe('no: d')
+  })
 })

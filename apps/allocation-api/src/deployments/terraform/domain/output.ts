@@ -4,9 +4,9 @@ import {
   isJsonObject,
   type JsonObject,
   parseJson,
+  shortenUtf8,
   stripControlCharacters,
   toSingleLine,
-  truncateUtf8,
 } from '../../../lib/text.ts'
 import type { DeploymentLogLine } from '../../domain/types.ts'
 
@@ -199,6 +199,24 @@ export const createMask = (secrets: readonly string[]): Mask => {
   }
 }
 
+/** Shorter sensitive values, such as the name of a region, occur elsewhere too. */
+const MIN_SENSITIVE_LENGTH = 8
+/** Each costs a search in every text. */
+const MAX_SENSITIVE_FORMS = 2_000
+
+/**
+ * Masks values that the module marks as sensitive wherever they occur: as they are, as in JSON, and line by line. Terraform
+ * loses the mark where a provider, a program or an error copies such a value.
+ */
+export const createValueMask = (values: Iterable<string>): Mask => {
+  const forms = [...values].flatMap(value => {
+    const lines = value.split(/[\r\n]+/).filter(line => line.length >= PART_LENGTH)
+    return [value, toJson(value), ...lines].filter(form => form.length >= MIN_SENSITIVE_LENGTH)
+  })
+  const longestFirst = [...new Set(forms)].toSorted((a, b) => b.length - a.length).slice(0, MAX_SENSITIVE_FORMS)
+  return text => longestFirst.reduce((masked, form) => masked.replaceAll(form, redacted), text)
+}
+
 /** Masks every string in a JSON value. */
 export const maskValue = (value: unknown, mask: Mask): unknown => {
   if (typeof value === 'string') return mask(value)
@@ -240,13 +258,47 @@ const toLevel = (word: unknown): Level => (word === 'error' ? 'error' : word ===
 /** Advice against a destroy of everything but the bucket, which has to be done this way. */
 const TARGETING_WARNINGS = ['Resource targeting is in effect', 'Applied changes may be incomplete']
 
-const fromDiagnostic = ({ severity, summary, detail, address }: JsonObject): UiMessage => {
+/** Where a diagnostic points to, without the code there, and without the folders of this machine. */
+const toPlace = (file: string, line: string, context: string): string => {
+  const name = file
+    .split('/')
+    .slice(-2)
+    .filter(part => !/^\.*$/.test(part))
+  return `on ${name.join('/')} line ${line}${context && `, in ${context}`}`
+}
+
+const withPlace = (summary: string, place: string): string => (place ? `${summary} (${place})` : summary)
+
+const FAILED_COMMAND = "Error running command '"
+
+/** The command of a provisioner can hold what Terraform hides elsewhere. What follows it is the error of the system, without quotes. */
+const dropCommand = (detail: string): string => {
+  if (!detail.startsWith(FAILED_COMMAND)) return detail
+  const [, rest = 'its error is not shown.'] =
+    /': ([^'\n]*\. Output: .*)$/s.exec(detail.slice(detail.lastIndexOf("': "))) ?? []
+  return `Error running the command: ${rest}`
+}
+
+/** What Terraform logs instead of the output of a provisioner whose configuration has a sensitive value. */
+const HIDDEN_OUTPUT = '(output suppressed due to '
+
+/** The error of a provisioner repeats its output, also where Terraform has hidden it. */
+const dropProvisionerOutput = (text: string): string =>
+  text.replace(
+    /(: Error running the command: [^\n]*?\. Output: ).*$/s,
+    '$1(hidden, because it may have a sensitive value)',
+  )
+
+const fromDiagnostic = ({ severity, summary, detail, address, range, snippet }: JsonObject): UiMessage => {
+  const { filename, start } = toObject(range)
+  const { line } = toObject(start)
+  const place = filename ? toPlace(toText(filename), String(line), toText(toObject(snippet).context)) : ''
   if (TARGETING_WARNINGS.includes(toText(summary))) return ignored
   return {
     kind: 'line',
     level: severity === 'warning' ? 'warn' : 'error',
     prefix: toText(address) ? `${toText(address)}: ` : '',
-    text: [toText(summary), toText(detail)].filter(Boolean).join(': '),
+    text: [withPlace(toText(summary), place), dropCommand(toText(detail))].filter(Boolean).join(': '),
     isReason: severity !== 'warning',
   }
 }
@@ -293,47 +345,84 @@ export const parseUiMessage = (line: string, defaultLevel: Level): UiMessage => 
   return { kind: 'line', level: toLevel(json['@level']), prefix: '', text: message, isReason: false }
 }
 
-export interface CreatedResource {
-  readonly type: string
-  /** The attribute that identifies it. */
-  readonly id: string
+/** What a line of the machine-readable UI reports about the creation of a resource. */
+export type CreationEvent =
+  | { readonly kind: 'started' | 'failed'; readonly address: string }
+  /** `id`: the attribute that identifies it. */
+  | { readonly kind: 'complete'; readonly address: string; readonly type: string; readonly id: string }
+  /** A provider ended during a call, so a creation that failed may have made something. */
+  | { readonly kind: 'provider-lost' }
+
+const CREATION_EVENTS: Readonly<Record<string, 'started' | 'complete' | 'failed'>> = {
+  apply_start: 'started',
+  apply_complete: 'complete',
+  apply_errored: 'failed',
+}
+const PROVIDER_LOST = /"summary":"(?:Plugin did not respond|Plugin error|Request cancelled)"/
+
+/** Null for a line that reports something else. */
+export const parseCreation = (line: string): CreationEvent | null => {
+  if (line.includes('"type":"diagnostic"') && PROVIDER_LOST.test(line)) return { kind: 'provider-lost' }
+  if (!/"type":"apply_(?:start|complete|errored)"/.test(line)) return null
+  const { type: event, hook } = parseJsonLine(line)
+  const { action, resource, id_value: id } = toObject(hook)
+  const { addr: address, resource_type: type } = toObject(resource)
+  const kind = CREATION_EVENTS[toText(event)]
+  if (action !== 'create' || typeof address !== 'string' || !kind) return null
+  return kind === 'complete' ? { kind, address, type: toText(type), id: toText(id) } : { kind, address }
 }
 
-/** The resource whose creation a line of the machine-readable UI reports as complete; null for any other line. */
-export const parseCreatedResource = (line: string): CreatedResource | null => {
-  if (!line.includes('"type":"apply_complete"')) return null
-  const { action, resource, id_value: id } = toObject(parseJsonLine(line).hook)
-  const { resource_type: type } = toObject(resource)
-  return action === 'create' && typeof type === 'string' && typeof id === 'string' ? { type, id } : null
-}
+/** The code that an error points to, its place excepted, and the values of its expressions. */
+const SNIPPET = /^\s*(?:\d+: |[├│])/
+const PLACE = /^\s*on (\S.*) line (\d+)(?:, in (.*))?:$/
+const DIAGNOSTIC = /^(?:(?:Error|Warning)(?=: )|panic: |fatal error: )/
 
 /**
- * The first diagnostic in output for people, on one line: its summary and its paragraphs up to the next diagnostic. Null
- * without an error.
+ * The first error in output for people, on one line: its summary, its place and its paragraphs up to the next diagnostic.
+ * Null without one.
  */
 export const parseDiagnostic = (lines: readonly string[]): string | null => {
-  const start = lines.findIndex(line => line.startsWith('Error: '))
+  const start = lines.findIndex(line => DIAGNOSTIC.test(line) && !line.startsWith('Warning: '))
   if (start < 0) return null
   const [summary = '', ...rest] = lines.slice(start)
-  const next = rest.findIndex(line => /^(?:Error|Warning): /.test(line))
-  const detail = toSingleLine((next < 0 ? rest : rest.slice(0, next)).join(' '))
-  return [toSingleLine(summary.slice('Error: '.length)), detail].filter(Boolean).join(': ')
+  const next = rest.findIndex(line => DIAGNOSTIC.test(line))
+  const paragraphs = (next < 0 ? rest : rest.slice(0, next)).filter(line => !SNIPPET.test(line))
+  const [, file = '', line = '', context = ''] = paragraphs.map(text => PLACE.exec(text)).find(found => found) ?? []
+  const detail = toSingleLine(paragraphs.filter(text => !PLACE.test(text)).join(' '))
+  const place = file && toPlace(file, line, context)
+  return [withPlace(toSingleLine(summary.replace(/^Error: /, '')), place), detail].filter(Boolean).join(': ')
 }
 
 /** Characters of one input line: enough for the outputs of a module. */
 const MAX_INPUT_LINE = 256 * 1_024
-/** Bytes of a log line, and of a reason. */
+/** Bytes of a log line, and of a reason: the start and the end of one that is longer. */
 const MAX_LINE_BYTES = 8 * 1_024
 const MAX_REASON_BYTES = 1_024
-const MAX_LINES = 4_000
-const MAX_STDERR_LINES = 50
+/** A log keeps its first lines, and the last ones of each command. */
+const MAX_LINES = 3_500
+const MAX_LAST_LINES = 500
+const LIMIT_REACHED = `The log has ${MAX_LINES} lines. Of what follows, the last ${MAX_LAST_LINES} lines appear when Terraform has ended.`
+/** Characters of each of the last lines, until it is masked. */
+const MAX_KEPT_LINE = 16 * 1_024
+/** Errors of a command, and lines of its standard error from the first error on. */
+const MAX_ERRORS = 50
+/** Without an error, the last lines of the standard error are the reason. */
+const MAX_REASON_LINES = 20
+
+/** A line that is not masked yet. */
+interface RawLine {
+  readonly level: Level
+  readonly prefix: string
+  readonly text: string
+  readonly isCut: boolean
+}
 
 /** Collects the output of one command. */
 export interface CommandOutput {
   write(stream: 'stdout' | 'stderr', chunk: string): void
-  /** Flushes last lines without a line break. */
+  /** Logs what was kept back: the end of a long log, then the errors, masked by all that is sensitive by now. */
   end(): void
-  /** The first error diagnostic, masked and on one line. */
+  /** The first error, else the last lines of the standard error; masked and on one line. Call it after `end`. */
   reason(): string | null
   /** Not masked. Undefined if the command printed none. */
   outputs(): Readonly<Record<string, unknown>> | undefined
@@ -341,36 +430,69 @@ export interface CommandOutput {
 
 /** Turns the output of the commands of one apply into log lines, masked and limited in number and size. */
 export class OutputCollector {
-  readonly #mask: Mask
+  readonly #maskSecrets: Mask
   readonly #log: (line: DeploymentLogLine) => void
+  readonly #sensitive: Set<string>
+  #maskSensitive: Mask = text => text
   #lineCount = 0
 
-  constructor(mask: Mask, log: (line: DeploymentLogLine) => void) {
-    this.#mask = mask
+  constructor(mask: Mask, log: (line: DeploymentLogLine) => void, sensitive: ReadonlySet<string> = new Set()) {
+    this.#maskSecrets = mask
     this.#log = log
+    this.#sensitive = new Set(sensitive)
+    this.hide([])
+  }
+
+  /** From now on, masks these values too, which the module marks as sensitive. */
+  hide(values: readonly string[]): void {
+    for (const value of values) this.#sensitive.add(value)
+    this.#maskSensitive = createValueMask(this.#sensitive)
   }
 
   /** For the output of a command that is not logged: only its reason is of use. */
   silent(): CommandOutput {
-    return new OutputCollector(this.#mask, () => {}).forPhase('end')
+    return new OutputCollector(this.#maskSecrets, () => {}, this.#sensitive).forPhase('end')
   }
 
   forPhase(phase: DeploymentLogLine['phase']): CommandOutput {
-    let reason: string | null = null
     let outputs: Readonly<Record<string, unknown>> | undefined
-    const stderrLines: string[] = []
+    let reason: string | null = null
+    let hasHiddenOutput = false
+    let leftOutCount = 0
+    const lastLines: RawLine[] = []
+    const errors: RawLine[] = []
+    const stderr: { readonly first: RawLine[]; readonly last: RawLine[] } = { first: [], last: [] }
 
-    const onLine = (defaultLevel: Level) => (line: string, isCut: boolean) => {
-      const message = parseUiMessage(line, defaultLevel)
+    const log = (level: Level, message: string) => this.#log({ phase, level, message })
+    const logLine = (line: RawLine) => log(line.level, shortenUtf8(this.#toText(line), MAX_LINE_BYTES))
+    const keepStderr = (line: RawLine) => {
+      const { first, last } = stderr
+      if (first.length > 0 ? first.length < MAX_ERRORS : DIAGNOSTIC.test(stripControlCharacters(line.text)))
+        first.push(line)
+      if (line.text.trim() && last.push(line) > MAX_REASON_LINES) last.shift()
+    }
+    const onLine = (defaultLevel: Level) => (text: string, isCut: boolean) => {
+      hasHiddenOutput ||= text.includes(HIDDEN_OUTPUT)
+      const message = parseUiMessage(text, defaultLevel)
       if (message.kind === 'outputs') outputs = message.outputs
       if (message.kind !== 'line') return
-      const isNeeded = this.#lineCount <= MAX_LINES || (message.isReason && reason === null)
-      if (!isNeeded) return
-      // Mask before truncating: a truncated secret would not be recognised.
-      const text = this.#mask(message.prefix) + this.#mask(stripControlCharacters(message.text), isCut)
-      this.#logLimited({ phase, level: message.level, message: truncateUtf8(text, MAX_LINE_BYTES) })
-      if (message.isReason) reason ??= truncateUtf8(toSingleLine(text), MAX_REASON_BYTES)
-      if (defaultLevel !== 'info' && stderrLines.length < MAX_STDERR_LINES) stderrLines.push(text)
+      const line = { ...message, isCut }
+      if (defaultLevel === 'error') keepStderr(line)
+      if (message.isReason) {
+        if (errors.length < MAX_ERRORS) errors.push(line)
+        return
+      }
+      this.#lineCount += 1
+      if (this.#lineCount <= MAX_LINES) return logLine(line)
+      if (lastLines.length === 0) log('warn', LIMIT_REACHED)
+      lastLines.push({
+        ...line,
+        text: line.text.slice(0, MAX_KEPT_LINE),
+        isCut: isCut || line.text.length > MAX_KEPT_LINE,
+      })
+      if (lastLines.length <= MAX_LAST_LINES) return
+      lastLines.shift()
+      leftOutCount += 1
     }
     const streams = {
       stdout: createLineSplitter(MAX_INPUT_LINE, onLine('info')),
@@ -380,13 +502,21 @@ export class OutputCollector {
       write(stream, chunk) {
         streams[stream].push(chunk)
       },
-      end() {
+      end: () => {
         streams.stdout.end()
         streams.stderr.end()
+        if (leftOutCount > 0) log('warn', `… ${leftOutCount.toLocaleString('en')} lines left out …`)
+        for (const line of lastLines) logLine(line)
+        const shown = hasHiddenOutput
+          ? errors.map(line => ({ ...line, text: dropProvisionerOutput(line.text) }))
+          : errors
+        for (const line of shown) logLine(line)
+        const toTexts = (lines: readonly RawLine[]) => lines.map(line => this.#toText(line))
+        const [error] = toTexts(shown)
+        reason = error ?? parseDiagnostic(toTexts(stderr.first)) ?? (toTexts(stderr.last).join(' ') || null)
       },
       reason() {
-        const diagnostic = reason ?? parseDiagnostic(stderrLines)
-        return diagnostic && truncateUtf8(diagnostic, MAX_REASON_BYTES)
+        return reason && shortenUtf8(toSingleLine(reason), MAX_REASON_BYTES)
       },
       outputs() {
         return outputs
@@ -394,11 +524,9 @@ export class OutputCollector {
     }
   }
 
-  #logLimited(line: DeploymentLogLine): void {
-    this.#lineCount += 1
-    if (this.#lineCount <= MAX_LINES) this.#log(line)
-    if (this.#lineCount === MAX_LINES + 1) {
-      this.#log({ phase: line.phase, level: 'warn', message: `Log truncated after ${MAX_LINES} lines.` })
-    }
+  /** Masks before anything is truncated: a truncated secret would not be recognised. */
+  #toText({ prefix, text, isCut }: RawLine): string {
+    const mask: Mask = (part, ...more) => this.#maskSensitive(this.#maskSecrets(part, ...more))
+    return mask(prefix) + mask(stripControlCharacters(text), isCut)
   }
 }

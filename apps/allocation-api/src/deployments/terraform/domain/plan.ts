@@ -1,6 +1,6 @@
 import { redacted } from '@pool/contract'
 import { isJsonObject, type JsonObject } from '../../../lib/text.ts'
-import { type Mask, maskValue } from './output.ts'
+import { createValueMask, type Mask, maskValue } from './output.ts'
 
 /**
  * The parts of Terraform's plan representation that describe changes. Variables, configuration and the prior state are
@@ -37,7 +37,8 @@ const findMarked = (value: unknown, marks: unknown): readonly string[] => {
   return Object.entries(value).flatMap(([name, item]) => findMarked(item, marks[name]))
 }
 
-const findTexts = (value: unknown): readonly string[] => {
+/** Every string in a JSON value. */
+export const findTexts = (value: unknown): readonly string[] => {
   if (typeof value === 'string') return [value]
   return typeof value === 'object' && value !== null ? Object.values(value).flatMap(findTexts) : []
 }
@@ -56,33 +57,19 @@ const toPublicResource = (value: unknown): JsonObject => {
   return { ...pick(resource, RESOURCE_PARTS), change: toPublicChange(resource.change) }
 }
 
-/** Shorter sensitive values, such as the name of a region, occur elsewhere too. */
-const MIN_SENSITIVE_LENGTH = 8
-/** Each costs two searches in every text of the plan. */
-const MAX_SENSITIVE_TEXTS = 1_000
-
 const findSensitiveTexts = (plan: unknown): readonly string[] => {
   const whole = isJsonObject(plan) ? plan : {}
   const resources = [...toList(whole.resource_changes), ...toList(whole.resource_drift)].filter(isJsonObject)
   const outputs = isJsonObject(whole.output_changes) ? Object.values(whole.output_changes) : []
-  const texts = [...resources.map(({ change }) => change), ...outputs]
+  return [...resources.map(({ change }) => change), ...outputs]
     .filter(isJsonObject)
     .flatMap(change => [
       ...findMarked(change.before, change.before_sensitive),
       ...findMarked(change.after, change.after_sensitive),
     ])
-  return [...new Set(texts)].filter(text => text.length >= MIN_SENSITIVE_LENGTH).slice(0, MAX_SENSITIVE_TEXTS)
 }
 
-/**
- * Masks the sensitive values of a plan wherever they occur, as they are or as in JSON. Terraform loses the mark where a
- * provider copies such a value to another attribute.
- */
-export const createPlanMask = (plan: unknown): Mask => {
-  const forms = findSensitiveTexts(plan).flatMap(text => [text, JSON.stringify(text).slice(1, -1)])
-  const longestFirst = [...new Set(forms)].sort((a, b) => b.length - a.length)
-  return text => longestFirst.reduce((masked, form) => masked.replaceAll(form, redacted), text)
-}
+export const createPlanMask = (plan: unknown): Mask => createValueMask(findSensitiveTexts(plan))
 
 /** The changes of a plan, without sensitive values and with the secrets of `mask` masked. */
 export const toPublicPlan = (plan: unknown, mask: Mask): unknown => {

@@ -1,0 +1,1 @@
+import './interruption.ci.test.ts'
