@@ -31,6 +31,8 @@ const startDeployment = async (moment: Moment, env: Record<string, string> = {},
   const settings = {
     TF_REATTACH_PROVIDERS: cloud.reattach,
     PDM_TERRAFORM_PASS_ENV: 'TF_REATTACH_PROVIDERS',
+    // In a process namespace of its own, Terraform does not see the provider's process, and cancels its calls.
+    PDM_TERRAFORM_ISOLATION: 'off',
     PDM_TERRAFORM_MODULE: join(folder, 'module'),
     PDM_DEPLOYMENTS_DIR: dataDir,
     ...(hasRunner && { PDM_TERRAFORM_RUNNER: join(folder, 'socket') }),
@@ -81,6 +83,13 @@ const startDeployment = async (moment: Moment, env: Record<string, string> = {},
     get service(): Api {
       return service
     },
+    /** A creation is recorded when it starts, by a process that does not hold it up. */
+    recorded: () =>
+      until('it is recorded', async () => {
+        const [row] = await database.sql<{ addresses: string }[]>`
+          select known_state -> 'unfinished' as addresses from lineages where id = ${lineage?.id ?? ''}`
+        return JSON.stringify(row?.addresses ?? '').includes(`cloud_machine.${moment.split(' ')[0]}`)
+      }),
     /** The lease of a process that is gone expires in a moment. */
     expireLease: () =>
       database.sql`update deployments set run_expires_at = now() where id = ${id} and finished_at is null`,
@@ -271,6 +280,7 @@ describe.skipIf(isTerraformMissing)('a run that ends early', () => {
     const way = ways[name] as Way
     const started = await startDeployment(moment, way.env, way.hasRunner)
     const { cloud, read, call, finish, findTerraforms } = started
+    if (moment !== 'plan') await started.recorded()
     const end = await way.interrupt(started)
     if (way.isPatient) await sleep(IGNORED_MS)
     else await until('Terraform has ended', () => findTerraforms().length === 0)
