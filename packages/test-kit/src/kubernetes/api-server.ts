@@ -79,7 +79,12 @@ export const startApiServer = async (): Promise<ApiServer> => {
       ...[program, '--etcd-servers', store, '--bind-address', '127.0.0.1', '--secure-port', String(port)],
       ...['--cert-dir', join(folder, 'certificates'), '--token-auth-file', tokens, '--authorization-mode', 'RBAC'],
       '--allow-privileged',
-      ...['--service-account-issuer', 'https://kubernetes.default.svc', '--service-cluster-ip-range', '10.96.0.0/16,fd00:96::/112'],
+      ...[
+        '--service-account-issuer',
+        'https://kubernetes.default.svc',
+        '--service-cluster-ip-range',
+        '10.96.0.0/16,fd00:96::/112',
+      ],
       ...['--service-account-key-file', publicFile, '--service-account-signing-key-file', key],
       ...['--audit-policy-file', policy, '--audit-log-path', audit],
     ],
