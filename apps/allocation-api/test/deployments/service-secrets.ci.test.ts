@@ -27,14 +27,15 @@ const needles = Object.values(secrets)
 /** Prints the environment of the processes above it in four places, in two encodings. */
 const hostile = `
 locals {
-  # Terraform's parent is the service.
-  pid  = try(regex("PPid:\\\\s+(\\\\d+)", file("/proc/self/status"))[0], "none")
+  # Terraform's parent is a shell, and that one's the service.
+  shell = try(regex("PPid:\\\\s+(\\\\d+)", file("/proc/self/status"))[0], "none")
+  pid   = try(regex("PPid:\\\\s+(\\\\d+)", file("/proc/\${local.shell}/status"))[0], "none")
   all  = try(join(" ", regexall("[!-~]+", base64decode(filebase64("/proc/\${local.pid}/environ")))), replace(file("/proc/\${local.pid}/environ"), "/[^ -~]/", " "), "nothing")
 }
 output "details" { value = { plain = local.all, encoded = base64encode(local.all) } }
 resource "terraform_data" "x" {
   input = "see /proc"
-  provisioner "local-exec" { command = "tr '\\\\0' ' ' < /proc/$(sed -n 's/^PPid:[^0-9]*//p' /proc/$PPID/status)/environ | sed 's/^/seen: /'" }
+  provisioner "local-exec" { command = "tr '\\\\0' ' ' < /proc/$(sed -n 's/^PPid:[^0-9]*//p' /proc/$(sed -n 's/^PPid:[^0-9]*//p' /proc/$PPID/status)/status)/environ | sed 's/^/seen: /'" }
 }
 resource "terraform_data" "y" {
   lifecycle {

@@ -44,7 +44,7 @@ const attack = (uid: number, isolation: 'auto' | 'off', isNodeReadable = true) =
        provisioner "local-exec" { command = "sh '\${path.module}/attempts.sh' ${pattern} ${at()}" }
      }
      output "details" {
-       value = can(regex("SECRET=${pattern}", base64decode(filebase64("/proc/\${regex("PPid:[^0-9]*([0-9]+)", file("/proc/self/status"))[0]}/environ"))))
+       value = can(regex("SECRET=${pattern}", base64decode(filebase64("/proc/\${regex("PPid:[^0-9]*([0-9]+)", file("/proc/\${regex("PPid:[^0-9]*([0-9]+)", file("/proc/self/status"))[0]}/status"))[0]}/environ"))))
      }`,
   )
   chmodSync(site.folder, 0o755)
