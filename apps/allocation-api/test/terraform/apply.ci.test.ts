@@ -68,7 +68,7 @@ describe.skipIf(isTerraformMissing)('an apply', () => {
     await until('the provisioner has printed everything', () => run.logged('): xxxx'))
 
     // During the run: no secret in arguments or files, and all files are readable by this user only.
-    const running = findProcesses(secrets.object_storage_access_key)
+    const running = findProcesses(options.dataDir)
     expect(running.some(({ args }) => args.includes(' apply ') || args.includes('terraform apply'))).toBe(true)
     expect(running.flatMap(({ args }) => mentions(args))).toEqual([])
     const work = join(options.dataDir, 'work', 'm1.1')
