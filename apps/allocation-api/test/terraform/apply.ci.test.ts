@@ -28,13 +28,14 @@ resource "terraform_data" "net" {
   provisioner "local-exec" {
     command = <<-EOT
       env | sed 's/=.*//' | sort | tr '\\n' ' '; echo names
-      printenv TF_VAR_object_storage_secret_key; printenv TF_VAR_object_storage_secret_key | base64 -w 40
-      printf '%s:%s' "$TF_VAR_object_storage_access_key" "$TF_VAR_object_storage_secret_key" | base64
-      printf 'x%s' "$TF_VAR_object_storage_access_key" | base64; printenv PASSED_TOKEN >&2
-      head -c 20000 /dev/zero | tr '\\0' 'x'; printenv TF_VAR_object_storage_access_key
+      printenv SECRET; printenv SECRET | base64 -w 40
+      printf '%s:%s' "$ACCESS" "$SECRET" | base64
+      printf 'x%s' "$ACCESS" | base64; printenv PASSED_TOKEN >&2
+      head -c 20000 /dev/zero | tr '\\0' 'x'; printenv ACCESS
       until [ -e go ]; do sleep 0.02; done
     EOT
     working_dir = path.module
+    environment = { ACCESS = nonsensitive(var.object_storage_access_key), SECRET = nonsensitive(var.object_storage_secret_key) }
   }
 }
 output "load_balancer_ip" { value = "192.0.2.7" }
@@ -102,9 +103,8 @@ describe.skipIf(isTerraformMissing)('an apply', () => {
         ?.split(' ') ?? []
     const shells = ['OLDPWD', 'PWD', 'SHLVL', 'TMPDIR', '_', 'names']
     expect(names.filter(name => !shells.includes(name))).toEqual([
-      ...['AWS_REGION', 'CHECKPOINT_DISABLE', 'LANG', 'PASSED_TOKEN', 'PATH', 'TF_INPUT', 'TF_IN_AUTOMATION'],
-      ...['TF_VAR_deployment_id', 'TF_VAR_object_storage_access_key', 'TF_VAR_object_storage_secret_key'],
-      'TF_VAR_provider_names',
+      ...['ACCESS', 'AWS_REGION', 'CHECKPOINT_DISABLE', 'LANG', 'PASSED_TOKEN', 'PATH', 'SECRET', 'TF_INPUT'],
+      'TF_IN_AUTOMATION',
     ])
     expect(listWorkdirs(site)).toEqual([])
 
