@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { redacted } from './common.ts'
 import {
+  ACCESS_KEY,
   accessKeyError,
   isObjectStorageRegion,
   objectStorageRegions,
@@ -14,6 +15,25 @@ test.each(['', 'FSN1', 'fsn1 ', 'fsn', 'fsn2', 'constructor'])('%j is not a regi
   expect(isObjectStorageRegion(region)).toBe(false)
 })
 
+test.each([',', '/'])(
+  'an access key must not contain %j, which separates in the header of a signed request',
+  separator => {
+    const key = `${'k'.repeat(20)}${separator}`
+    expect(accessKeyError(key)).toBe('The access key must not contain "," or "/": check that it is not the secret key.')
+    expect(ACCESS_KEY.test(key)).toBe(false)
+    expect(secretKeyError(key.repeat(2))).toBeNull()
+  },
+)
+
+test('the pattern of an access key permits every other printable ASCII character', () => {
+  const permitted = Array.from({ length: 0x80 }, (_, code) => String.fromCharCode(code)).filter(character =>
+    ACCESS_KEY.test(`${'k'.repeat(8)}${character}${'k'.repeat(8)}`),
+  )
+  expect(permitted.join('')).toBe(
+    '!"#$%&\'()*+-.0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyz{|}~',
+  )
+})
+
 describe.each([
   ['access key', accessKeyError, 16, 128],
   ['secret key', secretKeyError, 32, 256],
@@ -21,7 +41,7 @@ describe.each([
   test.each<readonly [rule: string, key: string]>([
     ['the shortest', 'k'.repeat(min)],
     ['the longest', 'k'.repeat(max)],
-    ['any printable ASCII', '!~+/="'.repeat(8)],
+    ['any printable ASCII', '!~+-.="'.repeat(8)],
     ['a redacted value in it', `${redacted}${'k'.repeat(min)}`],
   ])('good: %s', (_, key) => {
     expect(checkSecret(key)).toBeNull()

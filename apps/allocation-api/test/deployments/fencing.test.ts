@@ -35,11 +35,13 @@ describe('the renewal of several leases', () => {
     const renewed = await repository.renewLeases(created.map(id => ({ id, generation: 1 })))
     const isLocked = (id: string) => id === first
     expect(renewed.toSorted((a, b) => a.id.localeCompare(b.id))).toEqual(
-      created.toSorted().map(id => ({ id, isCancelled: false, isLocked: isLocked(id) })),
+      created.toSorted().map(id => ({ id, isCancelled: false, isForced: false, isLocked: isLocked(id) })),
     )
     await held.release()
     const lease = { id: first, generation: 1 }
-    expect(await repository.renewLeases([lease])).toEqual([{ id: first, isCancelled: false, isLocked: false }])
+    expect(await repository.renewLeases([lease])).toEqual([
+      { id: first, isCancelled: false, isForced: false, isLocked: false },
+    ])
     expect(await repository.renewLeases([{ ...lease, generation: 2 }])).toEqual([])
   })
 })

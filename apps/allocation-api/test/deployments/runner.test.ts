@@ -51,6 +51,7 @@ describe('a deployment', () => {
     expect(await waitUntilFinished(replica, id)).toEqual({
       id,
       status: 'ready',
+      operation: 'create',
       startedAt: expect.any(String),
       finishedAt: expect.any(String),
       orgName: 'Acme',

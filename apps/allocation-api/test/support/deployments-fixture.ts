@@ -21,6 +21,7 @@ import { createIdempotency } from '../../src/idempotency/idempotency.ts'
 import { type Caller, createPools } from '../../src/naming/naming.ts'
 import { createTestDatabase, type TestDatabase } from './database.ts'
 import { FakeProvisioner, FakeStates } from './fake-provisioner.ts'
+import { endOpenTransactions } from './locks.ts'
 
 export const LEASE_MS = 30_000
 export const TTL_MS = 600_000
@@ -141,6 +142,8 @@ export const useDeployments = () => {
     states = new FakeStates()
   })
   afterEach(async () => {
+    // A lock that a failed test still holds would hold up every later one.
+    await endOpenTransactions(database.sql)
     await Promise.all([...replicas].map(replica => replica.close()))
   })
 

@@ -35,6 +35,11 @@ export const holdLock = async (sql: Sql, lock: (tx: Transaction) => PromiseLike<
   return { pid, release: () => end('release'), commit: () => end('commit') }
 }
 
+/** Rolls back every transaction of this database that waits for its client. */
+export const endOpenTransactions = (sql: Sql): PromiseLike<unknown> => sql`
+  select pg_terminate_backend(pid) from pg_stat_activity
+  where datname = current_database() and state like 'idle in transaction%'`
+
 /** Locks the row of a name. Statements that need it queue in their order of arrival. */
 export const lockRow = (sql: Sql, name: { poolDomain: string; subdomain: string }): Promise<HeldLock> =>
   holdLock(
