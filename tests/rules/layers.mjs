@@ -28,7 +28,13 @@ export const layers = [
     imports: ['contract', 'api-lib'],
     packages: ['packages/runtime/src/database/connection-string.ts', environment, spelling],
   },
-  { name: 'api-lib', root: api, folders: ['lib/'], imports: [], packages: ['p-limit', NODE] },
+  {
+    name: 'api-lib',
+    root: api,
+    folders: ['lib/'],
+    imports: [],
+    packages: [environment, 'packages/runtime/src/service/proxy-issues.ts', 'p-limit', NODE],
+  },
   {
     name: 'api-idempotency',
     root: api,
