@@ -140,7 +140,7 @@ test('PDM_CLIENT_WRITES_PER_MINUTE limits the writes of a client address, in-clu
   for (let i = 0; i < 3; i += 1) expect((await write(limited.url, '192.0.2.1')).status).toBe(404)
   const response = await write(limited.url, '192.0.2.1')
   expect([response.status, (await response.json()) as unknown]).toMatchObject([429, { error: 'rate-limited' }])
-  expect(response.headers.get('retry-after')).toMatch(/^[1-3]$/)
+  expect(Number(response.headers.get('retry-after'))).toBeGreaterThan(0)
   expect((await write(limited.url, '192.0.2.2')).status).toBe(404)
   expect((await write(limited.operatorUrl, '192.0.2.1')).status).toBe(404)
   expect((await fetch(`${limited.url}${poolPath}/check?sub=a`)).status).toBe(200)
