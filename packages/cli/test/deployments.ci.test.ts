@@ -176,7 +176,12 @@ test.skipIf(shouldSkip(missingTerraform))('a plan that Ctrl-C ends changes nothi
   expect(await planned).toMatchObject({ exitCode: 130, stdout: '' })
   await silence.cancel()
   expect(await read()).toBe(before)
-  expect(await poolctl(`deployments plan ${id}`)).toMatchObject({ exitCode: 0 })
+  const [planHash = ''] = /(?<=--plan-hash )\w+/.exec((await poolctl(`deployments plan ${id}`)).stderr) ?? []
+  expect(await poolctl(`deployments apply ${id} --plan-hash ${'0'.repeat(64)} --follow`)).toMatchObject({
+    exitCode: 1,
+    stderr: expect.stringContaining('is failed: plan-changed: '),
+  })
+  expect(await poolctl(`deployments apply ${id} --plan-hash ${planHash} --follow`)).toMatchObject({ exitCode: 0 })
 })
 
 test('no token was printed', () => {

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { type AllocationOperation, type OperationId, operationList, operations } from '@pool/contract'
 import { describe, expect, test } from 'vitest'
 import { AllocationClient } from '../src/index.ts'
@@ -82,6 +83,22 @@ test('a write that could do more when it is repeated is in no group that repeats
     'validateObjectStorageKeys',
     'validateToken',
   ])
+})
+
+/** Of the console, whose sessions and whose way to the witness clients do not need. */
+const OF_THE_CONSOLE = ['startSession', 'releaseWitnessLease']
+
+test.each([
+  ['under a key', 'yes, under one'],
+  ['only if it had no effect', 'only after a 429'],
+  ['never', 'never'],
+])('docs/clients/client.md lists the operations that are repeated %s', (group, text) => {
+  const page = readFileSync(new URL('../../../docs/clients/client.md', import.meta.url), 'utf8')
+  const row = page.split('\n').find(line => line.includes(`| ${text}`)) ?? ''
+  const ids = operationList
+    .filter(one => toGroup(one) === group && !one.isRead && !OF_THE_CONSOLE.includes(one.id))
+    .map(({ id }) => id)
+  expect([...row.matchAll(/`(\w+)`/g)].map(([, id]) => id).sort()).toEqual(ids.sort())
 })
 
 describe('after a failure', () => {

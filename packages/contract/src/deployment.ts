@@ -325,12 +325,22 @@ export const deploymentCredentials = deploymentStorage.pick({
   objectStorageSecretKey: true,
 })
 
+const planHashRule = 'planHash must be that of a plan: 64 hexadecimal digits.'
+
 /** What the caller of an apply or a destroy has done before. */
 export const confirmation = z.object({
   unfinishedRemoved: z.boolean(deploymentRule('unfinishedRemoved must be true or false.')).optional().meta({
     description:
       'True: what `error` lists as created without being in the state does not exist, or was deleted at the provider.',
   }),
+  planHash: z
+    .string(deploymentRule(planHashRule))
+    .regex(/^[0-9a-f]{64}$/, deploymentRule(planHashRule))
+    .optional()
+    .meta({
+      description:
+        'Of a plan: the run plans again. If the changes differ, it changes nothing and fails, and `error` begins with `plan-changed`.',
+    }),
 })
 
 /** The body of a destroy. Its fields are validated if the deployment has object storage, and ignored otherwise. */
@@ -379,7 +389,7 @@ export const planRequest = z
       .enum(['apply', 'destroy'], deploymentRule('operation must be "apply" or "destroy".'))
       .default('apply')
       .meta({ description: 'What to plan.' }),
-    ...applyRequest.shape,
+    ...applyRequest.omit({ planHash: true }).shape,
   })
   .meta({
     id: 'PlanRequest',
@@ -472,6 +482,10 @@ export const deploymentPlan = z
     operation: z.enum(['apply', 'destroy']),
     text: z.string().meta({ description: 'As Terraform prints it, with secrets masked.' }),
     json: z.unknown().meta({ description: "Terraform's JSON representation of the plan, with secrets masked." }),
+    planHash: z.string().optional().meta({
+      description:
+        'Identifies the changes in `json`; an apply or a destroy with it does exactly these or nothing. Absent if the plan failed.',
+    }),
     problem: problem.optional().meta({
       description:
         'Only if the plan failed after the response had begun, 15 s after the request: what would have been its body with another status.',

@@ -24,6 +24,8 @@ export interface ProvisioningRequest extends StateRequest {
    * created. Default: false.
    */
   readonly mayImportBucket?: boolean
+  /** Of the plan that the caller has seen: if the changes differ by now, nothing is done. */
+  readonly planHash?: string
   /** Ends Terraform at once, without waiting for what it creates. */
   readonly force?: AbortSignal
   /**
@@ -44,6 +46,8 @@ export interface ProvisioningRequest extends StateRequest {
 export interface ProvisioningFailed {
   readonly kind: 'failed'
   readonly reason: string
+  /** Nothing was done, because `planHash` is that of another plan. */
+  readonly isPlanChanged?: boolean
 }
 
 /** Stopped by the signal. The state, and what was reported as unfinished, show what may exist. */
@@ -60,8 +64,10 @@ export type ProvisioningResult =
 export type DestroyResult = { readonly kind: 'destroyed' } | ProvisioningFailed | ProvisioningStopped
 
 export type PlanResult =
-  /** `json` is Terraform's plan representation. Secrets are masked in both. */
-  { readonly kind: 'planned'; readonly text: string; readonly json: unknown } | ProvisioningFailed | ProvisioningStopped
+  /** `json` is Terraform's plan representation. Secrets are masked in both. `planHash` identifies the changes in `json`. */
+  | { readonly kind: 'planned'; readonly text: string; readonly json: unknown; readonly planHash: string }
+  | ProvisioningFailed
+  | ProvisioningStopped
 
 /** What a state holds. */
 export type StateInspection =

@@ -305,6 +305,11 @@ export const createDeploymentRepository = (
       key: IdempotencyClaim | null,
     ): Promise<AcceptResult | DuplicateRequest> {
       const bucket = operation === 'apply' ? (record.storage?.bucket ?? null) : null
+      const details = [
+        unfinishedRemoved && 'What was unfinished is removed.',
+        record.plan && `Plan ${record.plan.hash}.`,
+      ]
+      const detail = details.filter(Boolean).join(' ') || null
       const statement: Execute<RunRow[]> = (lane, guard) => lane`
         with ${beginWithKey(guard, key)}, accepted as (
           update deployments d set operation = ${operation}, request = ${sql.json(record as never)}, status = ${operation === 'apply' ? 'pending' : 'destroying'},
@@ -313,7 +318,7 @@ export const createDeploymentRepository = (
             cancelled_at = null, is_forced = false
           from claim where ${unchanged(situation)} and d.abandoned_at is null
           returning d.*
-        ), history as (${appendHistory(sql`accepted`, `${operation}-requested`, caller, unfinishedRemoved ? 'What was unfinished is removed.' : null)}),
+        ), history as (${appendHistory(sql`accepted`, `${operation}-requested`, caller, detail)}),
         confirmed as (
           update lineages l set known_state = l.known_state - 'unfinished'
           from accepted where ${unfinishedRemoved} and l.id = accepted.lineage_id returning 1

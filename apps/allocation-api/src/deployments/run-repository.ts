@@ -3,6 +3,7 @@ import type { Sql } from '@pool/runtime/database/client'
 import { isUniqueViolation } from '@pool/runtime/database/errors'
 import { timeSql, withTimeout } from '@pool/runtime/database/time'
 import { hold, letGo } from '../allocation/sql.ts'
+import type { Operation } from './domain/lifecycle.ts'
 import type { DeploymentLogLine, KnownState, RunLease, RunState, StateLock } from './domain/types.ts'
 import { deploymentSql, type RunRow, toRunState } from './sql.ts'
 
@@ -191,11 +192,15 @@ export const createRunRepository = (sql: Sql, { timeoutMs, leaseMs, coolOffMs }:
         select from destroyed`)
     },
 
-    /** Call after `markFailing`. A bucket that was never created is free again, unless infrastructure is to get it. */
-    async markFailed(lease: RunLease): Promise<boolean> {
+    /**
+     * Call after `markFailing`. A bucket that was never created is free again, unless infrastructure is to get it.
+     * `operation`: the last one, if this one did nothing.
+     */
+    async markFailed(lease: RunLease, operation: Operation | null = null): Promise<boolean> {
       return changesRow(sql`
         with owned as (${lockOwned(lease)}), claims as (${dropUnusedClaim(sql`owned`)}), failed as (
-          update deployments d set status = 'failed', error = d.pending_error, ${finished}
+          update deployments d set status = 'failed', error = d.pending_error,
+            operation = coalesce(${operation}, d.operation), ${finished}
           from owned where d.id = owned.id returning ${historyColumns}, d.error
         ), history as (${appendHistory(sql`failed`, 'failed', 'run', sql`error`)})
         select from failed`)

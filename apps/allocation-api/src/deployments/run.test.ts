@@ -18,6 +18,7 @@ const state: RunState = {
   },
   lineageId: 'a-lineage',
   operation: 'create',
+  plan: null,
   attempt: 1,
   reservationTokenHash: null,
   hasInfrastructure: false,

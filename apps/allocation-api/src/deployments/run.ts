@@ -229,6 +229,7 @@ export class DeploymentRun {
   #hasInfrastructure: boolean
   /** Whether no Terraform of an earlier run can still change the state. */
   #isStateSettled: boolean
+  #isPlanChanged = false
   #knownState: KnownState | null
 
   constructor(options: DeploymentRunOptions) {
@@ -383,6 +384,7 @@ export class DeploymentRun {
       variables: toModuleVariables(state.id, state.spec, storage),
       secrets: toModuleSecrets(credentials),
       mayImportBucket: state.hasCreatedBucket,
+      ...(state.plan && { planHash: state.plan.hash }),
       force: this.#force.signal,
       onLock: async lock => {
         await this.#retryUntilAvailable(() => repository.recordLock(state, lock))
@@ -397,6 +399,8 @@ export class DeploymentRun {
       throw this.signal.aborted ? this.signal.reason : new DeploymentFailedError(toRunnerStopped(state.operation))
     }
     if (result.kind === 'failed') {
+      // An earlier run of the operation may have done a part of it.
+      this.#isPlanChanged = result.isPlanChanged === true && state.attempt === 1
       throw new DeploymentFailedError(explainFailure(result.reason, state.spec.storage?.bucket ?? null))
     }
     return result
@@ -476,7 +480,8 @@ export class DeploymentRun {
     this.#log({ phase: 'end', level: 'error', message })
     if (state.operation !== 'destroy') await this.#withdrawFailed()
     await this.#flushLog()
-    await this.#fenced(() => repository.markFailed(state))
+    const operation = this.#isPlanChanged ? state.plan?.operationBefore : undefined
+    await this.#fenced(() => repository.markFailed(state, operation))
     return 'failed'
   }
 

@@ -121,6 +121,7 @@ export class Runner {
       ...holder,
       generation: 1,
       operation: 'create',
+      plan: null,
       attempt: 1,
       hasInfrastructure: false,
       isApplied: false,

@@ -7,11 +7,15 @@ import type { RunState } from './domain/types.ts'
 import type { Proof } from './fqdn.ts'
 
 /** The columns `runColumns`. */
-export interface RunRow extends Omit<RunState, 'spec'> {
+export interface RunRow extends Omit<RunState, 'spec' | 'plan'> {
   readonly request: DeploymentRecord
 }
 
-export const toRunState = ({ request, ...state }: RunRow): RunState => ({ ...state, spec: fromRecord(request) })
+export const toRunState = ({ request, ...state }: RunRow): RunState => ({
+  ...state,
+  spec: fromRecord(request),
+  plan: request.plan ?? null,
+})
 
 /** The parts that the statements over deployments (alias `d`) and lineages (`l`) share. */
 export const deploymentSql = (sql: Sql) => {

@@ -160,7 +160,7 @@ describe('apply, destroy, plan and remove', () => {
     expect(calls[0]?.[2]).toBeUndefined()
   })
 
-  const late = { operation: 'apply' as const, text: 'Plan: 1 to add.', json: {} }
+  const late = { operation: 'apply' as const, text: 'Plan: 1 to add.', json: {}, planHash: 'a-hash' }
   test.each<readonly [PlanOutcome, object]>([
     [{ kind: 'planned', ...late }, late],
     [
@@ -199,7 +199,12 @@ describe('apply, destroy, plan and remove', () => {
   })
 
   test('plan: 200 with text and JSON', async () => {
-    const plan = { operation: 'destroy' as const, text: 'Plan: 1 to destroy.', json: { resource_changes: [] } }
+    const plan = {
+      operation: 'destroy' as const,
+      text: 'Plan: 1 to destroy.',
+      json: { resource_changes: [] },
+      planHash: 'a-hash',
+    }
     const { calls, call } = createTestApp({ plan: { kind: 'planned', ...plan } })
     const { status, body } = await call('POST', `${path}/${id}/plan`, '{"operation":"destroy"}')
     expect([status, body]).toEqual([200, plan])

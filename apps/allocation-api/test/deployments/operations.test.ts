@@ -397,6 +397,66 @@ describe('a destroy', () => {
   })
 })
 
+describe('a planHash', () => {
+  const { signal } = new AbortController()
+  const seePlan = async (replica: DeploymentReplica, id: string, operation: 'apply' | 'destroy') => {
+    const outcome = await replica.deployments.plan(id, { operation }, operator, signal)
+    return outcome.kind === 'planned' ? outcome.planHash : expect.fail(outcome.kind)
+  }
+
+  test.each(['apply', 'destroy'] as const)(
+    'of another plan ends an %s before it changes anything; that of the plan does it',
+    async operation => {
+      const replica = fixture.replica()
+      const { id, owner } = await createReady(replica, specFor('acme'))
+      const { applies, destroys } = replica.provisioner
+      const start = async (planHash: string) => {
+        const calls = applies.length + destroys.length
+        expect(await replica.deployments[operation](id, { planHash }, owner)).toMatchObject({ kind: 'started' })
+        return { ...(await waitUntilFinished(replica, id)), calls: applies.length + destroys.length - calls }
+      }
+      const planHash = await seePlan(replica, id, operation)
+      const [stateKey = ''] = fixture.states.keys
+      fixture.states.get(stateKey).resources.add('machine-of-another-run')
+      const error = expect.stringMatching(/^plan-changed: /)
+      expect(await start(planHash)).toMatchObject({ status: 'failed', operation: 'create', error, calls: 0 })
+      expect(await fixture.nameState('acme')).toBe('active')
+      const { items } = await replica.deployments.history({ deployment: id })
+      expect(items[1]).toMatchObject({ event: `${operation}-requested`, detail: `Plan ${planHash}.` })
+      // A destroy that did nothing does not exclude an apply.
+      await seePlan(replica, id, 'apply')
+      const status = operation === 'apply' ? 'ready' : 'destroyed'
+      expect(await start(await seePlan(replica, id, operation))).toMatchObject({ status, operation, calls: 1 })
+    },
+  )
+
+  test('holds for a run that another process resumes, which may have done a part', async () => {
+    const replica = fixture.replica()
+    const { id, owner } = await createReady(replica, specFor('acme'))
+    replica.provisioner.destroyResult = null
+    await replica.deployments.destroy(id, { planHash: await seePlan(replica, id, 'destroy') }, owner)
+    await waitForDestroy(replica)
+    const [stateKey = ''] = fixture.states.keys
+    fixture.states.get(stateKey).resources.add('second')
+    await replica.deployments.stop()
+    const other = fixture.replica()
+    await other.deployments.tick()
+    const error = expect.stringMatching(/^plan-changed: /)
+    expect(await waitUntilFinished(other, id)).toMatchObject({ status: 'failed', operation: 'destroy', error })
+    expect(await other.deployments.apply(id, {}, owner)).toEqual({ kind: 'destroy-incomplete' })
+  })
+
+  test.each([null, '', 'x', 7, 'A'.repeat(64)])('%j is none', async planHash => {
+    const replica = fixture.replica()
+    const { id, owner } = await createReady(replica, specFor('acme'))
+    for (const operation of ['apply', 'destroy'] as const) {
+      expect(await replica.deployments[operation](id, { planHash }, owner)).toMatchObject({
+        faults: [{ field: 'planHash' }],
+      })
+    }
+  })
+})
+
 describe('the lock of a state', () => {
   const lock = { id: 'a-lock', host: 'a-host', processGroup: 7, startedAt: '1' }
 

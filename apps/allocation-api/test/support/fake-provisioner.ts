@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import type { DeploymentLogLine, KnownState, StateLock } from '../../src/deployments/domain/types.ts'
 import type {
   DestroyResult,
@@ -26,6 +27,12 @@ const waitForAbort = (signal: AbortSignal): Promise<void> =>
     if (signal.aborted) resolve()
     signal.addEventListener('abort', () => resolve())
   })
+
+const toFakePlan = (destroy: boolean, resources: readonly string[]) => {
+  const text = `${destroy ? 'destroy' : 'apply'} with ${resources.length} existing`
+  const planHash = createHash('sha256').update(text).digest('hex')
+  return { kind: 'planned', text, json: { resources }, planHash } as const
+}
 
 export const FAKE_MODULE = 'fake@sha256:000000000000'
 
@@ -145,6 +152,8 @@ export class FakeProvisioner implements Provisioner {
     log({ phase: 'apply', level: 'info', message: `applying ${request.variables.sovereign_fqdn}` })
     const mismatch = this.states.findMismatch(request)
     if (mismatch !== null) return { kind: 'failed', reason: mismatch }
+    const changed = this.#findChange(request, false)
+    if (changed) return changed
     await this.states.write(request)
     if (this.createsBeforeFailure) this.states.get(request.stateKey).resources.add('machine')
     const result = await this.#run(this.applies, this.result, { request, log, signal })
@@ -169,6 +178,8 @@ export class FakeProvisioner implements Provisioner {
     log({ phase: 'destroy', level: 'info', message: `destroying ${request.variables.sovereign_fqdn}` })
     const mismatch = this.states.findMismatch(request)
     if (mismatch !== null) return { kind: 'failed', reason: mismatch }
+    const changed = this.#findChange(request, true)
+    if (changed) return changed
     const result = await this.#run(this.destroys, this.destroyResult, { request, log, signal })
     if (result.kind === 'destroyed') this.states.get(request.stateKey).resources.clear()
     await this.states.write(request)
@@ -177,9 +188,13 @@ export class FakeProvisioner implements Provisioner {
 
   async plan(request: ProvisioningRequest & { readonly destroy: boolean }): Promise<PlanResult> {
     this.plans.push(request)
-    const resources = [...this.states.get(request.stateKey).resources]
-    const text = `${request.destroy ? 'destroy' : 'apply'} with ${resources.length} existing`
-    return { kind: 'planned', text, json: { resources } }
+    return toFakePlan(request.destroy, [...this.states.get(request.stateKey).resources])
+  }
+
+  #findChange(request: ProvisioningRequest, destroy: boolean) {
+    const { planHash } = toFakePlan(destroy, [...this.states.get(request.stateKey).resources])
+    if (request.planHash === undefined || request.planHash === planHash) return null
+    return { kind: 'failed', reason: 'plan-changed: another plan.', isPlanChanged: true } as const
   }
 
   async inspect(request: StateRequest): Promise<StateInspection> {

@@ -153,7 +153,8 @@ class CloudProvisioner implements Provisioner {
 
   async plan(request: ProvisioningRequest & { readonly destroy: boolean }): Promise<PlanResult> {
     const machines = [...(this.cloud.states.get(request.stateKey)?.machines ?? [])]
-    return { kind: 'planned', text: `${request.destroy ? 'Destroy' : 'Keep'} ${machines.join()}.`, json: { machines } }
+    const text = `${request.destroy ? 'Destroy' : 'Keep'} ${machines.join()}.`
+    return { kind: 'planned', text, json: { machines }, planHash: text }
   }
 
   async inspect({ stateKey }: StateRequest): Promise<StateInspection> {

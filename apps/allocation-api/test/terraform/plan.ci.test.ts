@@ -9,6 +9,7 @@ import { createTerraform } from '../../src/deployments/terraform/terraform.ts'
 import { BUCKET, renderBucketModule, storageVariables, withMinio } from './support/bucket-site.ts'
 import { startStateServer } from './support/state-server.ts'
 import {
+  inspect,
   isTerraformMissing,
   killProcesses,
   plan,
@@ -96,6 +97,7 @@ describe.skipIf(isTerraformMissing)('a plan', () => {
       kind: 'planned',
       text: 'No changes. Nothing is left to destroy.\n',
       json: { resource_changes: [], resource_drift: [], output_changes: {} },
+      planHash: expect.any(String),
     })
     await createTerraform(options).archive(toRequest(request))
     const imported = await plan(options, false, { ...request, mayImportBucket: true })
@@ -103,6 +105,56 @@ describe.skipIf(isTerraformMissing)('a plan', () => {
       actions: ['no-op'],
       importing: { id: BUCKET },
     })
+  })
+
+  test('that the caller has seen is applied and destroyed as it is; if the changes differ by now, nothing is done', async () => {
+    const site = createTestSite()
+    const wait = `until [ -e ${site.folder}/go ]; do sleep 0.05; done`
+    const render = (password: string, more = '') => `
+      resource "terraform_data" "machine" {
+        input = { size = "small", password = sensitive("${password}") }
+        provisioner "local-exec" { command = "${wait}" }
+      }
+      ${more}
+      output "load_balancer_ip" { value = "192.0.2.7" }`
+    const seePlan = async (destroy = false) => {
+      const result = await plan(site.options, destroy)
+      return result.kind === 'planned' ? result.planHash : expect.fail(JSON.stringify(result))
+    }
+    const changed = { kind: 'failed', isPlanChanged: true, reason: expect.stringMatching(/^plan-changed: .*nothing/) }
+    const hasState = async () => (await inspect(site.options)) as object
+
+    site.write(render('one'))
+    const planHash = await seePlan()
+    expect(planHash).toMatch(/^[0-9a-f]{64}$/)
+    site.write(render('two'))
+    expect(await seePlan()).toBe(planHash)
+    site.write(render('two', 'resource "terraform_data" "second" {}'))
+    expect(await startApply(site.options, { planHash }).result).toEqual(changed)
+    expect(await hasState()).toMatchObject({ isEmpty: true })
+
+    site.write(render('two'))
+    const run = startApply(site.options, { planHash })
+    await until('the machine is being created', () => run.logged('Creating...'))
+    expect(readFiles(site.options.dataDir).filter(({ text }) => mentions(text).length > 0 || /^PK/.test(text))).toEqual(
+      [],
+    )
+    writeFileSync(join(site.folder, 'go'), '')
+    expect(await run.result).toEqual({
+      kind: 'applied',
+      outputs: expect.objectContaining({ load_balancer_ip: '192.0.2.7' }),
+    })
+    expect(await startApply(site.options, { planHash }).result).toEqual(changed)
+
+    const destroyHash = await seePlan(true)
+    for (const other of [planHash, await seePlan()]) {
+      expect(await startDestroy(site.options, { planHash: other }).result).toEqual(changed)
+    }
+    expect(await hasState()).toMatchObject({ resources: ['module.deployment.terraform_data.machine'] })
+    expect(await startDestroy(site.options, { planHash: destroyHash }).result).toEqual({ kind: 'destroyed' })
+    expect(await hasState()).toMatchObject({ isEmpty: true })
+    expect(await startDestroy(site.options, { planHash: destroyHash }).result).toEqual(changed)
+    expect(await startDestroy(site.options, { planHash: await seePlan(true) }).result).toEqual({ kind: 'destroyed' })
   })
 
   test('takes no lock, and works while another process holds it', async () => {

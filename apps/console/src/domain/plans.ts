@@ -88,6 +88,9 @@ export const isRunning = ({ status }: Pick<Deployment, 'status'>): boolean =>
 const isPartlyDestroyed = ({ status, operation }: Pick<Deployment, 'status' | 'operation'>): boolean =>
   status === 'failed' && operation === 'destroy'
 
+/** Whether its error lists what an apply must not create a second time. */
+export const isUnfinished = ({ error = '' }: Pick<Deployment, 'error'>): boolean => error.includes('unfinishedRemoved')
+
 /** What to do after a failure. */
 export const describeRemedy = (deployment: Pick<Deployment, 'status' | 'operation'>): string =>
   isPartlyDestroyed(deployment)

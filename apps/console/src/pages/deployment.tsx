@@ -1,4 +1,4 @@
-import type { Deployment } from '@pool/contract'
+import type { Deployment, DeploymentPlan } from '@pool/contract'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { client } from '../api/client.ts'
 import { useAction, useResource } from '../api/resource.ts'
@@ -9,6 +9,7 @@ import {
   describeRemedy,
   findDeploymentActions,
   isRunning,
+  isUnfinished,
   toPlanTone,
 } from '../domain/plans.ts'
 import { formatTitle } from '../domain/route.ts'
@@ -18,7 +19,7 @@ import { type Column, DataTable } from '../ui/data-table.tsx'
 import { ConfirmDialog, useDialog } from '../ui/dialog.tsx'
 import { CopyButton, DeploymentStatusText, Facts, Sentences } from '../ui/facts.tsx'
 import { EmptyState, ErrorNotice, Loaded, LongText, Notice, useToast } from '../ui/feedback.tsx'
-import { SecretFields, TextField, takeKeys } from '../ui/field.tsx'
+import { Choice, SecretFields, TextField, takeKeys } from '../ui/field.tsx'
 import { Link, useRouter } from '../ui/router.tsx'
 import { Page, Panel } from '../ui/shell.tsx'
 import { Time, Timeline } from '../ui/time.tsx'
@@ -60,7 +61,9 @@ const DeploymentActionDialog = ({ action, deployment, onClose, onDone }: Deploym
   const [typedName, setTypedName] = useState('')
   const accessKey = useRef<HTMLInputElement>(null)
   const secretKey = useRef<HTMLInputElement>(null)
-  const [planText, setPlanText] = useState<string | null>(null)
+  const [shown, setShown] = useState<DeploymentPlan | null>(null)
+  const [isForced, setIsForced] = useState(false)
+  const [isRemoved, setIsRemoved] = useState(false)
   const operation = action === 'apply' || action === 'destroy' ? action : null
   // The inputs keep the keys until the dialog closes, because the action follows the plan.
   const readKeys = () =>
@@ -72,21 +75,25 @@ const DeploymentActionDialog = ({ action, deployment, onClose, onDone }: Deploym
       : {}
   const plan = useAction(async () => {
     if (operation === null) return
-    const { text } = await client.planDeployment({ id, operation, ...readKeys() })
-    setPlanText(text)
+    setShown(await client.planDeployment({ id, operation, ...readKeys() }))
+  })
+  const toRun = () => ({
+    ...{ id, ...(needsKeys ? takeKeys(accessKey, secretKey) : {}) },
+    ...(shown?.planHash !== undefined && { planHash: shown.planHash }),
+    ...(isRemoved && { unfinishedRemoved: true }),
   })
   const perform: Readonly<Record<DeploymentAction, () => Promise<readonly [text: string, isGone: boolean]>>> = {
     apply: async () => {
-      await client.applyDeployment({ id, ...(needsKeys ? takeKeys(accessKey, secretKey) : {}) })
+      await client.applyDeployment(toRun())
       return [`The apply of ${fqdn} has started.`, false]
     },
     destroy: async () => {
-      await client.destroyDeployment({ id, ...(needsKeys ? takeKeys(accessKey, secretKey) : {}) })
+      await client.destroyDeployment(toRun())
       return [`The destroy of ${fqdn} has started.`, false]
     },
     cancel: async () => {
       // A browser repeats a request whose connection breaks, perhaps after the end of the run: this never deletes.
-      await client.removeDeployment({ id, cancel: true })
+      await client.removeDeployment({ id, cancel: true, ...(isForced && { force: true }) })
       return [`The run of ${fqdn} is being cancelled.`, false]
     },
     delete: async () => {
@@ -105,7 +112,7 @@ const DeploymentActionDialog = ({ action, deployment, onClose, onDone }: Deploym
   return (
     <ConfirmDialog
       title={title}
-      confirmLabel={confirmLabel}
+      confirmLabel={shown?.planHash === undefined ? confirmLabel : `${confirmLabel} exactly this plan`}
       isDangerous={isDangerous}
       canConfirm={!needsName || typedName.trim() === fqdn}
       onConfirm={async () => onDone(...(await perform[action]()))}
@@ -122,7 +129,18 @@ const DeploymentActionDialog = ({ action, deployment, onClose, onDone }: Deploym
         </div>
       )}
       {plan.error !== undefined && <ErrorNotice error={plan.error} />}
-      {planText !== null && <PlanText text={planText} />}
+      {shown !== null && <PlanText text={shown.text} />}
+      {action === 'cancel' && (
+        <Choice isChecked={isForced} onChange={setIsForced}>
+          End Terraform at once. What it is creating may then exist without being in the state.
+        </Choice>
+      )}
+      {operation !== null && isUnfinished(deployment) && (
+        <Choice isChecked={isRemoved} onChange={setIsRemoved}>
+          What the error lists as created without being in the state does not exist, or I have deleted it at the
+          provider.
+        </Choice>
+      )}
       {needsName && (
         <TextField label={`Type ${fqdn} to confirm`} value={typedName} onInput={setTypedName} class="wide" />
       )}

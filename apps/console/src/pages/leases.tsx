@@ -11,7 +11,7 @@ import type { Column } from '../ui/data-table.tsx'
 import { ConfirmDialog, useDialog } from '../ui/dialog.tsx'
 import { Facts, Sentences, Status } from '../ui/facts.tsx'
 import { EmptyState, Loaded, useToast } from '../ui/feedback.tsx'
-import { TextField, useSearchText } from '../ui/field.tsx'
+import { Choice, TextField, useSearchText } from '../ui/field.tsx'
 import { ListPanel, usePagedList } from '../ui/list-panel.tsx'
 import { Link, useRouter } from '../ui/router.tsx'
 import { Page, Panel } from '../ui/shell.tsx'
@@ -154,10 +154,9 @@ const ReleaseDialog = ({ lease, onClose, onDone }: ReleaseDialogProps) => {
       }}
     >
       <Sentences sentences={RELEASE_WARNINGS} />
-      <label class="choice">
-        <input type="checkbox" checked={isSure} onChange={event => setIsSure(event.currentTarget.checked)} />I have made
-        sure that {toVisibleText(holder)} has stopped.
-      </label>
+      <Choice isChecked={isSure} onChange={setIsSure}>
+        I have made sure that {toVisibleText(holder)} has stopped.
+      </Choice>
     </ConfirmDialog>
   )
 }

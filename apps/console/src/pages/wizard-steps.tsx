@@ -16,7 +16,7 @@ import {
 import { toFieldText } from '../domain/text.ts'
 import { CopyButton, Facts } from '../ui/facts.tsx'
 import { ErrorNotice } from '../ui/feedback.tsx'
-import { Field, SecretFields, SelectField, TextField, takeKeys } from '../ui/field.tsx'
+import { Choice, Field, SecretFields, SelectField, TextField, takeKeys } from '../ui/field.tsx'
 import { TenantDomain } from './tenant-domain.tsx'
 import type { StepProps } from './wizard-state.ts'
 
@@ -231,14 +231,12 @@ export const StorageStep = ({ wizard }: StepProps) => {
               {errors.adoptBucket}
             </div>
           )}
-          <label class="choice">
-            <input
-              type="checkbox"
-              checked={form.adoptBucket}
-              onChange={() => dispatch({ kind: 'changed', fields: { adoptBucket: !form.adoptBucket } })}
-            />
+          <Choice
+            isChecked={form.adoptBucket}
+            onChange={adoptBucket => dispatch({ kind: 'changed', fields: { adoptBucket } })}
+          >
             Use the bucket that exists, with its content
-          </label>
+          </Choice>
         </div>
       )}
       {check.error !== undefined && <ErrorNotice error={check.error} />}

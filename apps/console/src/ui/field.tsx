@@ -104,6 +104,20 @@ export const TextField = ({ label, value, onInput, onBlur, placeholder, type = '
   </Field>
 )
 
+interface ChoiceProps {
+  readonly isChecked: boolean
+  readonly onChange: (isChecked: boolean) => void
+  readonly children: ComponentChildren
+}
+
+/** A checkbox with its sentence. */
+export const Choice = ({ isChecked, onChange, children }: ChoiceProps) => (
+  <label class="choice">
+    <input type="checkbox" checked={isChecked} onChange={event => onChange(event.currentTarget.checked)} />
+    {children}
+  </label>
+)
+
 export interface SecretKeys {
   readonly objectStorageAccessKey: string
   readonly objectStorageSecretKey: string

@@ -216,6 +216,25 @@ export const testDeployments = (suite: ConsoleSuite, tenantDns: TxtServer): void
       expect((await download).suggestedFilename()).toMatch(/^[0-9a-f-]{36}\.log$/)
     })
 
+    test('is planned, and applied exactly as planned', async () => {
+      const { page, stack } = suite
+      await suite.press('Apply')
+      await dialog().getByRole('button', { name: 'Apply', exact: true }).waitFor()
+      await dialog().getByRole('button', { name: 'Show the plan' }).click()
+      await dialog()
+        .getByText(/^No changes/)
+        .first()
+        .waitFor()
+      await suite.check('a plan to apply exactly')
+      const sent = page.waitForRequest(request => request.url().endsWith('/apply'))
+      await dialog().getByRole('button', { name: 'Apply exactly this plan' }).click()
+      const { planHash } = (await sent).postDataJSON()
+      await suite.seeText(`Plan ${planHash}.`)
+      const [{ id = '' } = {}] = (await stack.client.listDeployments()).deployments
+      await until('it is ready again', async () => (await stack.client.getDeployment({ id })).status === 'ready')
+      await button('Destroy').waitFor()
+    })
+
     test('is planned, destroyed and deleted', async () => {
       const { page, stack } = suite
       await suite.press('Abandon')
@@ -232,9 +251,10 @@ export const testDeployments = (suite: ConsoleSuite, tenantDns: TxtServer): void
         .waitFor()
       await expect.poll(() => dialog().locator('.code:focus .removed').count()).toBeGreaterThan(0)
       await suite.check('the plan of a deployment')
-      expect(await dialog().getByRole('button', { name: 'Destroy' }).isDisabled()).toBe(true)
+      const destroy = dialog().getByRole('button', { name: 'Destroy exactly this plan' })
+      expect(await destroy.isDisabled()).toBe(true)
       await field('Type initrode.pool.test to confirm').fill('initrode.pool.test')
-      await dialog().getByRole('button', { name: 'Destroy' }).click()
+      await destroy.click()
       await button('Delete').waitFor()
       await expect.poll(() => lookUp(stack.api.dnsServer, 'initrode.pool.test')).toEqual([])
       await suite.press('Delete')
@@ -250,6 +270,8 @@ export const testDeployments = (suite: ConsoleSuite, tenantDns: TxtServer): void
       await suite.open(`/deployments/${id}`)
       await suite.press('Cancel the run')
       await dialog().getByText('Terraform is interrupted.').waitFor()
+      await dialog().getByRole('checkbox', { name: 'End Terraform at once.' }).check()
+      await suite.check('a cancellation')
       const sent = page.waitForRequest(request => request.method() === 'DELETE')
       await dialog().getByRole('button', { name: 'Cancel the run' }).click()
       const url = (await sent).url()
@@ -259,8 +281,29 @@ export const testDeployments = (suite: ConsoleSuite, tenantDns: TxtServer): void
         where id = ${id}`
       await page.evaluate(async path => (await fetch(path, { method: 'DELETE' })).text(), url)
       const [row] = await stack.sql`
-        select status, cancelled_at is not null as "isCancelled" from deployments where id = ${id}`
-      expect(row).toEqual({ status: 'failed', isCancelled: true })
+        select status, cancelled_at is not null as "isCancelled", is_forced as "isForced" from deployments where id = ${id}`
+      expect(row).toEqual({ status: 'failed', isCancelled: true, isForced: true })
+
+      // It may have left something outside the state.
+      const error = 'Delete what exists of them, then apply or destroy the deployment with unfinishedRemoved: true.'
+      await stack.sql`update deployments set error = ${error} where id = ${id}`
+      await page.reload()
+      const bodies: unknown[] = []
+      await page.route(/\/(?:apply|destroy)$/, async route => {
+        bodies.push(route.request().postDataJSON())
+        await route.fulfill({ status: 409, json: { error: 'in-progress', detail: 'An operation is in progress.' } })
+      })
+      for (const action of ['Apply', 'Destroy']) {
+        await suite.press(action)
+        await dialog().getByRole('checkbox', { name: 'What the error lists' }).check()
+        if (action === 'Destroy') await field('Type late.pool.test to confirm').fill('late.pool.test')
+        await suite.check(`a confirmation before ${action}`)
+        await dialog().getByRole('button', { name: action, exact: true }).click()
+        await dialog().getByRole('alert').waitFor()
+        await dialog().getByRole('button', { name: 'Cancel' }).click()
+      }
+      await page.unroute(/\/(?:apply|destroy)$/)
+      expect(bodies).toEqual([{ unfinishedRemoved: true }, { unfinishedRemoved: true }])
       await stack.client.removeDeployment({ id })
     })
   })

@@ -237,14 +237,21 @@ const removedFlag: FlagSpec = {
   flags: '--unfinished-removed',
   description: 'what the last failure lists as created outside the state does not exist any more',
 }
-const toConfirmation = (flags: Flags) => (flags.unfinishedRemoved === true ? { unfinishedRemoved: true } : {})
+const planHashFlag: FlagSpec = {
+  flags: '--plan-hash <hash>',
+  description: 'do exactly what the plan with this hash shows; fail, and change nothing, if the changes differ by now',
+}
+const toConfirmation = (flags: Flags) => ({
+  ...(flags.unfinishedRemoved === true && { unfinishedRemoved: true }),
+  ...(flags.planHash !== undefined && { planHash: toText(flags.planHash) }),
+})
 
 const apply: CommandSpec = {
   name: 'apply',
   summary: 'Apply the current module again, also with new input',
   description: 'A field that is absent keeps its value. The name cannot change.',
   arguments: [idArgument],
-  flags: [...inputFlags, removedFlag, followFlag],
+  flags: [...inputFlags, planHashFlag, removedFlag, followFlag],
   examples: [
     `deployments apply ${EXAMPLE_ID} --follow`,
     `deployments apply ${EXAMPLE_ID} --region nbg1 --keys-file keys.json`,
@@ -278,6 +285,10 @@ const plan: CommandSpec = {
     const result = await api.planDeployment(request, session.reading)
     session.progress.stop()
     await session.output.text(result, result.text)
+    if (result.planHash === undefined) return
+    session.output.note(
+      `For exactly this plan: poolctl deployments ${operation} ${id} --plan-hash ${result.planHash}, with the same input.`,
+    )
   },
 }
 
@@ -285,7 +296,7 @@ const destroy: CommandSpec = {
   name: 'destroy',
   summary: 'Destroy the infrastructure of a deployment but for its bucket, then release its name',
   arguments: [idArgument],
-  flags: [keysFileFlag, removedFlag, followFlag, yesFlag],
+  flags: [keysFileFlag, planHashFlag, removedFlag, followFlag, yesFlag],
   examples: [`deployments destroy ${EXAMPLE_ID} --follow`],
   operations: ['destroyDeployment'],
   exitCodes: FOLLOW_CODES,

@@ -99,7 +99,7 @@ export const parseInput = (
     operation === 'apply'
       ? parseChange(body, situation)
       : { spec: situation.spec, ...parseCredentials(body, situation.spec) }
-  return parsed.kind === 'valid' && data.unfinishedRemoved ? { ...parsed, unfinishedRemoved: true } : parsed
+  return parsed.kind === 'valid' ? { ...parsed, ...data } : parsed
 }
 
 /** Who can clear it. It names nothing that belongs to the other tenant's deployment. */

@@ -27,7 +27,7 @@ const runPlan = async (
     destroy: operation === 'destroy',
   }
   const planned = await provisioner.plan(request, signal)
-  if (planned.kind === 'planned') return { kind: 'planned', operation, text: planned.text, json: planned.json }
+  if (planned.kind === 'planned') return { ...planned, operation }
   return { kind: 'plan-failed', detail: planned.kind === 'failed' ? planned.reason : 'The plan was stopped.' }
 }
 

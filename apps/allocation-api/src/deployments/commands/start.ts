@@ -47,7 +47,11 @@ const accept = async (
   deps: CallDependencies,
   operation: 'apply' | 'destroy',
   situation: DeploymentSituation,
-  { credentials, unfinishedRemoved = false }: Pick<ValidSpec, 'credentials' | 'unfinishedRemoved'>,
+  {
+    credentials,
+    unfinishedRemoved = false,
+    planHash,
+  }: Pick<ValidSpec, 'credentials' | 'unfinishedRemoved' | 'planHash'>,
   proof: Proof | null,
   bucketUse: BucketUse,
   caller: Caller,
@@ -62,7 +66,10 @@ const accept = async (
     { ...situation, reservationTokenHash },
     {
       operation,
-      record: toRecord(situation.spec, credentials),
+      record: {
+        ...toRecord(situation.spec, credentials),
+        ...(planHash !== undefined && { plan: { hash: planHash, operationBefore: situation.operation } }),
+      },
       proof,
       adoptsBucket: bucketUse?.kind === 'adopted',
       unfinishedRemoved,

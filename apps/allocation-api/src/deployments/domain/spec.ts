@@ -22,7 +22,7 @@ import {
   validateName,
   validateOpenPool,
 } from '../../naming/naming.ts'
-import type { AccessKeyPair, DeploymentSpec, InvalidDeployment } from './types.ts'
+import type { AccessKeyPair, ConfirmedPlan, DeploymentSpec, InvalidDeployment } from './types.ts'
 
 export interface SpecRules {
   /** The provider that brings object storage, as written in `providers`. */
@@ -41,7 +41,9 @@ export interface ValidSpec {
   /** Whether a bucket that exists is used. Default: false. */
   readonly adoptBucket?: boolean
   /** Whether the caller has removed what earlier runs created and the state does not have. */
-  readonly unfinishedRemoved?: boolean
+  readonly unfinishedRemoved?: boolean | undefined
+  /** Of the plan that the caller has seen. */
+  readonly planHash?: string | undefined
 }
 
 export type SpecResult = ValidSpec | InvalidDeployment
@@ -299,6 +301,7 @@ export const parseCredentials = (body: unknown, { storage }: DeploymentSpec): Cr
 export interface DeploymentRecord extends DeploymentSpec {
   readonly objectStorageAccessKey: string
   readonly objectStorageSecretKey: string
+  readonly plan?: ConfirmedPlan
 }
 
 const redact = (key: string): string => (key === '' ? '' : redacted)
@@ -311,6 +314,6 @@ export const toRecord = (spec: DeploymentSpec, credentials: AccessKeyPair | null
 
 /** Drops the redacted fields, so that nothing mistakes them for credentials. */
 export const fromRecord = (record: DeploymentRecord): DeploymentSpec => {
-  const { objectStorageAccessKey: _access, objectStorageSecretKey: _secret, ...spec } = record
+  const { objectStorageAccessKey: _access, objectStorageSecretKey: _secret, plan: _plan, ...spec } = record
   return spec
 }

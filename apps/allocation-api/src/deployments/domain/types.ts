@@ -71,12 +71,20 @@ export interface Creation {
   readonly replaces?: string
 }
 
+/** The plan that the caller of an operation has seen: the operation does exactly this or nothing. */
+export interface ConfirmedPlan {
+  readonly hash: string
+  /** The operation before. If nothing is done, it remains the last one. */
+  readonly operationBefore: Operation
+}
+
 /** What a process has to know to start or resume a run. */
 export interface RunState extends RunLease {
   readonly spec: DeploymentSpec
   /** Identifies the Terraform state, which outlives the deployment. */
   readonly lineageId: string
   readonly operation: Operation
+  readonly plan: ConfirmedPlan | null
   /** Runs of this operation so far, this one included. */
   readonly attempt: number
   /** SHA-256 of the token of the reservation; null without a name. */
@@ -147,7 +155,13 @@ export type StartOutcome =
   | RejectionWithDetail<'fqdn-remains' | 'domain-not-proven' | 'dns-unavailable'>
 
 export type PlanOutcome =
-  | { readonly kind: 'planned'; readonly operation: 'apply' | 'destroy'; readonly text: string; readonly json: unknown }
+  | {
+      readonly kind: 'planned'
+      readonly operation: 'apply' | 'destroy'
+      readonly text: string
+      readonly json: unknown
+      readonly planHash: string
+    }
   | Obstacle
   | Rejection<'not-found' | 'token-mismatch' | 'in-progress' | 'destroy-incomplete'>
   | RejectionWithDetail<'plan-failed'>

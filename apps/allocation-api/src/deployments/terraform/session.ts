@@ -27,7 +27,8 @@ export class CommandFailedError extends Error {
 export type OnLock = (lock: StateLock | null) => Promise<void>
 type Phase = 'init' | 'apply' | 'destroy'
 
-export interface ExecuteObserver {
+interface ExecuteOptions {
+  readonly file3?: FileHandle
   readonly onLock?: OnLock
   /** Called after the command, before its errors are logged. */
   readonly onEnded?: () => Promise<void>
@@ -89,8 +90,11 @@ const resolveCliConfig = async ({ TF_CLI_CONFIG_FILE: file, ...env }: Environmen
   )
 }
 
-/** The commands that need the values of the module's variables. */
-const COMMANDS_WITH_VALUES = ['plan', 'apply', 'destroy']
+/** The file descriptor of the plan that a command writes, shows or applies. */
+export const PLAN_FILE = '/dev/fd/3'
+/** The commands that need the values of the module's variables. A plan that is applied has them. */
+const needsValues = ([name = '', ...rest]: readonly string[]): boolean =>
+  ['plan', 'apply', 'destroy'].includes(name) && !rest.includes(PLAN_FILE)
 /** A command reads the values from a pipe, so that they are in no file and in no environment of a process. */
 const VALUES = '-var-file=/dev/stdin'
 
@@ -126,7 +130,7 @@ export class TerraformSession {
   async execute(
     phase: Phase,
     args: readonly string[],
-    { onLock, onCreation, onExit, onEnded }: ExecuteObserver = {},
+    { file3, onLock, onCreation, onExit, onEnded }: ExecuteOptions = {},
   ): Promise<Readonly<Record<string, unknown>>> {
     this.throwIfEnded()
     const output = this.#options.collector.forPhase(phase)
@@ -139,6 +143,7 @@ export class TerraformSession {
     let text = ''
     const exit = await this.#run(args, {
       ...this.#force,
+      ...(file3 && { file3: file3.fd }),
       onStarted: leader => recorder?.onStarted(leader),
       onOutput: (stream, chunk) => {
         output.write(stream, chunk)
@@ -255,7 +260,7 @@ export class TerraformSession {
     const { binary, cwd, env: inherited, values, stopTimeoutMs, ended, visible } = this.#options
     const env = await resolveCliConfig(inherited)
     const [name = '', ...rest] = args
-    const hasValues = COMMANDS_WITH_VALUES.includes(name)
+    const hasValues = needsValues(args)
     const command = [binary, name, ...(hasValues ? [VALUES] : []), ...rest] as const
     const [file, ...all] = visible ? toIsolatedCommand(command, await realpath(cwd), visible(env)) : command
     const graceMs = name === 'apply' || name === 'destroy' ? stopTimeoutMs : Math.min(stopTimeoutMs, MAX_QUICK_STOP_MS)

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { writeFile } from 'node:fs/promises'
+import { type FileHandle, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isJsonObject, type JsonObject, parseJson } from '../../lib/text.ts'
 import type { Creation, KnownState } from '../domain/types.ts'
@@ -257,6 +257,7 @@ export const changeState = async (
   args: readonly string[],
   request: ProvisioningRequest,
   before: State,
+  planFile?: FileHandle,
 ): Promise<Readonly<Record<string, unknown>>> => {
   const { bucket, onLock, onBucketCreated } = request
   let text: string | null = null
@@ -287,6 +288,7 @@ export const changeState = async (
   }
   const execution = session.execute(phase, args, {
     ...(onLock && { onLock }),
+    ...(planFile && { file3: planFile }),
     onEnded: async () => {
       text = await session.pullStateAtEnd()
       session.hide(findSensitiveTexts(text ?? ''))

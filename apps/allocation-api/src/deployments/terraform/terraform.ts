@@ -1,3 +1,4 @@
+import type { FileHandle } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Env } from '@pool/runtime/service/env'
@@ -17,11 +18,11 @@ import type {
   UnlockResult,
 } from '../provisioner.ts'
 import { createMask, type Mask, maskValue, OutputCollector } from './domain/output.ts'
-import { createPlanMask, findPlannedBucket, toPublicPlan } from './domain/plan.ts'
+import { createPlanMask, findPlannedBucket, hashPlan, toPublicPlan } from './domain/plan.ts'
 import { describeExposure, findPluginCaches, findVisiblePaths, probeIsolation } from './isolation.ts'
 import { listModuleDirectories, Prerequisites, readModuleVersion } from './prerequisites.ts'
 import { checkProcessGroup } from './process-group.ts'
-import { CommandFailedError, StoppedError, TerraformSession } from './session.ts'
+import { CommandFailedError, PLAN_FILE, StoppedError, TerraformSession } from './session.ts'
 import {
   changeState,
   establishState,
@@ -81,7 +82,6 @@ const INIT = ['init', '-input=false', '-no-color']
  */
 const APPLY = ['apply', '-input=false', '-auto-approve', '-json', '-lock-timeout=60s', '-backup=-']
 const DESTROY = ['destroy', ...APPLY.slice(1)]
-const PLAN_FILE = '/dev/fd/3'
 /** A plan takes no lock, so it cannot leave one. */
 const PLAN = ['plan', '-input=false', '-json', '-lock=false', `-out=${PLAN_FILE}`]
 
@@ -148,16 +148,69 @@ const parsePlan = (text: string): unknown => {
   throw new CommandFailedError('The plan that Terraform printed is not JSON; check the binary (PDM_TERRAFORM_BINARY).')
 }
 
-/** The JSON of a plan, which contains secrets. */
-const planAsJson = async (session: TerraformSession, more: readonly string[] = []) => {
+/** Plans into a file that ends with `use`: a plan contains secrets. */
+const withPlan = async <Result>(
+  session: TerraformSession,
+  more: readonly string[],
+  use: (plan: { readonly text: string; readonly json: unknown }, file: FileHandle) => Promise<Result> | Result,
+): Promise<Result> => {
   const file = await session.openPlanFile()
   try {
     await session.capture([...PLAN, ...more], file)
     const text = await session.capture(['show', '-no-color', PLAN_FILE], file)
-    return { text, json: parsePlan(await session.capture(['show', '-json', PLAN_FILE], file)) }
+    const json = parsePlan(await session.capture(['show', '-json', PLAN_FILE], file))
+    return await use({ text, json }, file)
   } finally {
     await file.close()
   }
+}
+
+/** The plan as users see it. */
+const toPlanned = ({ text, json }: { readonly text: string; readonly json: unknown }, mask: Mask) => {
+  const maskSensitive = createPlanMask(json)
+  const maskAll: Mask = value => maskSensitive(mask(value))
+  const publicJson = toPublicPlan(json, maskAll)
+  return { kind: 'planned' as const, text: maskAll(text), json: publicJson, planHash: hashPlan(publicJson) }
+}
+
+const NOTHING_TO_DESTROY = { text: 'No changes. Nothing is left to destroy.\n', json: {} }
+
+/** Terraform would plan to replace a tainted bucket, which an apply does not do. */
+const rejectTaintedBucket = ({ resources }: State, bucket: string | null): void => {
+  if (sortState(resources, bucket).taintedBuckets.length === 0) return
+  throw new CommandFailedError(
+    `There is no plan, because the run that created the bucket ${bucket} failed. Apply again: that keeps the bucket and completes it.`,
+  )
+}
+
+class PlanChangedError extends CommandFailedError {
+  constructor() {
+    super(
+      'plan-changed: The changes are not those of the plan with this planHash, so this run changed nothing. Plan again, look at the changes, and repeat the call with the new planHash.',
+    )
+  }
+}
+
+const requirePlan = ({ planHash }: ProvisioningRequest, planned: { readonly planHash: string }): void => {
+  if (planHash !== undefined && planHash !== planned.planHash) throw new PlanChangedError()
+}
+
+/** Runs an apply or a destroy, or does exactly what the plan that the caller has seen shows. */
+const changeAsPlanned = async (
+  { session, mask }: Work,
+  phase: 'apply' | 'destroy',
+  targets: readonly string[],
+  request: ProvisioningRequest,
+  state: State,
+) => {
+  const isDestroy = phase === 'destroy'
+  if (request.planHash === undefined) {
+    return changeState(session, phase, [...(isDestroy ? DESTROY : APPLY), ...targets], request, state)
+  }
+  return withPlan(session, isDestroy ? ['-destroy', ...targets] : [], (plan, file) => {
+    requirePlan(request, toPlanned(plan, mask))
+    return changeState(session, phase, [...APPLY, PLAN_FILE], request, state, file)
+  })
 }
 
 export const createPrerequisites = ({
@@ -270,11 +323,13 @@ class TerraformProvisioner implements Provisioner {
 
   apply(request: ProvisioningRequest, log: Log, signal: AbortSignal): Promise<ProvisioningResult> {
     const operation = { request, isRun: true, isStateOnly: false, log, signal }
-    return this.#operate(operation, async ({ session, mask }) => {
+    return this.#operate(operation, async work => {
+      const { session, mask } = work
       await this.#rejectUnsavedState(request)
       await this.#init(session)
       await waitForEarlierRun(session, request)
       const established = await establishState(session, request)
+      if (request.planHash !== undefined) rejectTaintedBucket(established, request.bucket)
       const { state, isUntainted } = await untaintBucket(session, request, established)
       if (isUntainted) {
         const message = `Keeping the bucket ${request.bucket}, although the run that created it failed.`
@@ -290,21 +345,23 @@ class TerraformProvisioner implements Provisioner {
           'An earlier run was ended before it had saved all that it created, so nothing was changed.',
         )
       }
-      const outputs = await changeState(session, 'apply', APPLY, request, state)
+      const outputs = await changeAsPlanned(work, 'apply', [], request, state)
       return { kind: 'applied', outputs: Object(maskValue(outputs, mask)) }
     })
   }
 
   destroy(request: ProvisioningRequest, log: Log, signal: AbortSignal): Promise<DestroyResult> {
     const operation = { request, isRun: true, isStateOnly: false, log, signal }
-    return this.#operate(operation, async ({ session }) => {
+    return this.#operate(operation, async work => {
+      const { session, mask } = work
       await this.#rejectUnsavedState(request)
       await this.#init(session)
       await waitForEarlierRun(session, request)
       const state = await readState(session, request)
       const contents = sortState(state.resources, request.bucket)
       const targets = toDestroyTargets(contents)
-      if (targets) await changeState(session, 'destroy', [...DESTROY, ...targets], request, state)
+      if (targets) await changeAsPlanned(work, 'destroy', targets, request, state)
+      else requirePlan(request, toPlanned(NOTHING_TO_DESTROY, mask))
       if (contents.hasKeptBucket) await forgetData(session, request)
       if (contents.requiredByBucket.length === 0) return { kind: 'destroyed' }
       const addresses = contents.requiredByBucket.join(', ')
@@ -318,22 +375,11 @@ class TerraformProvisioner implements Provisioner {
       await this.#rejectUnsavedState(request)
       await this.#init(session)
       const state = await readState(session, request)
-      const contents = sortState(state.resources, request.bucket)
-      // Terraform would plan to replace the bucket, which an apply does not do.
-      if (!request.destroy && contents.taintedBuckets.length > 0) {
-        throw new CommandFailedError(
-          `There is no plan, because the run that created the bucket ${request.bucket} failed. Apply again: that keeps the bucket and completes it.`,
-        )
-      }
-      const targets = request.destroy ? toDestroyTargets(contents) : []
-      if (targets === null) {
-        return { kind: 'planned', text: 'No changes. Nothing is left to destroy.\n', json: toPublicPlan({}, mask) }
-      }
+      if (!request.destroy) rejectTaintedBucket(state, request.bucket)
+      const targets = request.destroy ? toDestroyTargets(sortState(state.resources, request.bucket)) : []
+      if (targets === null) return toPlanned(NOTHING_TO_DESTROY, mask)
       if (!request.destroy) await this.#importBucket(session, request, state)
-      const { text, json } = await planAsJson(session, request.destroy ? ['-destroy', ...targets] : [])
-      const maskSensitive = createPlanMask(json)
-      const maskAll: Mask = value => maskSensitive(mask(value))
-      return { kind: 'planned', text: maskAll(text), json: toPublicPlan(json, maskAll) }
+      return withPlan(session, request.destroy ? ['-destroy', ...targets] : [], plan => toPlanned(plan, mask))
     })
   }
 
@@ -413,12 +459,12 @@ class TerraformProvisioner implements Provisioner {
     const { bucket } = request
     const mayImport = request.mayImportBucket || findUnfinished(state, request).length > 0
     if (!mayImport || bucket === null || sortState(state.resources, bucket).hasKeptBucket) return null
-    const { json } = await planAsJson(session)
+    const json = await withPlan(session, [], plan => plan.json)
     const planned = findPlannedBucket(json, (type, attributes) => isBucketResource(type, attributes, bucket))
     if (planned === null) return null
     await this.#writeRootModule(session.cwd, request, { ...planned, id: bucket })
     try {
-      await planAsJson(session)
+      await withPlan(session, [], () => {})
       return { address: planned.address, exists: true }
     } catch (error) {
       if (!(error instanceof CommandFailedError)) throw error
@@ -440,7 +486,8 @@ class TerraformProvisioner implements Provisioner {
       return await this.#operateExclusively(operation, ended, work)
     } catch (error) {
       if (error instanceof CommandFailedError || error instanceof StateFormatError) {
-        return { kind: 'failed', reason: error.message }
+        const isPlanChanged = error instanceof PlanChangedError
+        return { kind: 'failed', reason: error.message, ...(isPlanChanged && { isPlanChanged }) }
       }
       if (!(error instanceof StoppedError)) throw error
       if (signal.aborted) return { kind: 'stopped' }

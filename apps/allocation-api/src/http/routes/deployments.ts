@@ -104,11 +104,7 @@ const planStreams = createStreamLimiter()
 
 const pause = (ms: number) => new Promise<'idle'>(resolve => setTimeout(resolve, ms, 'idle').unref())
 
-const toPlanBody = ({ operation, text, json }: Extract<PlanOutcome, { kind: 'planned' }>): DeploymentPlan => ({
-  operation,
-  text,
-  json,
-})
+const toPlanBody = ({ kind: _, ...plan }: Extract<PlanOutcome, { kind: 'planned' }>): DeploymentPlan => plan
 
 async function* toPlanText(
   c: Context<HttpEnv>,

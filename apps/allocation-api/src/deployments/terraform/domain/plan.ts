@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { redacted } from '@pool/contract'
 import { isJsonObject, type JsonObject } from '../../../lib/text.ts'
 import { createValueMask, type Mask, maskValue } from './output.ts'
@@ -84,6 +85,26 @@ export const toPublicPlan = (plan: unknown, mask: Mask): unknown => {
     },
     mask,
   )
+}
+
+const isChange = (change: unknown): boolean => {
+  const { actions, importing } = Object(change)
+  return toList(actions).some(action => action !== 'no-op') || Boolean(importing)
+}
+
+/**
+ * Identifies the changes of a public plan. It shows no secret: what is masked counts only by its place. Drift does not
+ * count, as it is no change of the plan.
+ */
+export const hashPlan = (publicPlan: unknown): string => {
+  const { resource_changes, output_changes } = Object(publicPlan)
+  const resources = toList(resource_changes).filter(
+    resource => isChange(Object(resource).change) || 'previous_address' in Object(resource),
+  )
+  const outputs = Object.entries(output_changes ?? {}).filter(([, change]) => isChange(change))
+  return createHash('sha256')
+    .update(JSON.stringify([resources, outputs]))
+    .digest('hex')
 }
 
 interface PlannedBucket {

@@ -1,0 +1,55 @@
+import { expect, test } from 'vitest'
+import { hashPlan, toPublicPlan } from './plan.ts'
+
+const create = {
+  actions: ['create'],
+  before: null,
+  after: { size: 'small', password: 'one' },
+  after_sensitive: { password: true },
+}
+const toPlan = (change: object, resource: object = {}, whole: object = {}) => ({
+  resource_changes: [{ address: 'a.b', type: 'a', name: 'b', change, ...resource }],
+  output_changes: {},
+  ...whole,
+})
+const hash = (plan: object) => hashPlan(toPublicPlan(plan, text => text))
+const base = hash(toPlan(create))
+const noOp = { address: 'a.c', change: { actions: ['no-op'], before: {}, after: {} } }
+
+test.each<[string, object, isSame: boolean]>([
+  ['a secret', toPlan({ ...create, after: { ...create.after, password: 'two' } }), true],
+  ['the time', toPlan(create, {}, { timestamp: '2026-01-01T00:00:00Z' }), true],
+  ['drift', toPlan(create, {}, { resource_drift: [noOp] }), true],
+  ['a resource that stays', toPlan(create, {}, { resource_changes: [...toPlan(create).resource_changes, noOp] }), true],
+  ['an output that stays', toPlan(create, {}, { output_changes: { ip: noOp.change } }), true],
+  ['an address', toPlan(create, { address: 'a.x' }), false],
+  ['an action', toPlan({ ...create, actions: ['delete', 'create'] }), false],
+  ['a value', toPlan({ ...create, after: { ...create.after, size: 'large' } }), false],
+  ['a value that becomes unknown', toPlan({ ...create, after_unknown: { id: true } }), false],
+  ['what is secret', toPlan({ ...create, after_sensitive: {} }), false],
+  [
+    'an import',
+    toPlan(
+      create,
+      {},
+      {
+        resource_changes: [
+          ...toPlan(create).resource_changes,
+          { ...noOp, change: { ...noOp.change, importing: { id: 'x' } } },
+        ],
+      },
+    ),
+    false,
+  ],
+  [
+    'a move',
+    toPlan(
+      create,
+      {},
+      { resource_changes: [...toPlan(create).resource_changes, { ...noOp, previous_address: 'a.d' }] },
+    ),
+    false,
+  ],
+  ['an output', toPlan(create, {}, { output_changes: { ip: { actions: ['create'], after: '192.0.2.1' } } }), false],
+  ['no change', {}, false],
+])('the hash of a plan: %s', (_, plan, isSame) => expect(hash(plan) === base).toBe(isSame))
