@@ -1,6 +1,14 @@
 terraform {
-  # The bucket module requires the provider aminueza/minio, with a range of versions. .terraform.lock.hcl chooses one of them.
+  # The bucket module requires the provider aminueza/minio, with a range of versions. .terraform.lock.hcl chooses one of each.
   required_version = ">= 1.6.0"
+
+  required_providers {
+    # It reads HCLOUD_TOKEN.
+    hcloud = {
+      source  = "hetznercloud/hcloud"
+      version = "~> 1.68"
+    }
+  }
 }
 
 module "bucket" {
@@ -17,26 +25,6 @@ module "bucket" {
 module "first_boot_secret" {
   source = "../../infra/first-boot-secret"
 
-  object_storage_provider   = var.object_storage_provider
-  object_storage_domain     = var.object_storage_domain
-  object_storage_region     = module.bucket.region
-  object_storage_bucket     = module.bucket.bucket
-  object_storage_access_key = var.object_storage_access_key
-  object_storage_secret_key = var.object_storage_secret_key
-}
-
-# A stand-in for your machines, which creates none. The first machine gets module.first_boot_secret.cloud_config as its user
-# data; its resource stores it, so the state then contains both keys.
-module "machines" {
-  source = "../../infra/local-deployment"
-
-  deployment_id             = var.deployment_id
-  org_name                  = var.org_name
-  org_email                 = var.org_email
-  sovereign_fqdn            = var.sovereign_fqdn
-  region                    = var.region
-  ssh_public_key            = var.ssh_public_key
-  provider_names            = var.provider_names
   object_storage_provider   = var.object_storage_provider
   object_storage_domain     = var.object_storage_domain
   object_storage_region     = module.bucket.region

@@ -1,11 +1,11 @@
 output "load_balancer_ip" {
   description = "IPv4 address for the records of the deployment."
-  value       = module.machines.load_balancer_ip
+  value       = hcloud_load_balancer.ingress.ipv4
 }
 
 output "control_plane_ip" {
   description = "IPv4 address of the first machine."
-  value       = module.machines.control_plane_ip
+  value       = hcloud_server.control_plane.ipv4_address
 }
 
 output "object_storage_bucket" {

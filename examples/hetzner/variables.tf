@@ -26,8 +26,13 @@ variable "sovereign_fqdn" {
 
 variable "region" {
   type        = string
-  description = "Region of the machines."
+  description = "Location of the machines, in the network zone eu-central."
   nullable    = false
+
+  validation {
+    condition     = contains(["fsn1", "nbg1", "hel1"], var.region)
+    error_message = "region must be fsn1, nbg1 or hel1."
+  }
 }
 
 variable "ssh_public_key" {
@@ -78,4 +83,18 @@ variable "object_storage_secret_key" {
   description = "Secret key."
   sensitive   = true
   nullable    = false
+}
+
+# With a default: the API does not pass them.
+
+variable "server_type" {
+  type        = string
+  description = "Type of the machine; `hcloud server-type list` shows those of each location."
+  default     = "cx33"
+}
+
+variable "k3s_version" {
+  type        = string
+  description = "Release of k3s, as its installer takes it."
+  default     = "v1.34.2+k3s1"
 }

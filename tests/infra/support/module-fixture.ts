@@ -2,7 +2,7 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } f
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { startProvider } from '@pool/test-kit/terraform/provider.ts'
+import { startProviders } from '@pool/test-kit/terraform/provider.ts'
 import type { Provider } from '@pool/test-kit/terraform/resource.ts'
 import { expect, onTestFinished } from 'vitest'
 import { type CommandResult, run } from './terraform.ts'
@@ -67,6 +67,8 @@ interface Options {
   readonly rootModule?: string | undefined
   readonly variables?: Variables
   provider?(directory: string): Provider
+  /** Besides `provider`. */
+  readonly moreProviders?: readonly Provider[]
   /** Starts what the commands use, and returns more variables, which replace those of the fixture. */
   startEnvironment?(directory: string): Promise<Readonly<Record<string, string>>>
   /** More variables of all commands, which replace those of the fixture. */
@@ -80,6 +82,7 @@ export async function createModuleFixture({
   rootModule,
   variables = {},
   provider,
+  moreProviders = [],
   startEnvironment,
   environment: moreEnvironment = {},
   change,
@@ -99,7 +102,7 @@ export async function createModuleFixture({
   if (rootModule !== undefined) writeFileSync(join(root, 'main.tf'), rootModule)
   const environment: Record<string, string> = { HOME: root, TF_DATA_DIR: join(root, 'data'), ...moreEnvironment }
   if (provider) {
-    const { reattach, stop } = await startProvider(provider(directory))
+    const { reattach, stop } = await startProviders(provider(directory), ...moreProviders)
     onTestFinished(stop)
     environment.TF_REATTACH_PROVIDERS = reattach
   }

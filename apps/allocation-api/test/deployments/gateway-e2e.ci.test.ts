@@ -9,8 +9,9 @@ import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { until } from '@pool/test-kit/poll.ts'
 import { type Api, startApi } from '@pool/test-kit/services.ts'
 import { type GatewaySite, startGatewaySite } from '@pool/test-kit/terraform/gateway-site.ts'
+import { HetznerProject, hcloud } from '@pool/test-kit/terraform/hcloud.ts'
 import { minio } from '@pool/test-kit/terraform/minio.ts'
-import { startProvider } from '@pool/test-kit/terraform/provider.ts'
+import { startProviders } from '@pool/test-kit/terraform/provider.ts'
 import { usesRealProviders } from '@pool/test-kit/terraform/real-providers.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { withStorageNames } from '../support/credentials.ts'
@@ -20,7 +21,7 @@ import { createContractCall } from '../support/service.ts'
 import { isTerraformMissing } from '../terraform/support/terraform.ts'
 
 const repository = fileURLToPath(new URL('../../../../', import.meta.url))
-const modules = ['object-storage-bucket', 'object-storage-inputs', 'first-boot-secret', 'local-deployment']
+const modules = ['object-storage-bucket', 'object-storage-inputs', 'first-boot-secret']
 const keys = { accessKey: 'accesskey-0123456789', secretKey: 'secret-key-of-at-least-thirty-two-characters' }
 const storage = storageSection(keys)
 const isGatewayMissing = shouldSkip(
@@ -54,19 +55,17 @@ describe.skipIf(isTerraformMissing || isGatewayMissing)(`a deployment of example
     for (const name of ['examples/hetzner', ...modules.map(module => `infra/${module}`)]) {
       cpSync(join(repository, name), join(folder, name), { recursive: true })
     }
-    let environment = gateway.realEnvironment
-    if (environment === null) {
-      const { reattach, stop } = await startProvider(minio(connection => gateway.connect(connection)))
-      stops.push(stop)
-      environment = { TF_REATTACH_PROVIDERS: reattach }
-    }
+    const storageProvider = gateway.realEnvironment ? [] : [minio(connection => gateway.connect(connection))]
+    const { reattach, stop } = await startProviders(hcloud(new HetznerProject()), ...storageProvider)
+    stops.push(stop)
     const shared = {
       NODE_OPTIONS: withStorageNames,
       OBJECT_STORAGE_DOMAIN: gateway.domain,
       OBJECT_STORAGE_CA_FILE: gateway.caFile,
       PDM_TERRAFORM_PASS_ENV: 'TF_REATTACH_PROVIDERS',
+      TF_REATTACH_PROVIDERS: reattach,
       ...(process.env.INFRA_BINARY && { PDM_TERRAFORM_BINARY: process.env.INFRA_BINARY }),
-      ...environment,
+      ...gateway.realEnvironment,
     }
     const start = async (name: string, more: Record<string, string>): Promise<Api> => {
       const api = await startApi(database.url, { ...shared, PDM_DEPLOYMENTS_DIR: join(folder, name), ...more })

@@ -1,7 +1,8 @@
-import { rmSync } from 'node:fs'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { missingGateway } from '@pool/test-kit/ceph/gateway.ts'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
+import { until } from '@pool/test-kit/poll.ts'
 import { type GatewaySite, startGatewaySite } from '@pool/test-kit/terraform/gateway-site.ts'
 import { usesRealProviders } from '@pool/test-kit/terraform/real-providers.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -86,5 +87,38 @@ describe.skipIf(isTerraformMissing || isGatewayMissing)(`a deployment on a Ceph 
     expect(again.logged(`Keeping the bucket ${bucket}, although the run that created it failed.`)).toBe(true)
     expect(again.logged('Resources: 1 added, 0 changed, 0 destroyed.')).toBe(true)
     expect(await signed(`/${bucket}/archive`)).toEqual({ status: 200, text: 'content' })
+  })
+
+  test('has its state in the backend that the example for Hetzner documents, with a lock', async () => {
+    const readme = readFileSync(new URL('../../../../examples/hetzner/README.md', import.meta.url), 'utf8')
+    const lines = readme.match(/(?<=^ *)(?:PDM_|AWS_)\w+=.*$/gm) ?? []
+    const env: Record<string, string> = Object.fromEntries(
+      lines.map(line => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1).replaceAll("'", '')]),
+    )
+    const { s3 } = JSON.parse(env.PDM_TERRAFORM_BACKEND ?? '')
+    await gateway.client.signed(`/${s3.bucket}`, { method: 'PUT' })
+    s3.endpoints.s3 = `https://127.0.0.1:${gateway.domain.split(':')[1]}`
+    const keys = { AWS_ACCESS_KEY_ID: accessKey, AWS_SECRET_ACCESS_KEY: secretKey, SSL_CERT_FILE: gateway.caFile }
+    const site = createTestSite()
+    site.write(`resource "terraform_data" "machine" {
+      provisioner "local-exec" { command = "until [ -e ${site.folder}/go ]; do sleep 0.05; done" }
+    }`)
+    const options = {
+      ...site.options,
+      backend: { type: 's3', settings: s3 },
+      passthrough: [...site.options.passthrough, ...(env.PDM_TERRAFORM_PASS_ENV ?? '').split(',')],
+      env: { ...site.options.env, ...env, ...keys },
+      visiblePaths: [...site.options.visiblePaths, gateway.caFile],
+    }
+    const list = async () => (await gateway.client.signed(`/${s3.bucket}`)).text
+    const run = startApply(options)
+    await until('the state is locked', async () =>
+      (await list()).includes('<Key>acme.pool.test/terraform.tfstate.tflock<'),
+    )
+    writeFileSync(join(site.folder, 'go'), '')
+    expect(await run.result).toMatchObject({ kind: 'applied' })
+    expect((await list()).match(/(?<=<Key>)[^<]+/g)).toEqual(['acme.pool.test/terraform.tfstate'])
+    expect(await inspect(options)).toMatchObject({ resources: ['module.deployment.terraform_data.machine'] })
+    expect(await startDestroy(options).result).toEqual({ kind: 'destroyed' })
   })
 })

@@ -176,6 +176,17 @@ export interface RunningProvider {
   stop(): void
 }
 
+/** The same for several providers. */
+export async function startProviders(...providers: readonly Provider[]): Promise<RunningProvider> {
+  const running = await Promise.all(providers.map(startProvider))
+  return {
+    reattach: JSON.stringify(Object.assign({}, ...running.map(({ reattach }) => JSON.parse(reattach)))),
+    stop: () => {
+      for (const { stop } of running) stop()
+    },
+  }
+}
+
 export async function startProvider(provider: Provider): Promise<RunningProvider> {
   const server = new Server()
   server.addService(protocol.service, createService(provider))

@@ -42,7 +42,7 @@ export function isEqual(left: Value | undefined, right: Value | undefined): bool
  * computed attribute; a change of the attribute replaces the resource, with `if-configured` only if the configuration sets it.
  */
 export interface Attribute {
-  readonly type: 'string' | 'bool' | 'number' | readonly ['list' | 'set', 'string'] | Nested
+  readonly type: 'string' | 'bool' | 'number' | readonly ['list' | 'set' | 'map', 'string' | 'number'] | Nested
   readonly required?: boolean
   readonly optional?: boolean
   readonly computed?: boolean
@@ -55,14 +55,15 @@ export interface Attribute {
 }
 
 export interface Nested {
-  readonly nesting: 'single' | 'list'
+  /** `blocks`: a set of nested blocks, which no list of objects can be assigned to. */
+  readonly nesting: 'single' | 'list' | 'blocks'
   readonly attributes: Schema
 }
 
 export type Schema = { readonly [name: string]: Attribute }
 
 /** The numbers of the plugin protocol. */
-const NESTING = { single: 1, list: 2 } as const
+const NESTING = { single: 1, list: 2, blocks: 3 } as const
 
 /** The schema with every attribute computed and nothing else, as the results of data sources have it. */
 export const allComputed = (schema: Schema): Schema =>
@@ -90,6 +91,22 @@ export const fillMissingAttributes = (schema: Schema, state: Attributes): Attrib
     }),
   )
 
+const isBlock = (type: Attribute['type']): type is Nested => isNested(type) && type.nesting === 'blocks'
+
+const blockToWire = (schema: Schema): object => {
+  const [blocks, attributes] = [true, false].map(wanted =>
+    Object.entries(schema).filter(([, { type }]) => isBlock(type) === wanted),
+  )
+  return {
+    attributes: attributesToWire(Object.fromEntries(attributes ?? [])),
+    block_types: blocks?.map(([type_name, { type }]) => ({
+      type_name,
+      nesting: NESTING.blocks,
+      block: blockToWire(isNested(type) ? type.attributes : {}),
+    })),
+  }
+}
+
 const attributesToWire = (schema: Schema): object[] =>
   Object.entries(schema).map(([name, { type, required, optional, computed, sensitive }]) => ({
     name,
@@ -104,7 +121,7 @@ const attributesToWire = (schema: Schema): object[] =>
 
 export const schemaToWire = (schema: Schema, version = 0): object => ({
   version,
-  block: { attributes: attributesToWire(schema) },
+  block: blockToWire(schema),
 })
 
 /** Applies defaults first, so that they do not appear as changes. */
