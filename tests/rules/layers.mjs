@@ -121,6 +121,7 @@ export const layers = [
       'hono',
       '@hono/node-server',
       '@hono/zod-validator',
+      'packages/contract/openapi/page.ts',
       'swagger-ui-dist',
       'zod',
       NODE,

@@ -6,6 +6,8 @@ export interface ServiceDescription {
   readonly title: string
   readonly description: string
   readonly operations: Readonly<Record<string, Operation>>
+  /** The groups of operations, in their order, with who uses them. */
+  readonly tags?: Readonly<Partial<Record<Operation['tag'], string>>>
   /** Descriptions of the headers of every response. */
   readonly headers: Readonly<Record<string, string>>
   /** Additional schemas, which are not bodies. */
@@ -98,6 +100,7 @@ export const createOpenApiDocument = ({
   title,
   description,
   operations,
+  tags = {},
   headers,
   schemas,
   bearer,
@@ -109,6 +112,7 @@ export const createOpenApiDocument = ({
   const document = createDocument({
     openapi: '3.1.0',
     info: { title, version: '1.0.0', description },
+    tags: Object.entries(tags).map(([name, description]) => ({ name, description })),
     components: {
       ...(schemas ? { schemas } : {}),
       securitySchemes: { [bearer.name]: { type: 'http', scheme: 'bearer', description: bearer.description } },

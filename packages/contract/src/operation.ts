@@ -39,6 +39,7 @@ export interface OperationSpec<Code extends string = string> {
     | 'Credentials'
     | 'Deployments'
     | 'Operator'
+    | 'Console'
     | 'Health'
     | 'Description'
     | 'Lease'

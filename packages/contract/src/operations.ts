@@ -310,7 +310,7 @@ export const operations = defineOperations({
     errors: ['not-found', ...poolErrors, ...databaseErrors],
   }),
   listAllocations: get('/api/v1/pool/{domain}/list', {
-    tag: 'Operator',
+    tag: 'Allocation',
     listener: 'list',
     counted: 'list',
     summary: 'Lists the allocations of a pool, sorted by subdomain.',
@@ -331,7 +331,7 @@ export const operations = defineOperations({
     errors: ['unsupported-pool', 'invalid-state', ...pageErrors],
   }),
   readHistory: get('/api/v1/pool/{domain}/history', {
-    tag: 'Operator',
+    tag: 'Allocation',
     listener: 'list',
     counted: 'history',
     summary: 'Lists the transitions of a pool, or of one name with `sub`; newest first.',
@@ -488,7 +488,7 @@ export const operations = defineOperations({
     errors: ['invalid-state', 'invalid-format', ...pageErrors],
   }),
   readDeploymentHistory: get('/api/v1/deployments/history', {
-    tag: 'Operator',
+    tag: 'Deployments',
     listener: 'operator',
     counted: 'deployment-history',
     summary: 'Lists what was done to deployments, who did it and from where; newest first.',
@@ -759,7 +759,7 @@ export const operations = defineOperations({
     },
   }),
   getMetrics: get('/metrics', {
-    tag: 'Operator',
+    tag: 'Health',
     summary: 'Metrics in the Prometheus text format.',
     results: { 200: { description: 'Metrics.', mediaType: 'text/plain', schema: z.string() } },
   }),

@@ -12,7 +12,7 @@ const witnessErrors = [['not-found', 'PDM_WITNESS_URL is not set.'], 'witness-un
 /** The operations that the console needs beyond those of other clients. Only the operator listener has them. */
 export const operatorOperations = {
   startSession: post('/api/v1/session', {
-    tag: 'Operator',
+    tag: 'Console',
     listener: 'operator',
     counted: 'start-session',
     summary: 'Exchanges an operator token, or a sign-in code of `start`, for a session cookie, for a browser.',
@@ -35,14 +35,14 @@ export const operatorOperations = {
     isPublic: true,
   }),
   getSession: get('/api/v1/session', {
-    tag: 'Operator',
+    tag: 'Console',
     listener: 'operator',
     summary: 'Returns the session of the request.',
     results: { 200: { description: 'The session.', schema: v.operatorSession } },
     errors: [['not-found', 'The request has a token instead of a session.'], ...databaseErrors],
   }),
   endSession: del('/api/v1/session', {
-    tag: 'Operator',
+    tag: 'Console',
     listener: 'operator',
     isRepeatable: true,
     counted: 'end-session',
@@ -51,13 +51,13 @@ export const operatorOperations = {
     errors: databaseErrors,
   }),
   getSettings: get('/api/v1/settings', {
-    tag: 'Operator',
+    tag: 'Console',
     listener: 'operator',
     summary: 'Returns what a client needs to know of the configuration; no secret.',
     results: { 200: { description: 'The settings of this replica.', schema: v.serviceSettings } },
   }),
   searchNames: get('/api/v1/names', {
-    tag: 'Operator',
+    tag: 'Console',
     listener: 'operator',
     counted: 'search-names',
     summary: 'Searches the names that are not free, in all pools.',
@@ -76,7 +76,7 @@ export const operatorOperations = {
     errors: ['invalid-format', 'invalid-state', ...pageErrors],
   }),
   describeName: get('/api/v1/pool/{domain}/names/{subdomain}', {
-    tag: 'Operator',
+    tag: 'Console',
     listener: 'operator',
     summary: 'Returns a name with its desired records and its deployment, even if it is free.',
     pathParams: namePath,
@@ -84,7 +84,7 @@ export const operatorOperations = {
     errors: [...poolErrors, ...databaseErrors],
   }),
   compareNameRecords: get('/api/v1/pool/{domain}/names/{subdomain}/records', {
-    tag: 'Operator',
+    tag: 'Console',
     listener: 'operator',
     counted: 'compare-name-records',
     summary: 'Reads the records of a name from the zone and compares them with the desired ones.',
@@ -93,14 +93,14 @@ export const operatorOperations = {
     errors: ['dns-unavailable', 'database-unavailable', ...poolErrors],
   }),
   listZones: get('/api/v1/zones', {
-    tag: 'Operator',
+    tag: 'Console',
     listener: 'operator',
     summary: 'Lists the zones with their health.',
     results: { 200: { description: 'Every zone.', schema: v.zonesResponse } },
     errors: databaseErrors,
   }),
   readOverview: get('/api/v1/overview', {
-    tag: 'Operator',
+    tag: 'Console',
     listener: 'operator',
     summary: 'Returns series of the last week at most, for small plots.',
     query: v.overviewQuery,
@@ -108,7 +108,7 @@ export const operatorOperations = {
     errors: ['invalid-limit', ...databaseErrors],
   }),
   followChanges: get('/api/v1/changes', {
-    tag: 'Operator',
+    tag: 'Console',
     listener: 'operator',
     summary: 'Streams what has changed, as server-sent events.',
     description:
@@ -120,7 +120,7 @@ export const operatorOperations = {
     errors: ['too-many-readers', 'database-unavailable'],
   }),
   listWitnessLeases: get('/api/v1/leases', {
-    tag: 'Operator',
+    tag: 'Console',
     listener: 'operator',
     summary: 'Lists leases of the configured witness, or reads those of named slots.',
     description: 'As `GET /leases` of the witness. Its token does not leave this service.',
@@ -134,7 +134,7 @@ export const operatorOperations = {
     errors: ['invalid-format', 'invalid-limit', 'invalid-cursor', ...witnessErrors],
   }),
   readWitnessHistory: get('/api/v1/leases/history', {
-    tag: 'Operator',
+    tag: 'Console',
     listener: 'operator',
     summary: 'Lists the last changes of the holder of a slot, newest first.',
     query: v.witnessHistoryQuery,
@@ -142,7 +142,7 @@ export const operatorOperations = {
     errors: [['not-found', 'The slot was never written.'], 'invalid-format', ...witnessErrors],
   }),
   releaseWitnessLease: post('/api/v1/leases/release', {
-    tag: 'Operator',
+    tag: 'Console',
     listener: 'operator',
     counted: 'release-lease',
     summary: 'Releases the lease of a holder that is dead.',

@@ -127,7 +127,7 @@ export const createRoutes = (deps: AppDependencies, { listener, tokens, exposeLi
 
   const handlers: Handlers = {
     ...healthHandlers(deps.health, deps.metrics),
-    ...docsHandlers(files),
+    ...docsHandlers(files, listener),
     listReservedLabels: c => c.json({ reserved: deps.reservedLabels }, 200),
     ...allocationHandlers(deps.allocations, deps.planning, { acceptsLoopback: deps.acceptsLoopback, isOperator }),
     ...allocationListHandlers(deps.allocations, lists),
@@ -157,6 +157,8 @@ export const createRoutes = (deps: AppDependencies, { listener, tokens, exposeLi
   }
   // Not as middleware, so that it costs the existing routes nothing.
   app.notFound(c => {
+    const isBrowser = c.req.header('Accept')?.includes('text/html') ?? false
+    if (isBrowser && c.req.path === '/') return c.redirect('/docs')
     const isList = !exposeLists && LIST_PATHS.some(path => path.test(c.req.path))
     const allowed = listAllowed(c.req.path)
     if (allowed.length === 0) return sendError(c, { kind: 'not-found', detail: isList ? NO_LISTS : noRoute })

@@ -84,9 +84,9 @@ test('without lists only the lists are missing; the in-cluster listener has no o
   expect(missing('in-cluster', false)).toEqual(of('list', 'operator'))
 })
 
-test('no operation of operators is in-cluster but the metrics', () => {
-  const exposed = operationList.filter(({ tag, listener }) => tag === 'Operator' && listener === undefined)
-  expect(exposed.map(({ id }) => id)).toEqual(['getMetrics'])
+test('no operation for operators alone is in-cluster', () => {
+  const ofOperators = operationList.filter(({ tag }) => tag === 'Operator' || tag === 'Console')
+  expect(ofOperators.filter(({ listener }) => listener !== 'operator').map(({ id }) => id)).toEqual([])
 })
 
 test('the served document is generated from the contract', () => {
@@ -265,23 +265,24 @@ describe('the reference page works without the internet', () => {
     const { status, headers, text: html } = await call('GET', '/docs')
     expect([status, headers.get('content-type')]).toEqual([200, 'text/html; charset=UTF-8'])
     expect(linked(html).length).toBeGreaterThan(1)
-    for (const address of linked(html)) expect(address).toMatch(/^\/docs\/[\w.-]+$/)
+    for (const address of linked(html)) expect(address).toMatch(/^(?:data:,|\/docs(?:\/[\w.-]+)?)$/)
     expect(html).not.toMatch(/https?:|"\/\//)
   })
 
   test('everything it links to is served with its content type', async () => {
     const types: Record<string, RegExp> = { css: /^text\/css/, js: /^text\/javascript/ }
-    for (const address of linked((await call('GET', '/docs')).text)) {
+    const pages = [await call('GET', '/docs'), await call('GET', '/docs/lease-witness')].map(({ text }) => text)
+    for (const address of new Set(pages.flatMap(linked).filter(found => found !== 'data:,'))) {
       const { status, headers, text: content } = await call('GET', address)
       expect(status, address).toBe(200)
-      expect(headers.get('content-type')).toMatch(types[address.split('.').at(-1) ?? ''] ?? /^never$/)
+      expect(headers.get('content-type')).toMatch(types[address.split('.').at(-1) ?? ''] ?? /^text\/html/)
       expect(content.length).toBeGreaterThan(50)
     }
   })
 
   test('its script reads the document of this service and uses no external validator', async () => {
     const { text: script } = await call('GET', '/docs/start.js')
-    expect(script).toContain("url: '/openapi.json'")
+    expect(script).toContain('spec: reference')
     expect(script).toContain('validatorUrl: null')
     expect(script).not.toMatch(/https?:/)
   })
@@ -291,6 +292,29 @@ describe('the reference page works without the internet', () => {
     expect(policy).toMatch(/default-src 'self'/)
     expect(policy).not.toMatch(/https?:|\*|'unsafe-eval'|script-src/)
   })
+
+  test('a browser finds it from the root', async () => {
+    const response = await fetch(api.url, { headers: { Accept: 'text/html' }, redirect: 'manual' })
+    expect([response.status, response.headers.get('location')]).toEqual([302, '/docs'])
+  })
+
+  test.each([
+    ['in-cluster', {}, []],
+    ['operator', { Authorization: 'Bearer token-of-these-tests' }, [{ operator: [] }]],
+  ])(
+    'the page of the %s listener has its operations, and a padlock where a token is needed',
+    async (name, headers, security) => {
+      const at = name === 'operator' ? api.operatorUrl : api.url
+      const script = await (await fetch(`${at}/docs/allocation-api.js`, { headers })).text()
+      const reference = JSON.parse(script.slice(script.indexOf('{')))
+      const ids = Object.values<object>(reference.paths).flatMap(methods =>
+        Object.values(methods).map(({ operationId }) => operationId),
+      )
+      const shown = operationList.filter(({ listener }) => listener !== 'operator' || name === 'operator')
+      expect(ids.sort()).toEqual(shown.map(({ id }) => id).sort())
+      expect([reference.security, 'securitySchemes' in reference.components]).toEqual([security, security.length > 0])
+    },
+  )
 
   test.each(['package.json', 'index.html', 'swagger-initializer.js', '..%2fpackage.json', '%2e%2e/package.json'])(
     'no other file is served: %s',

@@ -86,6 +86,7 @@ export const Shell = ({ onOpenPalette, onOpenHelp, children }: ShellProps) => {
         <div class="foot">
           <ConnectionStatus state={connection} />
           <span class="muted">Version {version}</span>
+          <a href="/docs">API reference</a>
           <div class="actions">
             <button type="button" class="plain" onClick={onOpenHelp}>
               Shortcuts

@@ -6,6 +6,7 @@ import { testDeployments } from './deployments.ts'
 import { testKeyboard } from './keyboard.ts'
 import { testLeases } from './leases.ts'
 import { testNames } from './names.ts'
+import { testReference } from './reference.ts'
 import { testSecurity, testToken } from './security.ts'
 import { testZones } from './zones.ts'
 
@@ -33,6 +34,7 @@ export const testConsole = async (views: readonly View[]): Promise<void> => {
     testZones(suite)
     testKeyboard(suite)
     testLeases(suite)
+    testReference(suite)
     testDeployments(suite, tenantDns)
     testSecurity(suite)
   })

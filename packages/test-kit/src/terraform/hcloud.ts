@@ -7,74 +7,50 @@ import { type Attribute, type Attributes, isText, type Schema, Unknown } from '.
  * replace a resource is from the source of that version.
  */
 
-const computed = { type: 'string', computed: true, keepsValue: true } as const
-const id: Attribute = { type: 'string', optional: true, computed: true, keepsValue: true }
-const text = { type: 'string', optional: true } as const
-const name: Attribute = { type: 'string', required: true }
-const location: Attribute = { ...id, replaces: true }
-const labels: Attribute = { type: ['map', 'string'], optional: true }
-const computedLabels: Attribute = { ...labels, computed: true }
-const parent: Attribute = { type: 'number', required: true, replaces: true }
-const port: Attribute = { type: 'number', optional: true, computed: true }
+const toAttribute = (flags: string, type: Attribute['type']): Attribute => ({
+  type,
+  ...(flags.includes('!') && { required: true }),
+  ...(flags.includes('?') && { optional: true }),
+  ...(flags.includes('=') && { computed: true, keepsValue: true }),
+  ...(flags.includes('*') && { replaces: true }),
+})
 
-const rule: Schema = {
-  direction: { type: 'string', required: true },
-  protocol: { type: 'string', required: true },
-  port: text,
-  source_ips: { type: ['set', 'string'], optional: true },
+const TYPES: Readonly<Record<string, Attribute['type']>> = {
+  n: 'number',
+  b: 'bool',
+  map: ['map', 'string'],
+  numbers: ['set', 'number'],
+  texts: ['set', 'string'],
 }
 
-export const hcloudSchemas = {
+/** `!`: required, `?`: optional, `=`: computed, `*`: a change replaces the resource; then the type, if it is not a string. */
+const parse = (text: string): Schema =>
+  Object.fromEntries(
+    Array.from(text.matchAll(/(\w+)([!?=*]+)(\w*)/g), ([, name = '', flags = '', type = '']) => [
+      name,
+      toAttribute(flags, TYPES[type] ?? 'string'),
+    ]),
+  )
+
+const rule = parse('direction! protocol! port? source_ips?texts')
+
+export const hcloudSchemas: Readonly<Record<string, Schema>> = {
   hcloud_firewall: {
-    id,
-    name,
-    labels: computedLabels,
+    ...parse('id?= name! labels?=map'),
     rule: { type: { nesting: 'blocks', attributes: rule }, optional: true },
   },
-  hcloud_load_balancer: { id, name, labels: computedLabels, location, load_balancer_type: name, ipv4: computed },
-  hcloud_load_balancer_network: {
-    id: computed,
-    load_balancer_id: parent,
-    subnet_id: { ...text, replaces: true },
-    ip: id,
-  },
-  hcloud_load_balancer_service: {
-    id,
-    load_balancer_id: { ...parent, type: 'string' },
-    protocol: name,
-    listen_port: port,
-    destination_port: port,
-  },
-  hcloud_load_balancer_target: {
-    id,
-    type: name,
-    load_balancer_id: parent,
-    server_id: { type: 'number', optional: true, replaces: true },
-    use_private_ip: { type: 'bool', optional: true, computed: true },
-  },
-  hcloud_network: { id, name, labels, ip_range: { ...name, replaces: true } },
-  hcloud_network_subnet: {
-    id,
-    network_id: parent,
-    type: { ...name, replaces: true },
-    network_zone: { ...name, replaces: true },
-    ip_range: { ...name, replaces: true },
-    gateway: computed,
-  },
-  hcloud_server: {
-    id,
-    name,
-    labels,
-    location,
-    server_type: name,
-    image: location,
-    user_data: { ...text, replaces: true },
-    firewall_ids: { type: ['set', 'number'], optional: true, computed: true },
-    ipv4_address: computed,
-  },
-  hcloud_server_network: { id: computed, server_id: parent, subnet_id: { ...text, replaces: true }, ip: id },
-  hcloud_ssh_key: { id: computed, name, public_key: { ...name, replaces: true } },
-} satisfies Readonly<Record<string, Schema>>
+  hcloud_load_balancer: parse('id?= name! labels?=map location?=* load_balancer_type! ipv4='),
+  hcloud_load_balancer_network: parse('id= load_balancer_id!*n subnet_id?* ip?='),
+  hcloud_load_balancer_service: parse('id?= load_balancer_id!* protocol! listen_port?=n destination_port?=n'),
+  hcloud_load_balancer_target: parse('id?= type! load_balancer_id!*n server_id?*n use_private_ip?=b'),
+  hcloud_network: parse('id?= name! labels?map ip_range!*'),
+  hcloud_network_subnet: parse('id?= network_id!*n type!* network_zone!* ip_range!* gateway='),
+  hcloud_server: parse(
+    'id?= name! labels?map location?=* server_type! image?=* user_data?* firewall_ids?=numbers ipv4_address=',
+  ),
+  hcloud_server_network: parse('id= server_id!*n subnet_id?* ip?='),
+  hcloud_ssh_key: parse('id= name! public_key!*'),
+}
 
 /** A project in memory, by type and id. Names, and public keys, are unique in a project. */
 export class HetznerProject {

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import type { FileHandle } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -18,7 +19,7 @@ import type {
   UnlockResult,
 } from '../provisioner.ts'
 import { createMask, type Mask, maskValue, OutputCollector } from './domain/output.ts'
-import { createPlanMask, findPlannedBucket, hashPlan, toPublicPlan } from './domain/plan.ts'
+import { createPlanMask, findChanges, findPlannedBucket, toPublicPlan } from './domain/plan.ts'
 import { describeExposure, findPluginCaches, findVisiblePaths, probeIsolation } from './isolation.ts'
 import { listModuleDirectories, Prerequisites, readModuleVersion } from './prerequisites.ts'
 import { checkProcessGroup } from './process-group.ts'
@@ -170,7 +171,10 @@ const toPlanned = ({ text, json }: { readonly text: string; readonly json: unkno
   const maskSensitive = createPlanMask(json)
   const maskAll: Mask = value => maskSensitive(mask(value))
   const publicJson = toPublicPlan(json, maskAll)
-  return { kind: 'planned' as const, text: maskAll(text), json: publicJson, planHash: hashPlan(publicJson) }
+  const planHash = createHash('sha256')
+    .update(JSON.stringify(findChanges(publicJson)))
+    .digest('hex')
+  return { kind: 'planned' as const, text: maskAll(text), json: publicJson, planHash }
 }
 
 const NOTHING_TO_DESTROY = { text: 'No changes. Nothing is left to destroy.\n', json: {} }

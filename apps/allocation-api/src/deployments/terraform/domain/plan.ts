@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { redacted } from '@pool/contract'
 import { isJsonObject, type JsonObject } from '../../../lib/text.ts'
 import { createValueMask, type Mask, maskValue } from './output.ts'
@@ -93,18 +92,15 @@ const isChange = (change: unknown): boolean => {
 }
 
 /**
- * Identifies the changes of a public plan. It shows no secret: what is masked counts only by its place. Drift does not
- * count, as it is no change of the plan.
+ * The changes of a public plan, which identify it. They show no secret: what is masked counts only by its place. Drift does
+ * not count, as it is no change of the plan.
  */
-export const hashPlan = (publicPlan: unknown): string => {
+export const findChanges = (publicPlan: unknown): readonly unknown[] => {
   const { resource_changes, output_changes } = Object(publicPlan)
   const resources = toList(resource_changes).filter(
     resource => isChange(Object(resource).change) || 'previous_address' in Object(resource),
   )
-  const outputs = Object.entries(output_changes ?? {}).filter(([, change]) => isChange(change))
-  return createHash('sha256')
-    .update(JSON.stringify([resources, outputs]))
-    .digest('hex')
+  return [resources, Object.entries(output_changes ?? {}).filter(([, change]) => isChange(change))]
 }
 
 interface PlannedBucket {
