@@ -133,6 +133,8 @@ export const testKeyboard = (suite: ConsoleSuite): void => {
     test('skips the navigation, which is a menu on a narrow page', async () => {
       const { page } = suite
       await suite.open('/zones')
+      // A page that appears takes the focus.
+      await page.getByRole('heading', { name: 'Zones', level: 1 }).waitFor()
       await page.getByRole('link', { name: 'Skip to the content' }).focus()
       await press('Enter')
       await expect.poll(() => page.evaluate(() => document.activeElement?.id)).toBe('content')
