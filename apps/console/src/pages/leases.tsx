@@ -63,6 +63,7 @@ const columns: readonly Column<LeaseRow>[] = [
 export const LeasesPage = ({ prefix }: { readonly prefix: string }) => {
   const { hasWitness } = useSettings()
   const { replace } = useRouter()
+  const [isHeldOnly, setIsHeldOnly] = useState(false)
   const search = useSearchText(prefix, text => replace({ page: 'leases', prefix: text }))
   const leases = usePagedList((cursor, signal) => readLeases({ prefix, cursor, signal }), {
     key: prefix,
@@ -89,17 +90,28 @@ export const LeasesPage = ({ prefix }: { readonly prefix: string }) => {
           value={search.text}
           onInput={search.setText}
         />
+        <Choice isChecked={isHeldOnly} onChange={setIsHeldOnly}>
+          Only held leases
+        </Choice>
       </search>
       <ListPanel
         title="Slots"
         label="Leases"
         list={leases}
-        toRows={({ rows }) => rows}
+        toRows={({ rows }) => (isHeldOnly ? rows.filter(row => toLeaseTone(row).tone !== 'idle') : rows)}
         columns={columns}
         rowKey={({ slot }) => slot}
         unit="slot"
         renderEmpty={() => (
-          <EmptyState title={prefix === '' ? 'No slot exists yet.' : 'No slot begins with this text.'}>
+          <EmptyState
+            title={
+              isHeldOnly
+                ? 'No lease is held.'
+                : prefix === ''
+                  ? 'No slot exists yet.'
+                  : 'No slot begins with this text.'
+            }
+          >
             A controller acquires a lease with PUT /lease/&lt;slot&gt;, or with poolctl.
           </EmptyState>
         )}

@@ -108,7 +108,8 @@ export const ListPanel = <Page extends { readonly nextCursor?: string | undefine
       <Loaded resource={list}>
         {page => {
           const rows = toRows(page)
-          if (rows.length === 0) return renderEmpty(page)
+          // A page whose rows are all filtered out has a next one.
+          if (rows.length === 0 && page.nextCursor === undefined) return renderEmpty(page)
           return (
             <>
               <DataTable label={label} columns={columns} rows={rows} rowKey={rowKey} />

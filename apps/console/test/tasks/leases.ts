@@ -47,6 +47,12 @@ export const testLeases = (suite: ConsoleSuite): void => {
       const { holder, generation } = await stack.leases.read('region-pair/primary').then(({ lease }) => lease)
       expect({ holder, generation }).toEqual({ holder: '', generation: 2 })
       await page.getByRole('listitem').filter({ hasText: 'released' }).first().waitFor()
+      await suite.open('/leases?prefix=region-pair')
+      const released = page.getByRole('link', { name: 'region-pair/primary' })
+      await released.waitFor()
+      await page.getByRole('checkbox', { name: 'Only held leases' }).check()
+      await released.waitFor({ state: 'detached' })
+      await suite.check('held leases')
     })
 
     test('are kept if the holder has renewed since', async () => {
