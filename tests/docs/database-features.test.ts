@@ -14,7 +14,7 @@ const features: Readonly<Record<string, RegExp>> = {
   'advisory locks': /pg_(?:try_)?advisory_/,
   '`LISTEN` and `NOTIFY`': /pg_notify\(|\.listen\(/,
   sequences: /nextval\('/,
-  'transaction ids': /pg_xact_status\(|::xid8/,
+  'updatable views': /create view/,
   '`clock_timestamp()`': /clock_timestamp\(\)/,
   '`pg_postmaster_start_time()`': /pg_postmaster_start_time\(\)/,
   'PL/pgSQL functions and triggers': /language plpgsql/,

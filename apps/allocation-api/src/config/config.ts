@@ -153,9 +153,7 @@ const readTrustedProxies = (env: EnvReader): readonly Network[] =>
     return network ?? []
   })
 
-/**
- * How many connections each pool of a process opens at most, on demand. Those that hold the locks of zones are not included.
- */
+/** How many connections each pool of a process opens at most, on demand. */
 export const toPoolSizes = (poolSize: number) => ({
   write: poolSize,
   read: Math.max(2, Math.ceil(poolSize / 2)),
@@ -163,6 +161,8 @@ export const toPoolSizes = (poolSize: number) => ({
   waiting: 4,
   /** For the reconciler, deployments and the pool registry. A statement of theirs that waits for a lock delays no request. */
   background: 8,
+  /** For the locks of zones. Their statements wait for nothing, and few sessions stay warm. */
+  zones: 2,
   /** Two, so that a write that hangs does not delay the health check. */
   probe: 2,
   count: 1,

@@ -53,6 +53,8 @@ export interface DnsProvider extends ZoneAccess {
   readonly concurrency?: 1
   /** Every record set has the TTL of its zone, so the desired TTL is not compared with the TTL that was read. */
   readonly hasZoneTtl?: true
+  /** Its records are in the database of the service, so its failures are those of the database. */
+  readonly isDatabase?: true
   /** Below a zone, it has no NS and DS records. */
   readonly hasNoDelegations?: true
   /** Whether the zone exists, can be read and can be written, found out without a change to it. */

@@ -19,7 +19,6 @@ import {
 import { withTimeout } from '@pool/runtime/database/time'
 import type { Config } from '../config/config.ts'
 import { describeError } from '../observability/domain/redact.ts'
-import { MAX_CONCURRENT_ZONES } from '../reconciler/locked-zone.ts'
 import { type DatabaseFacts, judgeDatabase } from './domain/database.ts'
 import { judgeGrowth, NEWEST_ROWS, type TableFacts } from './domain/growth.ts'
 import { bad, badWithAdvice, type Finding, good, notChecked } from './domain/report.ts'
@@ -28,16 +27,14 @@ const URL_VARIABLE = 'PDM_DATABASE_URL'
 const APPLICATION_NAME = 'allocation-api doctor'
 /** Seconds for which PgBouncer rejects clients after it could not log in to the server. Its default is 15. */
 const MAX_LOGIN_RETRY_S = 2
-/** For the statements of requests and of the work under the locks. */
-const SPARE_SERVER_CONNECTIONS = 4
+/** No work holds one and waits for another. With two, a statement that waits for a row does not hold up all others. */
+const MIN_SERVER_CONNECTIONS = 2
 
 export interface DatabaseCheckOptions {
   readonly database: Config['database']
   readonly retention: Config['retention']
   /** Connections that one process of the service can open. */
   readonly connections: number
-  /** How many pools are managed. */
-  readonly pools: number
   readonly schema: Schema
   /** Milliseconds since the epoch. */
   readonly wallClock: () => number
@@ -244,16 +241,15 @@ const checkPrepared = async (sql: Sql, url: string, isPooled: boolean, limitMs: 
 /** The administration console of PgBouncer is a database of that name. It answers simple queries only. */
 const toConsoleUrl = (url: string): string => url.replace(/^(postgres(?:ql)?:\/\/[^/?#]*)(?:\/[^?#]*)?/, '$1/pgbouncer')
 
-/** A zone that is written holds a server connection, and its work needs further ones. */
-const judgePoolSize = (size: number, pools: number): readonly Finding[] => {
+const judgePoolSize = (size: number): readonly Finding[] => {
   const check = 'pgbouncer default_pool_size'
-  const need = Math.min(pools, MAX_CONCURRENT_ZONES) + SPARE_SERVER_CONNECTIONS
-  const text = `${size} server connections; each process of the service needs ${need} of them`
+  const need = MIN_SERVER_CONNECTIONS
+  const text = `${size} server connections; the service needs ${need}, however many pools and processes it has`
   if (Number.isNaN(size)) return []
-  return [size < need ? bad(check, text, `set default_pool_size = ${need} for each process`) : good(check, text)]
+  return [size < need ? bad(check, text, 'set default_pool_size = 20') : good(check, text)]
 }
 
-const checkPgbouncer = async (url: string, pools: number, limitMs: number): Promise<readonly Finding[]> => {
+const checkPgbouncer = async (url: string, limitMs: number): Promise<readonly Finding[]> => {
   const check = 'pgbouncer server_login_retry'
   const advice = 'set server_login_retry = 1 in pgbouncer.ini'
   const sql = createDatabaseClient(toConsoleUrl(url), {
@@ -270,7 +266,7 @@ const checkPgbouncer = async (url: string, pools: number, limitMs: number): Prom
       seconds > MAX_LOGIN_RETRY_S
         ? bad(check, `after a restart of Postgres, PgBouncer rejects every request for ${seconds} s`, advice)
         : good(check, `${seconds} s`),
-      ...judgePoolSize(read('default_pool_size'), pools),
+      ...judgePoolSize(read('default_pool_size')),
     ]
   } catch {
     return [
@@ -290,7 +286,6 @@ export const checkDatabase = async ({
   database,
   retention,
   connections,
-  pools,
   schema,
   wallClock,
   statementTimeoutMs,
@@ -342,7 +337,7 @@ export const checkDatabase = async ({
       ...(await checkGrowth(sql, schema, retention, statementTimeoutMs).catch(() => [
         notChecked('database growth', 'the tables do not exist yet, cannot be read, or took too long'),
       ])),
-      ...(facts.isPooled ? await checkPgbouncer(url, pools, statementTimeoutMs) : []),
+      ...(facts.isPooled ? await checkPgbouncer(url, statementTimeoutMs) : []),
     ]
   } catch (error) {
     return [explain('database', error), notChecked('database role and schema', 'the database cannot be used')]

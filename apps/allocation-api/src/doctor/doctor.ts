@@ -111,7 +111,6 @@ const findAll = async (config: ServiceConfig, dependencies: Required<Dependencie
         database,
         retention,
         connections,
-        pools: config.managedDomains.length,
         schema: await readSchema(),
         wallClock: Date.now,
         statementTimeoutMs: statementMs,

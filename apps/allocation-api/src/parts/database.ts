@@ -67,9 +67,10 @@ export const openDatabase = async (config: ServiceConfig, { observer, phase }: B
     idleTimeoutS: WAITING_IDLE_S,
   })
   const sql = openPool('allocation-api', sizes.background, { pipelines: false })
+  const zoneSql = openPool('allocation-api zone', sizes.zones, { pipelines: false })
   const healthCheckSql = openPool('allocation-api probe', sizes.probe)
   const countSql = openPool('allocation-api count', sizes.count, { maxStatementMs: COUNT_TIMEOUT_MS })
-  const clients = [sql, writeSql, readSql, slowSql, healthCheckSql, countSql]
+  const clients = [sql, writeSql, readSql, slowSql, zoneSql, healthCheckSql, countSql]
   const writer = createWriter({
     fast: writeSql,
     slow: slowSql,
@@ -135,6 +136,8 @@ export const openDatabase = async (config: ServiceConfig, { observer, phase }: B
     sessions,
     /** For work in the background. */
     sql,
+    /** For the statements that acquire, renew and release the locks of zones. None of them waits for another lock. */
+    zoneSql,
     /** For the reads of requests. */
     readSql,
     countSql,

@@ -1,18 +1,18 @@
 import { type ConfigIssue, ConfigIssuesError } from '@pool/runtime/service/env'
 import { FAILURE_CAUSES } from '../reconciler/domain/status.ts'
-import { createZoneLocks } from '../reconciler/locked-zone.ts'
 import { createProviderMoves } from '../reconciler/provider-moves.ts'
 import { createReconciler } from '../reconciler/reconciler.ts'
+import { createZoneLocks } from '../reconciler/zone-lock.ts'
 import type { ServiceConfig } from '../service-config.ts'
 import type { Base } from './base.ts'
 import type { Database } from './database.ts'
 import { type Job, now } from './part.ts'
 
 const PROVIDER_TIMEOUT_MS = 10_000
-/** How long a sync waits for the lock of a zone before it looks again whether changes are due. */
+/** How long the request of an operator, or a check, waits for the lock of a zone. */
 const ZONE_LOCK_WAIT_MS = 10_000
-/** After this idle time Postgres ends the transaction that holds a zone lock. Longer than one provider call. */
-const ZONE_LOCK_IDLE_MS = 30_000
+/** How long a zone waits for a process that died while it wrote. Every build has the same. */
+const ZONE_LEASE_MS = 5_000
 /** How often each replica looks for changes that a crash, an outage or a pause left due. */
 const SYNC_INTERVAL_MS = 1_000
 
@@ -47,21 +47,21 @@ export type Zones = Awaited<ReturnType<typeof createZones>>
 export const createZones = async (config: ServiceConfig, base: Base, database: Database) => {
   const { dns, dnsProvider } = config
   const { observer, tracer } = base
-  const { sql, timeoutMs, pools, sessions } = database
+  const { sql, zoneSql, timeoutMs, pools } = database
   await moveZones(config, base, database)
   const { provider, info } = await dnsProvider.start({
     listZones: () => [...pools().managed, ...pools().draining],
     sql,
     onError: error => observer.onError('dns provider error', error),
   })
-  const lockLimits = { waitMs: ZONE_LOCK_WAIT_MS, idleTimeoutMs: ZONE_LOCK_IDLE_MS, timeoutMs }
-  const zoneLocks = createZoneLocks(config.database.url, lockLimits, sessions)
+  const zoneLocks = createZoneLocks(zoneSql, { waitMs: ZONE_LOCK_WAIT_MS, leaseMs: ZONE_LEASE_MS, timeoutMs })
   const reconciler = createReconciler({
     provider,
     providerKind: dnsProvider.kind,
     writesZones: dns.writesZones,
     keepsUnknown: dns.keepsUnknown,
     sql,
+    zoneSql,
     withLock: zoneLocks.withLock,
     pools,
     recordTemplate: dns.recordTemplate,
@@ -94,9 +94,6 @@ export const createZones = async (config: ServiceConfig, base: Base, database: D
     },
     jobs,
     stop: reconciler.stop,
-    async close() {
-      await provider.close()
-      await zoneLocks.close()
-    },
+    close: () => provider.close(),
   }
 }

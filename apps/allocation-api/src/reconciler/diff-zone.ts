@@ -104,11 +104,10 @@ export const diffZone = async (zone: LockedZone, mode: Mode): Promise<ZoneDiff |
       list(scanned, page.hidingZones, options) ? 'different' : 'same',
     )
     if (mode === 'dry-run') continue
-    await zone.assertHeld()
     const drifted = different.map(({ name }) => name).filter(({ isApplied }) => isApplied)
     const prunable = same.map(({ name }) => name).filter(name => canPrune(name, page.readMsAgo))
-    if (drifted.length > 0) await repository.markDrifted(zone.name, drifted)
-    if (prunable.length > 0) await repository.prune(zone.name, prunable)
+    if (drifted.length > 0) await repository.markDrifted(zone.name, drifted, zone.lease)
+    if (prunable.length > 0) await repository.prune(zone.name, prunable, zone.lease)
     driftedCount += drifted.length
   }
   // A sync of drifted names writes the marker with them.

@@ -8,6 +8,7 @@ import type { DesiredRecords } from './domain/name.ts'
 import type { Orphan } from './domain/orphan.ts'
 import type { TrustedName } from './domain/resume.ts'
 import { newVersionColumns } from './repository.ts'
+import { isLeaseHeld, type Lease } from './zone-lock.ts'
 
 /** The desired records of an active name, and the target that they have. */
 export interface ActiveRecords extends DesiredRecords {
@@ -54,7 +55,8 @@ export type OperationsRepository = ReturnType<typeof createOperationsRepository>
 
 /**
  * The statements of an operator's work on a zone: they make the database like the zone, orphans names of the service, and
- * the desired records those of the template. Each decides about its whole batch.
+ * the desired records those of the template. Each decides about its whole batch. Those that write
+ * fail if the lock of the zone, `lease`, is lost.
  */
 export const createOperationsRepository = (sql: Sql, { timeoutMs }: { timeoutMs: number }) => ({
   /**
@@ -62,7 +64,7 @@ export const createOperationsRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
    * records or had some, is left out: the insertions decide, so a concurrent commit wins or waits. The token of an adopted
    * name is not known to any client, so only an operator can release it. Returns the names.
    */
-  async adopt(zone: string, orphans: readonly Orphan[], caller: Caller): Promise<string[]> {
+  async adopt(zone: string, orphans: readonly Orphan[], caller: Caller, lease: Lease): Promise<string[]> {
     const items = orphans.map(({ subdomain, target, records }) => ({
       subdomain,
       ...toTargetColumns(target),
@@ -74,6 +76,7 @@ export const createOperationsRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
             select * from jsonb_to_recordset(${sql.json(items as never)}) as item
               (subdomain text, load_balancer_ip inet, target jsonb, desired jsonb)
             where not exists (select from dns_names d where d.zone = ${zone} and d.subdomain = item.subdomain)
+              and ${isLeaseHeld(sql, lease)}
           ),
           former as (
             select a.* from input join pool_allocations a on a.pool_domain = ${zone} and a.subdomain = input.subdomain
@@ -110,26 +113,27 @@ export const createOperationsRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
   },
 
   /** Keeps the names out of use until an operator adopts or removes them. A name with a row, of whatever state, keeps it. */
-  async keepUnknown(zone: string, subdomains: readonly string[]): Promise<void> {
+  async keepUnknown(zone: string, subdomains: readonly string[], lease: Lease): Promise<void> {
     const { now } = timeSql(sql)
     await withTimeout(
       sql`
         insert into pool_allocations
           (pool_domain, subdomain, state, reserved_at, committed_at, token_hash, created_by, lineage_id)
         select ${zone}, subdomain, 'released', ${now}, ${now}, ${unknownToken(sql)}, '', ${UNKNOWN_LINEAGE}
-        from jsonb_array_elements_text(${sql.json(subdomains)}) as input (subdomain) order by subdomain collate "C"
+        from jsonb_array_elements_text(${sql.json(subdomains)}) as input (subdomain) where ${isLeaseHeld(sql, lease)}
+        order by subdomain collate "C"
         on conflict do nothing`,
       timeoutMs,
     )
   },
 
   /** Frees the names that `keepUnknown` has kept, except those of `kept`. */
-  async freeUnknown(zone: string, kept: readonly string[]): Promise<void> {
+  async freeUnknown(zone: string, kept: readonly string[], lease: Lease): Promise<void> {
     await withTimeout(
       sql`
         delete from pool_allocations where pool_domain = ${zone} and state <> 'active' and lineage_id is not null
           and lineage_id = ${UNKNOWN_LINEAGE}
-          and subdomain not in (select jsonb_array_elements_text(${sql.json(kept)}))`,
+          and subdomain not in (select jsonb_array_elements_text(${sql.json(kept)})) and ${isLeaseHeld(sql, lease)}`,
       timeoutMs,
     )
   },
@@ -151,7 +155,7 @@ export const createOperationsRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
    * Makes the names due for a deletion of every record set at or below them, as after a release. A name that has desired
    * records, or had some, is left out. Returns the names.
    */
-  async remove(zone: string, orphans: readonly Orphan[], caller: Caller): Promise<string[]> {
+  async remove(zone: string, orphans: readonly Orphan[], caller: Caller, lease: Lease): Promise<string[]> {
     const subdomains = orphans.map(({ subdomain }) => subdomain)
     const rows = await withTimeout(
       sql<{ subdomain: string }[]>`
@@ -159,6 +163,7 @@ export const createOperationsRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
             insert into dns_names (zone, subdomain, version, desired, changed_at, next_attempt_at)
             select ${zone}, subdomain, nextval('dns_version'), '[]', statement_timestamp(), statement_timestamp()
             from jsonb_array_elements_text(${sql.json(subdomains)}) as input (subdomain)
+            where ${isLeaseHeld(sql, lease)}
             order by subdomain collate "C"
             on conflict do nothing
             returning subdomain
@@ -182,7 +187,7 @@ export const createOperationsRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
    * Changes names to what the zone has, unless they have changed since these versions. Their tokens are no longer valid. It
    * locks allocations before desired records, as every other statement. Returns the names that it changed.
    */
-  async trustZone(zone: string, names: readonly TrustedName[], caller: Caller): Promise<string[]> {
+  async trustZone(zone: string, names: readonly TrustedName[], caller: Caller, lease: Lease): Promise<string[]> {
     const items = names.map(({ target, subdomain, version, action, desired }) => ({
       subdomain,
       version,
@@ -197,6 +202,7 @@ export const createOperationsRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
         with item as (
             select * from jsonb_to_recordset(${sql.json(items as never)}) as item
               (subdomain text, version bigint, action text, load_balancer_ip inet, target jsonb, desired jsonb)
+            where ${isLeaseHeld(sql, lease)}
           ),
           held as (
             select a.* from item join pool_allocations a on a.pool_domain = ${zone} and a.subdomain = item.subdomain
@@ -257,17 +263,17 @@ export const createOperationsRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
   },
 
   /** Raises the number to that of a zone which another state of the database wrote. */
-  async catchUpSerial(zone: string, serial: number): Promise<void> {
+  async catchUpSerial(zone: string, serial: number, lease: Lease): Promise<void> {
     await withTimeout(
-      sql`update dns_zone_writes set serial = greatest(serial, ${serial}) where zone = ${zone}`,
+      sql`update dns_zone_writes set serial = greatest(serial, ${serial}) where zone = ${zone} and ${isLeaseHeld(sql, lease)}`,
       timeoutMs,
     )
   },
 
   /** Ends a stop of the writes. */
-  async resumeWrites(zone: string): Promise<void> {
+  async resumeWrites(zone: string, lease: Lease): Promise<void> {
     await withTimeout(
-      sql`update dns_zone_writes set stopped_cause = null, stopped_at = null where zone = ${zone}`,
+      sql`update dns_zone_writes set stopped_cause = null, stopped_at = null where zone = ${zone} and ${isLeaseHeld(sql, lease)}`,
       timeoutMs,
     )
   },
@@ -294,6 +300,7 @@ export const createOperationsRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
     zone: string,
     names: readonly DesiredRecords[],
     { actor, address, requestId }: Caller,
+    lease: Lease,
   ): Promise<void> {
     const items = names.map(({ subdomain, version, desired }) => ({ subdomain, version, desired }))
     await withTimeout(
@@ -303,6 +310,7 @@ export const createOperationsRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
             ${sql.unsafe(newVersionColumns('item.desired', 'statement_timestamp()'))}
           from jsonb_to_recordset(${sql.json(items as never)}) as item (subdomain text, version bigint, desired jsonb)
           where d.zone = ${zone} and d.subdomain = item.subdomain and d.version = item.version
+            and ${isLeaseHeld(sql, lease)}
           returning d.subdomain
         )
         insert into allocation_history

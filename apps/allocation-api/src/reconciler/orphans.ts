@@ -69,7 +69,7 @@ export const changeOrphans = async (
     if (!caller) continue
     for (let i = 0; i < orphans.length; i += NAMES_PER_STATEMENT) {
       const batch = orphans.slice(i, i + NAMES_PER_STATEMENT)
-      changedCount += (await zone.tools.operations[action](zone.name, batch, caller)).length
+      changedCount += (await zone.tools.operations[action](zone.name, batch, caller, zone.lease)).length
     }
   }
   return { kind: 'orphans', orphans: listing.items, orphanCount: listing.count, changedCount }

@@ -1,6 +1,14 @@
 import { describe, expect, test } from 'vitest'
 import type { ReadResult, Unavailable, WantedRecords, ZonePart } from '../dns/domain/result.ts'
-import { afterFailure, type CircuitBreaker, CLOSED, msUntilRetry, openMs, ProviderClient } from './provider-client.ts'
+import {
+  afterFailure,
+  type CircuitBreaker,
+  CLOSED,
+  msUntilRetry,
+  openMs,
+  ProviderClient,
+  type ProviderClientOptions,
+} from './provider-client.ts'
 
 describe('the circuit breaker', () => {
   const fail = (breaker: CircuitBreaker, now: number, retryAfterMs?: number) =>
@@ -59,11 +67,15 @@ const none: ReadResult = { kind: 'read', records: [] }
 const down: ReadResult = { kind: 'unavailable', reason: 'It is down.' }
 const zoneDown: ReadResult = { kind: 'unavailable', reason: 'There is no such zone.', scope: 'zone' }
 
+/** A lock that does not end. */
+const held = { remainingMs: () => 1 }
+
 const everything: WantedRecords = { names: [], branches: ['pool.test'] }
 
 /** A client of a fake provider whose responses and clock the test controls. */
 const createFixture = (
   zone: (signal?: AbortSignal) => AsyncGenerator<ZonePart | Unavailable, void> = async function* () {},
+  more: Partial<ProviderClientOptions['provider']> = {},
 ) => {
   const requests: PromiseWithResolvers<ReadResult>[] = []
   const outcomes: string[] = []
@@ -79,6 +91,7 @@ const createFixture = (
       },
       readZone: (_zone, signal) => zone(signal),
       apply: async () => ({ kind: 'applied', rejected: [{ name: 'x', reason: 'no' }] }),
+      ...more,
     },
     writesZones: true,
     tracer: null,
@@ -108,7 +121,7 @@ describe('the provider client', () => {
   test('returns a response and reports the call', async () => {
     const { client, readWith, outcomes } = createFixture()
     expect(await readWith(none)).toEqual(none)
-    await client.apply('pool.test', [])
+    await client.apply('pool.test', [], held)
     expect(outcomes).toEqual(['read done', 'apply rejected'])
   })
 
@@ -202,7 +215,7 @@ describe('the provider client', () => {
         onError: (_, error) => void errors.push(error),
       },
     })
-    for (const result of [await client.read('pool.test', everything), await client.apply('pool.test', [])]) {
+    for (const result of [await client.read('pool.test', everything), await client.apply('pool.test', [], held)]) {
       expect(result).toMatchObject({ kind: 'unavailable', scope: 'zone' })
     }
     expect(errors).toHaveLength(2)
@@ -269,6 +282,45 @@ describe('the provider client', () => {
   test('failures of one zone do not open the circuit', async () => {
     const { readWith } = createFixture()
     for (let i = 0; i < 10; i += 1) expect(await readWith(zoneDown)).toEqual(zoneDown)
+    expect(await readWith(none)).toEqual(none)
+  })
+
+  const ended = { kind: 'unavailable', scope: 'zone', isTransient: true, reason: expect.stringMatching(/lock ended/) }
+
+  test('a write is not made after the end of the lock, and one in flight is aborted; neither is a failure of the provider', async () => {
+    const lock = { ms: 0 }
+    const signals: AbortSignal[] = []
+    const apply = (_zone: string, _changes: unknown, signal: AbortSignal) => {
+      signals.push(signal)
+      lock.ms = 0
+      return new Promise<never>(() => {})
+    }
+    const { client, readWith, clock } = createFixture(undefined, { apply })
+    const write = () => client.apply('pool.test', [], { remainingMs: () => lock.ms })
+    for (const at of [0, 500, 1_500]) {
+      clock.now = at
+      await readWith(down)
+    }
+    clock.now = 3_500
+    expect(await write()).toEqual(ended)
+    expect(signals).toEqual([])
+    lock.ms = 1
+    expect(await write()).toEqual(ended)
+    expect(signals.map(signal => signal.aborted)).toEqual([true])
+    // Half-open, as before.
+    expect(client.isCircuitOpen()).toBe(true)
+    expect(await readWith(none)).toEqual(none)
+  })
+
+  test('failures and timeouts of the database do not open the circuit of a provider whose records are in it', async () => {
+    const { client, read, readWith, clock, circuit } = createFixture(undefined, { isDatabase: true })
+    for (let i = 0; i < 5; i += 1) {
+      clock.now += 60_000
+      const result = i % 2 ? await readWith(down) : await read()
+      expect(result).toMatchObject({ kind: 'unavailable', scope: 'zone', isTransient: true })
+    }
+    expect(client.isDown()).toBe(false)
+    expect(circuit).toEqual([])
     expect(await readWith(none)).toEqual(none)
   })
 

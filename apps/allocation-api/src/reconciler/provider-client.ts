@@ -1,6 +1,6 @@
 import type { ApplyResult, ReadResult, Unavailable, WantedRecords, ZonePart } from '../dns/domain/result.ts'
 import type { RecordChange } from '../dns/domain/rrset.ts'
-import type { ZoneAccess } from '../dns/provider.ts'
+import type { DnsProvider, ZoneAccess } from '../dns/provider.ts'
 import { runInSpan, type Tracer } from '../observability/domain/tracer.ts'
 import { backoffMs } from './domain/backoff.ts'
 
@@ -62,7 +62,7 @@ export interface ProviderCallObserver {
 }
 
 export interface ProviderClientOptions {
-  readonly provider: ZoneAccess
+  readonly provider: ZoneAccess & Pick<DnsProvider, 'isDatabase'>
   /** Milliseconds that one call may take without progress. */
   readonly timeoutMs: number
   /** Milliseconds of a monotonic clock. */
@@ -74,6 +74,19 @@ export interface ProviderClientOptions {
   readonly tracer: Tracer | null
   /** False: every write is `unavailable`, without a call. */
   readonly writesZones: boolean
+}
+
+/** Time that can be extended, in milliseconds. */
+interface TimeLimit {
+  remainingMs(): number
+}
+
+/** Not a failure of the provider. */
+const LOCK_ENDED: Unavailable = {
+  kind: 'unavailable',
+  scope: 'zone',
+  isTransient: true,
+  reason: 'The zone lock ended before the write did.',
 }
 
 type CallResult = ReadResult | ApplyResult | { readonly kind: 'complete' }
@@ -136,12 +149,16 @@ export class ProviderClient {
     return result.kind === 'unavailable' ? result : null
   }
 
-  async apply(zone: string, changes: readonly RecordChange[]): Promise<ApplyResult> {
+  /** The call is made, and continues, only while `lock` has time left. */
+  async apply(zone: string, changes: readonly RecordChange[], lock: TimeLimit): Promise<ApplyResult> {
     if (!this.#options.writesZones) {
       return { kind: 'unavailable', scope: 'zone', reason: 'DNS writes are turned off (PDM_DNS_WRITES=off).' }
     }
-    return this.#call('apply', zone, async (signal, onProgress) =>
-      this.#options.provider.apply(zone, changes, signal, onProgress),
+    return this.#call(
+      'apply',
+      zone,
+      async (signal, onProgress) => this.#options.provider.apply(zone, changes, signal, onProgress),
+      lock,
     )
   }
 
@@ -169,6 +186,7 @@ export class ProviderClient {
     operation: ProviderOperation,
     zone: string,
     run: Run<Result>,
+    lock?: TimeLimit,
   ): Promise<Result | Unavailable> {
     const remainingMs = openMs(this.#breaker, this.#options.now())
     if (remainingMs > 0 || this.#isHalfOpenCallInFlight) return this.#rejectCall(remainingMs)
@@ -183,7 +201,7 @@ export class ProviderClient {
     const spanOptions = { kind: 'client', attributes: { 'pdm.zone': zone } } as const
     const { tracer } = this.#options
     const { result, outcome } = await runInSpan(tracer, `dns provider ${operation}`, spanOptions, async span => {
-      const result = await this.#runWithTimeout(run, onFirstProgress)
+      const result = await this.#runWithTimeout(run, onFirstProgress, lock)
       const outcome = toCallOutcome(result)
       span.setAttributes({ 'pdm.outcome': outcome })
       return { result, outcome }
@@ -199,7 +217,13 @@ export class ProviderClient {
     return { kind: 'unavailable', reason, retryAfterMs }
   }
 
-  async #runWithTimeout<Result>(run: Run<Result>, onFirstProgress: () => void): Promise<Result | Unavailable> {
+  async #runWithTimeout<Result>(
+    run: Run<Result>,
+    onFirstProgress: () => void,
+    lock?: TimeLimit,
+  ): Promise<Result | Unavailable> {
+    const remainingMs = () => lock?.remainingMs() ?? Number.POSITIVE_INFINITY
+    if (remainingMs() <= 0) return LOCK_ENDED
     const { timeoutMs, observer } = this.#options
     const controller = new AbortController()
     const { promise: timedOut, resolve } = Promise.withResolvers<Unavailable>()
@@ -212,7 +236,20 @@ export class ProviderClient {
         resolve({ kind: 'unavailable', reason: `The DNS provider did not answer within ${timeoutMs / 1_000} s.` })
       }, timeoutMs)
     }
+    let lockTimer: NodeJS.Timeout | undefined
+    const endWithLock = () => {
+      clearTimeout(lockTimer)
+      if (remainingMs() > 0) {
+        if (lock) lockTimer = setTimeout(endWithLock, remainingMs())
+        return
+      }
+      controller.abort(new DOMException('The zone lock ended', 'AbortError'))
+      resolve(LOCK_ENDED)
+    }
+    endWithLock()
     const onProgress = () => {
+      // A process that was paused gets here before its timers.
+      endWithLock()
       if (controller.signal.aborted) return
       restart()
       if (!hasProgress) onFirstProgress()
@@ -226,10 +263,18 @@ export class ProviderClient {
         const reason = 'Internal error calling the DNS provider; see the log.'
         return { kind: 'unavailable', reason, scope: 'zone' }
       })
-      .finally(() => clearTimeout(timer))
+      .finally(() => {
+        clearTimeout(timer)
+        clearTimeout(lockTimer)
+      })
   }
 
   #updateBreaker<Result extends CallResult>(zone: string, result: Result | Unavailable): Result | Unavailable {
+    if (result === LOCK_ENDED) return result
+    // A busy or absent database says nothing about a provider, and one that is part of it needs no circuit.
+    if (result.kind === 'unavailable' && this.#options.provider.isDatabase) {
+      return { ...result, scope: 'zone', isTransient: true }
+    }
     if (result.kind !== 'unavailable' || result.scope === 'zone') {
       this.#setBreaker(CLOSED)
       return result

@@ -15,7 +15,6 @@ import {
   type LockedZone,
   type ReconcilerSettings,
   type ReconcilerTools,
-  type WithLock,
 } from './locked-zone.ts'
 import { type ComparedName, compareName, type PlannedAction, planAction, type RecordAction } from './name-records.ts'
 import { createOperationsRepository } from './operations-repository.ts'
@@ -33,10 +32,13 @@ import {
 } from './resume-zone.ts'
 import { syncZone, ZoneSyncQueue } from './sync-zone.ts'
 import { createDriftChecks, createMarkerChecks } from './zone-checks.ts'
+import type { WithLock } from './zone-lock.ts'
 
 export interface ReconcilerOptions extends ReconcilerSettings {
   readonly provider: DnsProvider
   readonly sql: Sql
+  /** For the statements that acquire or release a lock; absent: `sql`. */
+  readonly zoneSql?: Sql
   readonly withLock: WithLock
   /** Milliseconds. */
   readonly statementTimeoutMs: number
@@ -86,6 +88,9 @@ export type FormerRecordsOutcome =
 
 /** The pause before the next sync for a caller, after one that did not get to its name: another replica publishes it. */
 const NOTHING_SYNCED_PAUSE_MS = 100
+
+/** A sync that waits for another replica may wait for one that publishes its names meanwhile, so it looks often. */
+const SYNC_LOCK_WAIT_MS = 500
 
 /** What an operator does with a zone. */
 export interface ZoneOperations {
@@ -147,7 +152,11 @@ export const createReconciler = (options: ReconcilerOptions): Reconciler => {
   const { pools, commitWaitMs, now, random, observer, writesZones } = options
   const { tracer = null } = options
   const statements = { timeoutMs: options.statementTimeoutMs }
-  const repository = traceStatements(tracer, 'reconciler', createReconcilerRepository(options.sql, statements))
+  const repository = traceStatements(
+    tracer,
+    'reconciler',
+    createReconcilerRepository(options.sql, statements, options.zoneSql),
+  )
   const operations = traceStatements(tracer, 'reconciler', createOperationsRepository(options.sql, statements))
   const moves = createProviderMoves(options.sql, statements)
   const { concurrency, hasZoneTtl = false } = options.provider
@@ -179,7 +188,11 @@ export const createReconciler = (options: ReconcilerOptions): Reconciler => {
     validatePool(poolDomain, pools()) ?? (await withZone(poolDomain, work)) ?? { kind: 'busy' }
 
   const createQueue = (zone: string): ZoneSyncQueue => {
-    const sync = () => withZone(zone, syncZone, lane => repository.findDue(zone, MAX_BATCH_SIZE, lane))
+    const sync = () =>
+      withZone(zone, syncZone, {
+        acquire: claim => repository.findDue(zone, MAX_BATCH_SIZE, claim),
+        waitMs: SYNC_LOCK_WAIT_MS,
+      })
     const queue = new ZoneSyncQueue({
       sync: () => runInSpan(tracer, 'dns sync', { attributes: { 'pdm.zone': zone } }, sync),
       onEnded: outcome => observer.onSync(zone, outcome),

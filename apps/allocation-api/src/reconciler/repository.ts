@@ -6,16 +6,16 @@ import type { CheckedName, DueName, NameVersion } from './domain/name.ts'
 import type { AppliedName, AttemptedName, FailedName } from './domain/plan.ts'
 import type { FailureCause, SyncStatus } from './domain/status.ts'
 import type { StopCause, ZoneWrites } from './domain/zone-marker.ts'
-
-/** Executes statements on the connection of a lock. */
-export interface LockLane {
-  readonly sql: Sql
-  /**
-   * A condition that is false once the lock is lost, which may have opened another session. Each write must contain it, and
-   * its value is read with them.
-   */
-  readonly isHeld: Fragment
-}
+import {
+  type Claim,
+  type Claimed,
+  type ClaimRow,
+  claim,
+  isLeaseHeld,
+  type Lease,
+  toClaimed,
+  updateLease,
+} from './zone-lock.ts'
 
 /** What a sync reads first: the names that are due, and the state of the writes to the zone. */
 export interface Due {
@@ -25,8 +25,6 @@ export interface Due {
 
 /** What may be written to a zone, and the number of the write. */
 export interface Attempt {
-  /** Whether the lock of the zone was still held when the attempt was recorded. */
-  readonly isHeld: boolean
   /** Why nothing may be written to the zone; null: it may be written. */
   readonly stoppedCause: StopCause | null
   /** The number of the write. */
@@ -99,15 +97,15 @@ const toVersionRows = (sql: Sql, names: readonly NameVersion[]) => sql`
 
 /**
  * The columns of `items`, rows named `item`, whose names no other transaction has locked, and of these names; the statement
- * locks them. The others stay due. So a locked row does not hold up its zone.
+ * locks them. None if `lease` has no row. The others stay due. So a locked row does not hold up its zone.
  *
  * Every version is positive. The server expects a single row because of this condition, and looks each name up by the primary
  * key. Otherwise it expects a hundred, and may read all names of the zone to find one.
  */
-const unlockedNames = (sql: Sql, zone: string, items: Fragment, isHeld = sql`true`) => sql`
+const unlockedNames = (sql: Sql, zone: string, items: Fragment) => sql`
   select item.*, l.* from ${items} cross join lateral (
     select zone, deleted_records as former_deleted, failure as former_failure from dns_names
-    where zone = ${zone} and subdomain = item.subdomain and ${isHeld} limit 1
+    where zone = ${zone} and subdomain = item.subdomain and exists (select from lease) limit 1
     for no key update skip locked
   ) l
   where sign(item.version) = 1`
@@ -138,10 +136,10 @@ const selectDue = (sql: Sql, zone: string, limit: number) => sql`
 
 /**
  * Raises the number of the zone's last write and returns it as `serial`, with the cause of a stop. It is committed before the
- * write.
+ * write. Nothing if `lease` has no row.
  */
 const raiseSerial = (sql: Sql, zone: string, providerKind: string) => sql`
-  insert into dns_zone_writes as w (zone, serial, provider_kind) values (${zone}, 1, ${providerKind})
+  insert into dns_zone_writes as w (zone, serial, provider_kind) select ${zone}::text, 1, ${providerKind}::text from lease
   on conflict (zone) do update set serial = w.serial + 1, provider_kind = coalesce(w.provider_kind, excluded.provider_kind)
   returning serial, stopped_cause`
 
@@ -159,29 +157,32 @@ const assertInstallation = <Row>(row: Row | undefined): Row => {
   return row
 }
 
-/** Whether the transaction of a lock is in progress, for a statement of another session. It fails on a standby. */
-export const isTransactionOpen = (sql: Sql, transaction: string) =>
-  sql`pg_xact_status(${transaction}::xid8) = 'in progress'`
-
 const toState = (desired: readonly RecordSet[]) => (desired.length === 0 ? 'none' : 'active')
 
 export type ReconcilerRepository = ReturnType<typeof createReconcilerRepository>
 
-/** The desired records, which version of them the provider has, and when drift checks are due. */
-export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs: number }) => ({
+/**
+ * The desired records, which version of them the provider has, and when drift checks are due. `zoneSql` is for the statements that
+ * acquire or release a lock.
+ */
+export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs: number }, zoneSql = sql) => ({
   async listDue(zone: string, limit: number): Promise<DueName[]> {
     return withTimeout(sql<DueName[]>`${selectDue(sql, zone, limit)}`, timeoutMs)
   },
 
-  /** The due names and the state of the writes in one statement, which `lane` executes. */
-  async findDue(zone: string, limit: number, lane: Sql): Promise<Due> {
+  /** Acquires the lock of the zone, and reads the due names and the state of the writes under it, in one statement. */
+  async findDue(zone: string, limit: number, wanted: Claim): Promise<Claimed<Due>> {
+    const due = sql`
+      select * from (${selectWrites(sql, zone)}) as writes left join (${selectDue(sql, zone, limit)}) as due on true`
     const rows = await withTimeout(
-      lane<(ZoneWrites & (DueName | { readonly subdomain: null }))[]>`
-        select * from (${selectWrites(sql, zone)}) as writes left join (${selectDue(sql, zone, limit)}) as due on true`,
+      zoneSql<(ClaimRow & ZoneWrites & (DueName | { readonly subdomain: null }))[]>`${claim(sql, wanted, due)}`,
       timeoutMs,
     )
-    const names = rows.filter(row => row.subdomain !== null)
-    return { names, writes: assertInstallation(rows[0]) }
+    const [row] = rows
+    return toClaimed(row, () => ({
+      names: rows.filter(one => one.subdomain !== null),
+      writes: assertInstallation(row?.installation ? row : undefined),
+    }))
   },
 
   /**
@@ -211,20 +212,20 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
    * before the write: after a crash in between, the service must not take its own records for foreign ones. It does not
    * make the records `owned`, because a rejected write leaves the existing records in place. The records of other writers
    * that it deletes are saved for the history, because nothing shows them after the write. Returns the number of the write
-   * and the names to write: not those whose row is locked. `transaction` holds the lock of the zone.
+   * and the names to write: not those whose row is locked. It renews the lease. Null: the lock is lost.
    */
   async markAttempted(
     zone: string,
     names: readonly AttemptedName[],
     providerKind: string,
-    transaction: string,
-  ): Promise<Attempt> {
+    lease: Lease,
+  ): Promise<Attempt | null> {
     const rows = names.map(({ subdomain, version, deletedRecords }) => ({ subdomain, version, deletedRecords }))
     const items = sql`
       jsonb_to_recordset(${sql.json(rows)}) as item (subdomain text, version bigint, "deletedRecords" jsonb)`
     const [row] = await withTimeout(
       sql<Attempt[]>`
-        with item as (${unlockedNames(sql, zone, items)}), attempted as (
+        with ${updateLease(sql, lease, 'renew')}, item as (${unlockedNames(sql, zone, items)}), attempted as (
           update dns_names d set attempted_version = greatest(d.attempted_version, item.version),
             deleted_records = case
               when item."deletedRecords" = '[]' or d.applied_version >= item.version then d.deleted_records
@@ -237,17 +238,17 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
           returning d.subdomain
         ), raised as (${raiseSerial(sql, zone, providerKind)})
         select raised.serial, (select coalesce(jsonb_agg(subdomain), '[]') from attempted) as subdomains,
-          raised.stopped_cause as "stoppedCause", ${isTransactionOpen(sql, transaction)} as "isHeld"
+          raised.stopped_cause as "stoppedCause"
         from raised`,
       timeoutMs,
     )
-    if (!row) throw new Error('the number of a write was not returned')
-    return row
+    return row ?? null
   },
 
   /**
-   * Records what a sync achieved, in one statement. Returns whether the lock of the zone is held; if not, the statement
-   * changes nothing. A name whose row is locked stays due; the next sync finds its records and records that.
+   * Records what a sync achieved and releases the lock of the zone, in one statement. Returns whether it was held; if not, the
+   * statement changes nothing. A name whose row is locked stays due; the next sync finds its records and records that. It waits
+   * for no flush: a crash of the server within a second can undo it, and then the next sync finds the state before it.
    *
    *   item     the names whose rows are not locked
    *   applied  those whose version the provider has, unless a newer one was attempted or applied
@@ -258,7 +259,7 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
   async saveOutcomes(
     zone: string,
     { applied, failed, isComplete, serial, firstDriftCheckMs }: SyncOutcomes,
-    { sql: lane, isHeld }: LockLane,
+    lease: Lease,
   ): Promise<boolean> {
     const rows = [
       ...applied.map(({ subdomain, version, desired, event, detail, leftover }) => {
@@ -274,8 +275,8 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
         (subdomain text, version bigint, event text, state text, detail text, leftover text, owned jsonb, failure text,
           "retryDelayMs" float8)`
     const [row] = await withTimeout(
-      lane<{ isHeld: boolean }[]>`
-        with item as (${unlockedNames(sql, zone, items, isHeld)}), applied as (
+      zoneSql<{ isHeld: boolean }[]>`
+        with ${updateLease(sql, lease, 'release')}, item as (${unlockedNames(sql, zone, items)}), applied as (
           update dns_names d set
             applied_version = item.version, applied_at = statement_timestamp(), attempted_version = item.version,
             attempts = 0, failure = null, last_error = null, leftover = item.leftover, is_drift_repair = false, owned = item.owned,
@@ -303,15 +304,15 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
           ) as changed
         ), confirmed as (
           update dns_zone_writes set confirmed_serial = ${serial}::bigint, confirmed_at = statement_timestamp()
-          where zone = ${zone} and confirmed_serial < ${serial}::bigint and ${isHeld}
+          where zone = ${zone} and confirmed_serial < ${serial}::bigint and exists (select from lease)
         ), synced as (
           insert into dns_zones as z (zone, synced_at, next_drift_check_at)
           select ${zone}::text, case when ${isComplete}::boolean then statement_timestamp() end,
             statement_timestamp() + ${timeSql(sql).milliseconds(firstDriftCheckMs)}
-          where ${isHeld}
+          from lease
           on conflict (zone) do update set synced_at = coalesce(excluded.synced_at, z.synced_at)
         )
-        select ${isHeld} as "isHeld"`,
+        select exists (select from lease) and set_config('synchronous_commit', 'off', true) is not null as "isHeld"`,
       timeoutMs,
     )
     return row?.isHeld === true
@@ -322,18 +323,21 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
     return assertInstallation(row)
   },
 
-  /** Raises the number of the zone's last write, and returns it. */
-  async raiseSerial(zone: string, providerKind: string): Promise<number> {
-    const [row] = await withTimeout(sql<{ serial: number }[]>`${raiseSerial(sql, zone, providerKind)}`, timeoutMs)
-    return row?.serial ?? 0
+  /** Raises the number of the zone's last write, and returns it. It renews the lease. Null: the lock is lost. */
+  async raiseSerial(zone: string, providerKind: string, lease: Lease): Promise<number | null> {
+    const [row] = await withTimeout(
+      sql<{ serial: number }[]>`with ${updateLease(sql, lease, 'renew')} ${raiseSerial(sql, zone, providerKind)}`,
+      timeoutMs,
+    )
+    return row?.serial ?? null
   },
 
   /** Stops all writes to the zone, from every replica. Returns false if they are stopped already. */
-  async stopWrites(zone: string, cause: StopCause): Promise<boolean> {
+  async stopWrites(zone: string, cause: StopCause, lease: Lease): Promise<boolean> {
     const stopped = await withTimeout(
       sql`
       insert into dns_zone_writes as w (zone, stopped_cause, stopped_at)
-      values (${zone}, ${cause}, statement_timestamp())
+      select ${zone}::text, ${cause}::text, statement_timestamp() where ${isLeaseHeld(sql, lease)}
       on conflict (zone) do update set stopped_cause = excluded.stopped_cause, stopped_at = excluded.stopped_at
         where w.stopped_cause is null
       returning zone`,
@@ -426,22 +430,22 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
   },
 
   /** Gives applied names a new version of the same records, because the provider no longer has them. */
-  async markDrifted(zone: string, names: readonly NameVersion[]): Promise<void> {
+  async markDrifted(zone: string, names: readonly NameVersion[], lease: Lease): Promise<void> {
     await withTimeout(
       sql`
         update dns_names d set version = nextval('dns_version'), is_drift_repair = true,
           changed_at = statement_timestamp(), next_attempt_at = statement_timestamp()
         from ${toVersionRows(sql, names)}
-        where d.zone = ${zone} and d.subdomain = item.subdomain and d.version = item.version`,
+        where d.zone = ${zone} and d.subdomain = item.subdomain and d.version = item.version and ${isLeaseHeld(sql, lease)}`,
       timeoutMs,
     )
   },
 
   /** Deletes the previous records of applied names, and the rows of names without desired records. */
-  async prune(zone: string, names: readonly NameVersion[]): Promise<void> {
+  async prune(zone: string, names: readonly NameVersion[], lease: Lease): Promise<void> {
     await withTimeout(
       sql`
-        with item as (select * from ${toVersionRows(sql, names)}), deleted as (
+        with item as (select * from ${toVersionRows(sql, names)} where ${isLeaseHeld(sql, lease)}), deleted as (
           delete from dns_names d using item
           where d.zone = ${zone} and d.subdomain = item.subdomain and d.version = item.version and d.desired = '[]'
         )
@@ -455,11 +459,12 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
    * Makes every pending name of the zone due now, because an operator requested a retry. The caller holds the zone lock:
    * the statement locks as many rows as a sync does, in another order.
    */
-  async retryNow(zone: string): Promise<void> {
+  async retryNow(zone: string, lease: Lease): Promise<void> {
     await withTimeout(
       sql`
         update dns_names set next_attempt_at = statement_timestamp()
-        where zone = ${zone} and applied_version < version and next_attempt_at > statement_timestamp()`,
+        where zone = ${zone} and applied_version < version and next_attempt_at > statement_timestamp()
+          and ${isLeaseHeld(sql, lease)}`,
       timeoutMs,
     )
   },

@@ -5,6 +5,7 @@ import { Listing } from './domain/listing.ts'
 import { toRecordChanges } from './domain/record-changes.ts'
 import type { Busy, ReconcilerTools, WithZone } from './locked-zone.ts'
 import type { ActiveRecords } from './operations-repository.ts'
+import type { Lease } from './zone-lock.ts'
 
 /** How the desired records of the active names of a zone differ from those of the current template. */
 export interface TemplateChanges {
@@ -34,14 +35,14 @@ export const republishZone = async (
 ): Promise<TemplateDiff | Busy> => {
   const changes = new Listing<PlannedChange>()
   let nameCount = 0
-  const republishBatch = async (after: string): Promise<readonly ActiveRecords[]> => {
+  const republishBatch = async (after: string, lease: Lease | null): Promise<readonly ActiveRecords[]> => {
     const names = await operations.listActive(zone, after, BATCH_SIZE)
     const different = names.flatMap(({ subdomain, version, target, desired }) => {
       const records = createRecords(`${subdomain}.${zone}`, target, recordTemplate)
       const own = toRecordChanges({ owned: [], desired }, records)
       return own.length === 0 ? [] : [{ subdomain, version, desired: records, own }]
     })
-    if (caller && different.length > 0) await operations.republish(zone, different, caller)
+    if (caller && lease && different.length > 0) await operations.republish(zone, different, caller, lease)
     nameCount += different.length
     for (const { subdomain, own } of different) changes.add(own.map(change => ({ subdomain, change })))
     return names
@@ -49,7 +50,9 @@ export const republishZone = async (
   for (let after = ''; ; ) {
     const start = after
     // The statement locks as many rows as a sync does, in another order.
-    const names = caller ? await withZone(zone, () => republishBatch(start)) : await republishBatch(start)
+    const names = caller
+      ? await withZone(zone, ({ lease }) => republishBatch(start, lease))
+      : await republishBatch(start, null)
     if (names === null) return { kind: 'busy' }
     after = names.at(-1)?.subdomain ?? ''
     if (names.length < BATCH_SIZE) break

@@ -144,9 +144,10 @@ const settle = async (
   const addDone = (subdomains: readonly string[]) => {
     for (const subdomain of subdomains) done.add(subdomain)
   }
-  if (trusted.length > 0) addDone(await operations.trustZone(zone.name, trusted, caller))
-  if (drifted.length > 0) await repository.markDrifted(zone.name, drifted)
-  if (orphans.length > 0) addDone(await operations[trust === 'zone' ? 'adopt' : 'remove'](zone.name, orphans, caller))
+  if (trusted.length > 0) addDone(await operations.trustZone(zone.name, trusted, caller, zone.lease))
+  if (drifted.length > 0) await repository.markDrifted(zone.name, drifted, zone.lease)
+  if (orphans.length > 0)
+    addDone(await operations[trust === 'zone' ? 'adopt' : 'remove'](zone.name, orphans, caller, zone.lease))
   return recheck(zone, decided, done)
 }
 
@@ -156,7 +157,7 @@ const settle = async (
  */
 const endStop = async (zone: LockedZone, zoneSerial: number): Promise<Unavailable | null> => {
   const { operations, repository } = zone.tools
-  await operations.catchUpSerial(zone.name, zoneSerial)
+  await operations.catchUpSerial(zone.name, zoneSerial, zone.lease)
   const result = await zone.writeMarker()
   if (result.kind === 'unavailable') return result
   const [rejection] = result.rejected
@@ -164,8 +165,8 @@ const endStop = async (zone: LockedZone, zoneSerial: number): Promise<Unavailabl
     const reason = `The DNS provider rejected ${rejection.name}: ${rejection.reason}. Make room for it, then resume again.`
     return { kind: 'unavailable', scope: 'zone', reason }
   }
-  await operations.resumeWrites(zone.name)
-  await repository.retryNow(zone.name)
+  await operations.resumeWrites(zone.name, zone.lease)
+  await repository.retryNow(zone.name, zone.lease)
   return null
 }
 
@@ -187,7 +188,6 @@ export const resumeZone = async (
   const listing = new Listing<ZoneDifference>()
   for await (const page of findDifferences(zone, trust, stoppedMsAgo ?? 0)) {
     if (page.kind === 'unavailable') return page
-    if (caller) await zone.assertHeld()
     listing.add(caller ? await settle(zone, page, trust, caller) : page.decided)
   }
   const failure = caller ? await endStop(zone, maxSerial(read.markers)) : null

@@ -15,7 +15,7 @@ export const createDriftChecks = (tools: ReconcilerTools, withZone: WithZone) =>
   const check = async (zone: string, retryFailed = false): Promise<ZoneDiff | Unavailable | Busy> => {
     const result = await withZone(zone, async locked => {
       const diff = await diffZone(locked, 'apply')
-      if (retryFailed && diff.kind === 'compared') await repository.retryNow(zone)
+      if (retryFailed && diff.kind === 'compared') await repository.retryNow(zone, locked.lease)
       return diff
     })
     if (result === null) return { kind: 'busy' }
@@ -68,9 +68,9 @@ const keepUnknownNames = async (zone: LockedZone): Promise<boolean> => {
     subdomains.push(...(await findOrphans(zone, found)).map(({ subdomain }) => subdomain))
   }
   for (let i = 0; i < subdomains.length; i += NAMES_PER_STATEMENT) {
-    await operations.keepUnknown(zone.name, subdomains.slice(i, i + NAMES_PER_STATEMENT))
+    await operations.keepUnknown(zone.name, subdomains.slice(i, i + NAMES_PER_STATEMENT), zone.lease)
   }
-  await operations.freeUnknown(zone.name, subdomains)
+  await operations.freeUnknown(zone.name, subdomains, zone.lease)
   if (subdomains.length > 0) observer.onUnknownNames(zone.name, subdomains)
   return true
 }

@@ -34,7 +34,6 @@ export const OMITTED_TABLES: Readonly<Record<string, string>> = {
   allocation_api_migrations: 'the schema of the target is its own',
   deployment_log_lines: 'logs stay where they were written',
   dns_former_records: 'the records of an earlier provider belong to the source',
-  dns_zone_locks: 'rows to lock, created when they are needed',
   dns_zone_writes: 'the target numbers its own writes, and stops every zone until an operator resumes it',
   installation: 'identifies the source to the zones that it wrote',
   local_dns_record_sets: 'the zones of the provider local, which is not part of the installation',
@@ -45,4 +44,5 @@ export const OMITTED_TABLES: Readonly<Record<string, string>> = {
   replica_samples: 'the plots of the source stay with it',
   replicas: 'the processes of the source',
   write_probes: 'each replica creates its own',
+  zone_leases: 'the locks of the processes of the source',
 }

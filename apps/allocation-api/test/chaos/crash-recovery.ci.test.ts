@@ -100,6 +100,10 @@ describe('crash recovery', () => {
     until('another session writes', async () =>
       (await listWritingSessions(database)).some(pid => !former.includes(pid)),
     )
+  const untilWaitsForZone = (api: Api) =>
+    until('the replica has found the zone locked', async () =>
+      /^pdm_dns_syncs_total\{[^}]*outcome="busy"\} [1-9]/m.test((await api.call('GET', '/metrics')).text),
+    )
   /** Stands for a replica without a DNS reconciler. */
   const releaseInDatabase = (database: TestDatabase, subdomain: string) =>
     createAllocationRepository(createTestWriter(database.sql), repositoryOptions).release({
@@ -115,7 +119,7 @@ describe('crash recovery', () => {
   }
 
   beforeAll(async () => {
-    for (let index = 0; index < WORKERS + 5; index += 1) databases.push(await createTestDatabase())
+    for (let index = 0; index < WORKERS + 6; index += 1) databases.push(await createTestDatabase())
   })
   afterAll(async () => {
     for (const api of running) await api.process.kill()
@@ -208,7 +212,7 @@ describe('crash recovery', () => {
     await untilSessionsWait(database.sql, 1, '%insert into local_dns_record_sets%')
     const writingSessions = await listWritingSessions(database)
     const successor = await start(database, PATIENT_ENV)
-    await untilSessionsWait(database.sql, 1, '%from dns_zone_locks%')
+    await untilWaitsForZone(successor)
 
     await kill(writer)
     const { ms } = await timed(() => untilAnotherSessionWrites(database, writingSessions))
@@ -245,6 +249,33 @@ describe('crash recovery', () => {
     await expectConsistentTables(database.sql)
     await expectDnsToMatch(successor.dnsPort, await activeNames(database.sql), [`acme.${pool}`])
     await kill(successor)
+  })
+
+  test('a writer that is paused during its write, for longer than its lease, changes nothing when it continues', async () => {
+    const database = getDatabase(WORKERS + 5)
+    const writer = await start(database, PATIENT_ENV)
+    await commit(writer, 'first', await reserveToken(writer, 'first'))
+    const token = await reserveToken(writer, 'acme')
+    const held = await blockDnsWrites(database)
+    const committed = commit(writer, 'acme', token)
+    await untilSessionsWait(database.sql, 1, '%insert into local_dns_record_sets%')
+    const writingSessions = await listWritingSessions(database)
+    process.kill(writer.process.pid, 'SIGSTOP')
+    await releaseInDatabase(database, 'acme')
+    const successor = await start(database, PATIENT_ENV)
+    await untilAnotherSessionWrites(database, writingSessions)
+    await held.release()
+    await untilApplied(database.sql)
+    await expectConsistentTables(database.sql)
+    process.kill(writer.process.pid, 'SIGCONT')
+    expect((await committed).status).toBeLessThan(300)
+    await until('the paused sync ends without its lock', () =>
+      writer.lines.find(line => line.includes('zone lock lost')),
+    )
+    expect((await commit(writer, 'later', await reserveToken(writer, 'later'))).status).toBe(200)
+    await expectConsistentTables(database.sql)
+    await expectDnsToMatch(successor.dnsPort, await activeNames(database.sql), [`acme.${pool}`])
+    await Promise.all([kill(writer), kill(successor)])
   })
 
   test('records that were written but not recorded as applied are deleted after a release before the next sync', async () => {

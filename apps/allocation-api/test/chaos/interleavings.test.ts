@@ -8,7 +8,7 @@ import type { DueName } from '../../src/reconciler/domain/name.ts'
 import type { AppliedName, AttemptedName } from '../../src/reconciler/domain/plan.ts'
 import { createReconcilerRepository, type SyncOutcomes } from '../../src/reconciler/repository.ts'
 import { createTestDatabase, type TestDatabase, truncateAllocations, useTestDatabase } from '../support/database.ts'
-import { holdLock, lockRow, runInOrder, untilSessionsWait } from '../support/locks.ts'
+import { holdLock, lockRow, runInOrder, untilSessionsWait, withLease } from '../support/locks.ts'
 import {
   createTokenRepository,
   type GrantedToken,
@@ -291,12 +291,11 @@ describe('progress that is recorded late', async () => {
   const database = await useTestDatabase()
   const events = async () =>
     (await database.sql<{ event: string }[]>`select event from allocation_history order by id`).map(row => row.event)
-  /** As if the lock of the zone was held. */
-  const lane = () => ({ sql: database.sql, isHeld: database.sql`true` })
-  const transaction = async (): Promise<string> => {
-    const [row] = await database.sql<{ id: string }[]>`select pg_current_xact_id()::text as id`
-    return row?.id ?? ''
-  }
+  type Repository = ReturnType<typeof createReconcilerRepository>
+  const markAttempted = ({ markAttempted }: Repository, names: readonly DueName[]) =>
+    withLease(database.sql, poolDomain, lease => markAttempted(poolDomain, names.map(toAttempted), 'local', lease))
+  const saveOutcomes = ({ saveOutcomes }: Repository, names: readonly DueName[], event: 'published' | 'withdrawn') =>
+    withLease(database.sql, poolDomain, lease => saveOutcomes(poolDomain, toOutcomes(names, event), lease))
 
   test('a late "applied" of an older version does not overwrite the progress of a newer sync', async () => {
     const store = createTokenRepository(database.sql, limits)
@@ -304,11 +303,10 @@ describe('progress that is recorded late', async () => {
     const name = { poolDomain, subdomain: 'late' }
     const records = createRecords('late.pool.test', { loadBalancerIP: '192.0.2.1' }, { names: ['@', '*'], ttl: 60 })
     const due = async (): Promise<DueName[]> => repository.listDue(poolDomain, 10)
-    const markApplied = (names: readonly DueName[]) =>
-      repository.saveOutcomes(poolDomain, toOutcomes(names, 'published'), lane())
+    const markApplied = (names: readonly DueName[]) => saveOutcomes(repository, names, 'published')
     const sync = async () => {
       const names = await due()
-      await repository.markAttempted(poolDomain, names.map(toAttempted), 'local', await transaction())
+      await markAttempted(repository, names)
       await markApplied(names)
     }
     const activate = async () => {
@@ -348,7 +346,7 @@ describe('progress that is recorded late', async () => {
     await store.commit({ ...name, reservationToken, ...address }, desired, caller)
     const due = (await repository.listDue(poolDomain, 10)).filter(due => due.subdomain === 'replaced')
     await store.release(name, caller)
-    await repository.markAttempted(poolDomain, due.map(toAttempted), 'local', await transaction())
+    await markAttempted(repository, due)
     expect((await repository.listDue(poolDomain, 10)).filter(due => due.subdomain === 'replaced')).toMatchObject([
       { desired: [], hasInFlightWrite: true },
     ])
@@ -371,10 +369,10 @@ describe('progress that is recorded late', async () => {
     await store.release(name, caller)
     const withdrawal = await due()
     await activate('192.0.2.2')
-    await repository.markAttempted(poolDomain, (await due()).map(toAttempted), 'local', await transaction())
+    await markAttempted(repository, await due())
     const before = await database.sql`select * from dns_names where subdomain = 'hidden'`
     expect(before.map(row => row.attempted_version === row.version && row.applied_version === 0)).toEqual([true])
-    await repository.saveOutcomes(poolDomain, toOutcomes(withdrawal, 'withdrawn'), lane())
+    await saveOutcomes(repository, withdrawal, 'withdrawn')
     expect(await database.sql`select * from dns_names where subdomain = 'hidden'`).toEqual(before)
   })
 })

@@ -164,7 +164,7 @@ describe('a row that stays locked', () => {
     const names = ['records-same', 'records-changed']
     expect(countStatuses(await Promise.all(names.map(activate)))).toEqual({ 200: 2 })
     // No sync starts before the rows are locked.
-    const zone = await holdLock(database.sql, tx => tx`select from dns_zone_locks where name = ${pool} for update`)
+    const zone = await holdLock(database.sql, tx => tx`select from zone_leases where name = ${pool} for update`)
     // Both are due: one differs from the zone, the other does not.
     await database.sql`
       update dns_names set version = nextval('dns_version'), next_attempt_at = now(),

@@ -89,7 +89,10 @@ test('replicas of this build and the next upgrade the rows of every table concur
   before.delete('idempotency_results')
   expect(after.get('idempotency_keys')).toEqual(outcomes.map(outcome => expect.objectContaining(outcome)))
   for (const [table, rows] of before) {
-    expect(after.get(table), table).toEqual(rows.map(row => expect.objectContaining(row)))
+    // 0006 renames a table.
+    expect(after.get(table === 'dns_zone_locks' ? 'zone_leases' : table), table).toEqual(
+      rows.map(row => expect.objectContaining(row)),
+    )
   }
   expect(after.get('notes')).toEqual([])
 

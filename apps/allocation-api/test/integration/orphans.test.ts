@@ -5,6 +5,7 @@ import type { Caller } from '../../src/naming/naming.ts'
 import { createOperationsRepository } from '../../src/reconciler/operations-repository.ts'
 import type { OrphanAction } from '../../src/reconciler/orphans.ts'
 import { poolDomain, template, useDnsFixture } from '../support/dns-fixture.ts'
+import { withLease } from '../support/locks.ts'
 
 const caller: Caller = { actor: 'operator', address: '192.0.2.200', requestId: 'orphans' }
 
@@ -126,10 +127,12 @@ describe('records without a row', () => {
     await prepare()
     const orphans = createOperationsRepository(fixture.sql, { timeoutMs: 5_000 })
     await activate('lost')
-    expect(await orphans.adopt(poolDomain, [found, lost], caller)).toEqual(['found'])
-    expect(await events('lost')).toEqual(['reserved', 'committed'])
-    expect(await orphans.adopt(poolDomain, [found, lost], caller)).toEqual([])
-    expect(await orphans.remove(poolDomain, [found], caller)).toEqual([])
+    await withLease(fixture.sql, poolDomain, async lease => {
+      expect(await orphans.adopt(poolDomain, [found, lost], caller, lease)).toEqual(['found'])
+      expect(await events('lost')).toEqual(['reserved', 'committed'])
+      expect(await orphans.adopt(poolDomain, [found, lost], caller, lease)).toEqual([])
+      expect(await orphans.remove(poolDomain, [found], caller, lease)).toEqual([])
+    })
     expect(await row('found')).toMatchObject({ desired: found.records })
     expect(await events('found')).toEqual(['adopted'])
   })
@@ -145,7 +148,9 @@ describe('records without a row', () => {
         otherCount: 0,
       }
       const calls = [orphans.adopt, orphans.remove, orphans.adopt, orphans.remove]
-      await Promise.all(calls.map(call => call(poolDomain, [orphan], caller)))
+      await withLease(fixture.sql, poolDomain, lease =>
+        Promise.all(calls.map(call => call(poolDomain, [orphan], caller, lease))),
+      )
       const history = await events(subdomain)
       const [allocation] = await fixture.sql`select state from pool_allocations where subdomain = ${subdomain}`
       const { desired } = (await row(subdomain)) ?? {}

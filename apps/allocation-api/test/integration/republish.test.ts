@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { createOperationsRepository } from '../../src/reconciler/operations-repository.ts'
 import { poolDomain, useDnsFixture } from '../support/dns-fixture.ts'
-import { holdLock } from '../support/locks.ts'
+import { holdLock, withLease } from '../support/locks.ts'
 
 const operator = { actor: 'operator', address: '192.0.2.200', requestId: 'republish' } as const
 const recordTemplate = { names: ['@', 'api'], ttl: 30 }
@@ -44,11 +44,8 @@ test('a name that was released or changed since it was read is left alone', asyn
   const names = await listActive(poolDomain, '', 10)
   await update('changed', '192.0.2.9')
   await release('released')
-  await republish(
-    poolDomain,
-    names.map(name => ({ ...name, desired: [] })),
-    operator,
-  )
+  const changed = names.map(name => ({ ...name, desired: [] }))
+  await withLease(fixture.sql, poolDomain, lease => republish(poolDomain, changed, operator, lease))
   const rows = await fixture.sql<{ subdomain: string }[]>`
     select subdomain from allocation_history where event = 'republished'`
   expect(rows.map(row => row.subdomain)).toEqual(['same'])
@@ -74,8 +71,8 @@ test('the records of other writers stay, and so do the records that both templat
 test('while another replica holds the zone: busy, and nothing is changed', async () => {
   const { dns } = replica({ recordTemplate, lockWaitMs: 100 })
   await activate('acme')
-  await fixture.sql`insert into dns_zone_locks (name) values (${poolDomain}) on conflict do nothing`
-  const held = await holdLock(fixture.sql, tx => tx`select from dns_zone_locks for update`)
+  await fixture.sql`insert into zone_leases (name) values (${poolDomain}) on conflict do nothing`
+  const held = await holdLock(fixture.sql, tx => tx`select from zone_leases for update`)
   expect(await dns.republish(poolDomain, operator)).toEqual({ kind: 'busy' })
   await held.release()
   expect(await events('acme')).toEqual(['reserved', 'committed'])

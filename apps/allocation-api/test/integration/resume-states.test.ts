@@ -3,9 +3,10 @@ import { recordKey } from '../../src/dns/domain/rrset.ts'
 import { createRecords } from '../../src/dns/domain/target.ts'
 import { createMarkerRecord, parseMarkers, toMarkerName } from '../../src/reconciler/domain/zone-marker.ts'
 import { createOperationsRepository } from '../../src/reconciler/operations-repository.ts'
+import type { Lease } from '../../src/reconciler/zone-lock.ts'
 import { repositoryOptions } from '../support/database.ts'
 import { poolDomain, template, useDnsFixture } from '../support/dns-fixture.ts'
-import { runInOrder } from '../support/locks.ts'
+import { runInOrder, withLease } from '../support/locks.ts'
 import { createTokenRepository } from '../support/token-repository.ts'
 
 const OWN = '192.0.2.1'
@@ -188,7 +189,7 @@ describe.each(['known', 'unknown'])('the adoption of a reserved name with %s rec
     const { reservationToken } = granted
     const name = { poolDomain, subdomain }
     const records = toRecords(subdomain, OTHER)
-    const adopt = () =>
+    const adoptUnder = (lease: Lease) =>
       row === 'known'
         ? createOperationsRepository(sql, options).trustZone(
             poolDomain,
@@ -199,12 +200,15 @@ describe.each(['known', 'unknown'])('the adoption of a reserved name with %s rec
               },
             ],
             operator,
+            lease,
           )
         : createOperationsRepository(sql, options).adopt(
             poolDomain,
             [{ subdomain, target: { loadBalancerIP: OTHER }, records, otherCount: 0 }],
             operator,
+            lease,
           )
+    const adopt = () => withLease(sql, poolDomain, adoptUnder)
     const commit = () =>
       store.commit(
         { ...name, reservationToken, sovereignFQDN: `${subdomain}.${poolDomain}`, loadBalancerIP: OWN },

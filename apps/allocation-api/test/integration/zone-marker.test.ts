@@ -9,7 +9,7 @@ const MARKER_KEY = `${toMarkerName(poolDomain)} TXT`
 const MINUTE_MS = 60_000
 const otherInstallation = '11111111-2222-4333-8444-555555555555'
 /** Depends on which is detected first: the closed connection, its reset, or the missing lock of the new connection. */
-const LOST_LOCK = /zone lock lost: pool\.test|CONNECTION_CLOSED|ECONNRESET/
+const LOST_LOCK = /zone lock lost: pool\.test/
 const down = { kind: 'unavailable', reason: 'The provider is down.' } as const
 
 /** Copies the tables of the names and of the zones. `restore` brings them back. */

@@ -33,7 +33,7 @@ describe('a provider that only replaces whole zones', () => {
 
     double.resetCalls()
     // No process writes the zone before all commits are stored, so that the machine does not spread them.
-    const zone = await holdLock(database.sql, tx => tx`select from dns_zone_locks for update`)
+    const zone = await holdLock(database.sql, tx => tx`select from zone_leases for update`)
     const started = names.map((name, i) => timed(() => commit(getApi(i), name, tokens[i] ?? '', addresses[name])))
     await until('all commits are stored', async () => {
       const [row] = await database.sql<{ count: number }[]>`

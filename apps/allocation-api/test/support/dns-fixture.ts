@@ -18,8 +18,8 @@ import type { DnsProvider } from '../../src/dns/provider.ts'
 import { type Caller, createPools } from '../../src/naming/naming.ts'
 import type { DriftCheckResult } from '../../src/observability/domain/observer.ts'
 import { isDecided, type SyncStatus, toDnsState } from '../../src/reconciler/domain/status.ts'
-import { createZoneLocks } from '../../src/reconciler/locked-zone.ts'
 import { createReconciler, type Reconciler } from '../../src/reconciler/reconciler.ts'
+import { createZoneLocks } from '../../src/reconciler/zone-lock.ts'
 import { createTestDatabase, repositoryOptions, type TestDatabase, truncateAllocations } from './database.ts'
 import { createTokenRepository, type TokenRepository } from './token-repository.ts'
 
@@ -139,6 +139,7 @@ interface ReplicaOptions {
   readonly keepsUnknown?: boolean
   readonly waitMs?: number
   readonly lockWaitMs?: number
+  readonly leaseMs?: number
   readonly recordTemplate?: RecordTemplate
   readonly callTimeoutMs?: number
   readonly random?: () => number
@@ -170,6 +171,7 @@ const startReplica = ({
   keepsUnknown = false,
   waitMs = WAIT_MS,
   lockWaitMs = WAIT_MS,
+  leaseMs = WAIT_MS,
   recordTemplate = { names: ['@', '*'], ttl: 60 },
   callTimeoutMs = STATEMENT_TIMEOUT_MS,
   random = () => 0.5,
@@ -180,8 +182,7 @@ const startReplica = ({
     applicationName: 'replica',
     maxStatementMs: STATEMENT_TIMEOUT_MS,
   })
-  const lockLimits = { waitMs: lockWaitMs, idleTimeoutMs: 30_000, timeoutMs: STATEMENT_TIMEOUT_MS }
-  const zoneLocks = createZoneLocks(url, lockLimits, { silences: 0 })
+  const zoneLocks = createZoneLocks(sql, { waitMs: lockWaitMs, leaseMs, timeoutMs: STATEMENT_TIMEOUT_MS })
   const errors: unknown[] = []
   const driftChecks: DriftCheckResult[] = []
   const stops: string[] = []
@@ -226,7 +227,7 @@ const startReplica = ({
     syncs,
     async close() {
       await dns.stop()
-      await Promise.all([zoneLocks.close(), sql.end({ timeout: 1 })])
+      await sql.end({ timeout: 1 })
     },
   }
 }
@@ -280,11 +281,9 @@ export const useDnsFixture = () => {
       aheadMs += ms
       await database.advance(ms)
     },
-    /** Ends the connections that hold zone locks. */
+    /** As if another process had taken each lock and released it. */
     async loseZoneLocks(): Promise<void> {
-      await database.sql`
-        select pg_terminate_backend(pid) from pg_stat_activity
-        where datname = current_database() and application_name = 'allocation-api zone' and state = 'idle in transaction'`
+      await database.sql`update zone_leases set holder = null, version = version + 1`
     },
     /** Reserves and commits the name. Returns the version to wait for. */
     async activate(subdomain: string, address: string | Target = '192.0.2.1', zone = poolDomain) {

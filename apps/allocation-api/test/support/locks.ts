@@ -1,6 +1,8 @@
+import { randomUUID } from 'node:crypto'
 import type { Sql } from '@pool/runtime/database/client'
 import { until } from '@pool/test-kit/poll.ts'
 import type { TransactionSql } from 'postgres'
+import type { Lease } from '../../src/reconciler/zone-lock.ts'
 
 type Transaction = TransactionSql<{ int8: number }>
 
@@ -96,4 +98,21 @@ export const runInOrder = async <First, Second>(
   await untilSessionsWait(sql, 2)
   await held.release()
   return Promise.all([firstResult, secondResult])
+}
+
+/** Runs statements of the work under a zone lock, which is taken from whoever has it. */
+export const withLease = async <Result>(
+  sql: Sql,
+  name: string,
+  work: (lease: Lease) => Promise<Result>,
+): Promise<Result> => {
+  const holder = randomUUID()
+  await sql`
+    insert into zone_leases as l (name, holder) values (${name}, ${holder})
+    on conflict (name) do update set holder = excluded.holder, version = l.version + 1`
+  try {
+    return await work({ name, holder })
+  } finally {
+    await sql`update zone_leases set holder = null, version = version + 1 where name = ${name}`
+  }
 }

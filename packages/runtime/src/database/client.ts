@@ -59,7 +59,6 @@ export type Sessions = ReturnType<typeof createSessions>
  */
 export const createSessions = (now: () => number = monotonicNow) => {
   const open = new Map<SessionSocket, Session>()
-  let silences = 0
   const expireOlderThan = (ageMs: number): void => {
     for (const [socket, { openedAt }] of open) if (now() - openedAt >= ageMs) socket.emit(EXPIRE)
   }
@@ -76,17 +75,12 @@ export const createSessions = (now: () => number = monotonicNow) => {
         if (isReadOnlyCode(code)) expireOlderThan(MIN_AGE_MS)
       })
       socket.on(SILENT, since => {
-        silences += 1
         for (const [other, { receivedAt }] of open) if (receivedAt < since) other.emit(DISTRUST)
       })
     },
     /** Replaces all sessions. */
     expire(): void {
       expireOlderThan(0)
-    },
-    /** How many sessions were silent for too long. While it stays the same, an idle connection can be trusted. */
-    get silences(): number {
-      return silences
     },
   }
 }

@@ -4,8 +4,8 @@ import { type RecordSet, recordKey } from '../../../src/dns/domain/rrset.ts'
 import { createRecords } from '../../../src/dns/domain/target.ts'
 import type { DnsProvider } from '../../../src/dns/provider.ts'
 import { type Caller, createPools } from '../../../src/naming/naming.ts'
-import { createZoneLocks, type ZoneLocks } from '../../../src/reconciler/locked-zone.ts'
 import { createReconciler, type Reconciler } from '../../../src/reconciler/reconciler.ts'
+import { createZoneLocks, type WithLock } from '../../../src/reconciler/zone-lock.ts'
 import { createTestDatabase, type TestDatabase } from '../database.ts'
 import { createTokenRepository, type TokenRepository } from '../token-repository.ts'
 import { createInFlight, FaultInjector, type InterleavingCounts, toChangeKey } from './faulty-provider.ts'
@@ -26,7 +26,7 @@ import {
 /** The connections of a replica. All interleavings of the worker reuse them. */
 interface ReplicaResources {
   readonly sql: Sql
-  readonly zoneLocks: ZoneLocks
+  readonly withLock: WithLock
   readonly store: TokenRepository
   readonly provider: DnsProvider
 }
@@ -56,17 +56,16 @@ export const createWorker = async (startHost: StartZoneHost): Promise<Worker> =>
       applicationName: 'replica',
       maxStatementMs: TIMEOUT_MS,
     })
-    const lockLimits = { waitMs: 10_000, idleTimeoutMs: 30_000, timeoutMs: TIMEOUT_MS }
-    const zoneLocks = createZoneLocks(database.url, lockLimits, { silences: 0 })
+    const { withLock } = createZoneLocks(sql, { waitMs: 10_000, leaseMs: 30_000, timeoutMs: TIMEOUT_MS })
     const reservation = { ttlMs: RESERVATION_MS, maxAgeMs: RESERVATION_MS }
     const provider = host.createProvider()
     cleanup.defer(async () => {
       await provider.close()
-      await Promise.all([zoneLocks.close(), sql.end({ timeout: 1 })])
+      await sql.end({ timeout: 1 })
     })
     return {
       sql,
-      zoneLocks,
+      withLock,
       provider,
       store: createTokenRepository(sql, { reservation, timeoutMs: TIMEOUT_MS }),
     }
@@ -146,7 +145,7 @@ class Interleaving {
       },
     })
     const { next: random } = this.#prng.fork(2)
-    this.#replicas = worker.replicas.map(({ sql, zoneLocks, provider }) =>
+    this.#replicas = worker.replicas.map(({ sql, withLock, provider }) =>
       createReconciler({
         provider: this.#faultInjector.provider(provider),
         providerKind: 'random',
@@ -154,7 +153,7 @@ class Interleaving {
         keepsUnknown: false,
         sql,
         // Every provider call is made under a zone lock.
-        withLock: (...args) => this.#inFlight.during('running', () => zoneLocks.withLock(...args)),
+        withLock: (...args) => this.#inFlight.during('running', () => withLock(...args)),
         pools: () => createPools([zone, this.#model.zoneBelow]),
         recordTemplate: template,
         statementTimeoutMs: 20_000,
@@ -198,7 +197,7 @@ class Interleaving {
     const { sql } = this.#worker.database
     await this.#worker.host.addZone(this.#zone)
     for (const name of [this.#zone, '(account)'])
-      await sql`insert into dns_zone_locks (name) values (${name}) on conflict do nothing`
+      await sql`insert into zone_leases (name) values (${name}) on conflict do nothing`
     const steps = MIN_STEPS + this.#prng.below(EXTRA_STEPS)
     for (let step = 0; step < steps; step += 1) {
       await this.#step()
@@ -373,7 +372,8 @@ class Interleaving {
   async #withZoneLock(work: (sql: Pick<Sql, 'unsafe'>) => Promise<void>): Promise<void> {
     const lockName = this.#worker.replicas[0]?.provider.concurrency ? '(account)' : this.#zone
     await this.#worker.database.sql.begin(async tx => {
-      const [held] = await tx`select name from dns_zone_locks where name = ${lockName} for update skip locked`
+      const [held] =
+        await tx`select name from zone_leases where name = ${lockName} and holder is null for update skip locked`
       if (held) await work(tx)
     })
   }

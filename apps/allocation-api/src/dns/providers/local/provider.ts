@@ -240,6 +240,8 @@ export const createLocalProvider = ({ table, server, onError }: LocalProviderOpt
   }
 
   return {
+    isDatabase: true,
+
     read: (zone, wanted, signal) =>
       attempt(async () => {
         const { serial, records } = await table.read(zone, wanted.branches, wanted.names)

@@ -1,0 +1,1 @@
+import './pooler-sizes.ci.test.ts'
