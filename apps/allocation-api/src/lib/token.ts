@@ -11,6 +11,15 @@ export const hashToken = (token: string): Buffer => hash('sha256', token.toLower
 
 export const createToken = (token: string = randomUUID()): SecretToken => ({ token, tokenHash: hashToken(token) })
 
+/** So that scanners of secrets find it. */
+const RECORD_TOKEN_PREFIX = 'pdr_'
+
+/** A token of a tenant's tools: 256 bits, in base64url. */
+export const toRecordToken = (secret: Buffer): string => RECORD_TOKEN_PREFIX + secret.toString('base64url')
+
+/** SHA-256 of a token of a tenant's tools. Case matters. */
+export const hashRecordToken = (token: string): Buffer => hash('sha256', token, 'buffer')
+
 const CIPHER = 'aes-256-gcm'
 const KEY_BYTES = 32
 const SALT_BYTES = 32
