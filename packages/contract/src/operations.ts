@@ -20,6 +20,7 @@ import { health, probe } from './health.ts'
 import { namePlan } from './names.ts'
 import { del, get, post } from './operation.ts'
 import { operatorOperations } from './operator-operations.ts'
+import { tenantOperations } from './tenant-operations.ts'
 import { exportLine, importQuery, importResponse } from './transfer.ts'
 
 const deploymentPath = z.object({
@@ -444,6 +445,7 @@ export const operations = defineOperations({
       'As after a release, every record set at or below the name is deleted, whichever client created it; the history lists them. Waits a bounded time for it. Repeating it changes nothing.',
     ...orphans,
   }),
+  ...tenantOperations,
   createDeployment: post('/api/v1/deployments', {
     tag: 'Deployments',
     counted: 'create-deployment',

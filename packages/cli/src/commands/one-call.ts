@@ -13,7 +13,10 @@ export const LIST_LIMITS = { min: 1, max: Number.MAX_SAFE_INTEGER } as const
 
 type Shared = Omit<CommandSpec, 'operations' | 'run'>
 
-interface OneCall<Id extends OperationId> extends Shared {
+/** What the client has a method for. */
+type CallId = OperationId & keyof AllocationClient
+
+interface OneCall<Id extends CallId> extends Shared {
   readonly operation: Id
   /** Throws a UsageError if an argument or a flag is invalid. Absent: the operation has no parameters. */
   readonly params?: (input: Input, session: Session) => Params<Id> | Promise<Params<Id>>
@@ -27,7 +30,7 @@ interface OneCall<Id extends OperationId> extends Shared {
 }
 
 /** A command that calls one operation once and shows its result. The parameter `dryRun` makes it a dry run. */
-export const oneCall = <Id extends OperationId>({
+export const oneCall = <Id extends CallId>({
   operation,
   params: toParams,
   confirm,

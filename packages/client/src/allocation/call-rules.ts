@@ -27,6 +27,7 @@ const slowCalls: Readonly<Partial<Record<OperationId, Limits>>> = {
   applyDeployment: slowStart,
   destroyDeployment: slowStart,
   compareNameRecords: slowStart,
+  putRecord: slowStart,
   unlockDeployment: { attemptTimeoutMs: 2 * MINUTE_MS, deadlineMs: 3 * MINUTE_MS },
   // Terraform plans while the client waits; the service permits it 30 minutes by default.
   planDeployment: { attemptTimeoutMs: 31 * MINUTE_MS, deadlineMs: 32 * MINUTE_MS },

@@ -1,4 +1,11 @@
-import { type AllocationOperation, type DeploymentPlan, type OperationId, operations, problem } from '@pool/contract'
+import {
+  type AllocationOperation,
+  type DeploymentPlan,
+  type OperationId,
+  operationList,
+  operations,
+  problem,
+} from '@pool/contract'
 import type * as z from 'zod'
 import { ProblemError } from '../errors.ts'
 import type { CallOptions, ClientOptions } from '../options.ts'
@@ -24,13 +31,18 @@ interface CallWithDryRun<Id extends OperationId, Plan> {
   (params: Omit<Params<Id>, 'dryRun'> & { readonly dryRun?: false }, options?: Options<Id>): Promise<Result<Id>>
 }
 
+/** The operations of other protocols, such as acme-dns, have clients of their own. */
+type CallId = {
+  [Id in OperationId]: (typeof operations)[Id] extends { readonly protocol: string } ? never : Id
+}[OperationId]
+
 /**
  * One method for each operation of the allocation API, under the operation's id. Every method rejects with a ClientError,
  * with the reason of an aborted signal, or with a TypeError if a parameter cannot be sent. docs/reference/api.md describes
  * the semantics.
  */
 export type AllocationCalls = {
-  readonly [Id in keyof typeof operations]: (typeof operations)[Id] extends {
+  readonly [Id in CallId]: (typeof operations)[Id] extends {
     readonly plan: infer Plan extends z.ZodType
   }
     ? CallWithDryRun<Id, z.output<Plan>>
@@ -73,8 +85,9 @@ class OperationCalls {
   }
 
   static {
-    for (const id of Object.keys(operations) as OperationId[]) {
-      const call = createCall(id)
+    for (const { id, protocol } of operationList) {
+      if (protocol !== undefined) continue
+      const call = createCall(id as OperationId)
       const method = function (this: OperationCalls, ...args: CallArguments) {
         return call(this.#transport, args)
       }

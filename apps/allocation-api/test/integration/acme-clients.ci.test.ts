@@ -1,0 +1,139 @@
+import { X509Certificate } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { freePort, isListening } from '@pool/dev/ports'
+import { findProgram, startServerAndWait } from '@pool/dev/server-process'
+import { createCa } from '@pool/test-kit/ceph/test-ca.ts'
+import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
+import { Program } from '@pool/test-kit/program.ts'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { startTestService } from '../support/service.ts'
+import { createTenants } from '../support/tenant-records.ts'
+
+// ACME clients as Debian has them, an authority that validates by DNS, and the DNS of the provider `local`.
+
+const programs = ['lego', 'pebble', 'certbot']
+const missing = programs.filter(name => findProgram(name) === undefined)
+const isSkipped = shouldSkip(
+  missing.length === 0
+    ? undefined
+    : `${missing.join(', ')} is not installed, the tests of ACME clients are skipped: apt-get install ${programs.join(' ')}`,
+)
+const page = readFileSync(new URL('../../../../docs/clients/records.md', import.meta.url), 'utf8')
+const service = await startTestService({ PDM_RECORDS: 'acme' })
+const { createTenant, resolve } = createTenants(service)
+const endpoint = `${service.api.url}/api/v1/records/httpreq`
+let folder = ''
+let directory = ''
+let stopPebble = async () => {}
+
+beforeAll(async () => {
+  if (isSkipped) return
+  folder = await mkdtemp(join(tmpdir(), 'acme-clients-'))
+  const ca = await createCa()
+  const { key, cert } = await ca.issue({ names: ['localhost'], addresses: ['127.0.0.1'] })
+  const [port, managementPort] = [await freePort(), await freePort()]
+  const pebble = {
+    listenAddress: `127.0.0.1:${port}`,
+    managementListenAddress: `127.0.0.1:${managementPort}`,
+    certificate: join(folder, 'cert.pem'),
+    privateKey: join(folder, 'key.pem'),
+    httpPort: 9,
+    tlsPort: 9,
+  }
+  const files = { 'cert.pem': cert, 'key.pem': key, 'ca.pem': ca.cert, 'pebble.json': JSON.stringify({ pebble }) }
+  for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text, { mode: 0o600 })
+  directory = `https://127.0.0.1:${port}/dir`
+  stopPebble = await startServerAndWait({
+    name: 'pebble',
+    folder,
+    env: { ...process.env, PEBBLE_VA_NOSLEEP: '1', PEBBLE_WFE_NONCEREJECT: '0' },
+    command: [
+      findProgram('pebble') ?? '',
+      '-config',
+      join(folder, 'pebble.json'),
+      '-dnsserver',
+      `127.0.0.1:${service.api.dnsPort}`,
+    ],
+    isUp: () => isListening(port),
+  })
+})
+afterAll(async () => {
+  await stopPebble()
+  if (folder) await rm(folder, { recursive: true, force: true })
+})
+
+const names = (file: string): readonly string[] =>
+  new X509Certificate(readFileSync(file)).subjectAltName
+    ?.split(', ')
+    .map(name => name.replace('DNS:', ''))
+    .sort() ?? []
+
+const lego = (subdomain: string, token: string, path: string, env: object = {}) =>
+  new Program({
+    command: findProgram('lego') ?? '',
+    args: [
+      ...['--server', directory, '--email', 'ops@acme.example', '--accept-tos', '--path', path],
+      ...['--dns', 'httpreq', '--dns.resolvers', `127.0.0.1:${service.api.dnsPort}`, '--dns.disable-cp'],
+      ...[`${subdomain}.pool.test`, `*.${subdomain}.pool.test`].flatMap(name => ['--domains', name]),
+      'run',
+    ],
+    env: {
+      LEGO_CA_CERTIFICATES: join(folder, 'ca.pem'),
+      HTTPREQ_ENDPOINT: endpoint,
+      HTTPREQ_USERNAME: 'token',
+      HTTPREQ_PASSWORD: token,
+      HTTPREQ_POLLING_INTERVAL: '1',
+      ...env,
+    },
+  })
+
+describe.skipIf(isSkipped)('lego', () => {
+  test.each([
+    ['its default mode', 'default', {}],
+    ['mode RAW', 'raw', { HTTPREQ_MODE: 'RAW' }],
+  ])('in %s issues the name and its wildcard, twice, and leaves no value', async (_, subdomain, env) => {
+    const { token } = await createTenant(subdomain, { scope: 'acme' })
+    for (const run of ['first', 'second']) {
+      const path = join(folder, `${subdomain}-${run}`)
+      await lego(subdomain, token, path, env).untilSucceeded()
+      const file = join(path, 'certificates', `${subdomain}.pool.test.crt`)
+      expect(names(file)).toEqual([`*.${subdomain}.pool.test`, `${subdomain}.pool.test`])
+      expect(await resolve(`_acme-challenge.${subdomain}.pool.test`, 'TXT')).toEqual([])
+    }
+  })
+
+  test('two at once with one token both issue', async () => {
+    const { token } = await createTenant('pair', { scope: 'acme' })
+    const paths = ['one', 'two'].map(name => join(folder, `pair-${name}`))
+    await Promise.all(paths.map(path => lego('pair', token, path).untilSucceeded()))
+    for (const path of paths) expect(names(join(path, 'certificates', 'pair.pool.test.crt'))).toHaveLength(2)
+  })
+
+  test('with a token of a name that was released prints what to do, and fails', async () => {
+    const { token } = await createTenant('gone', { scope: 'acme' })
+    await service.call('DELETE', '/api/v1/pool/pool.test/release', { subdomain: 'gone' })
+    const client = lego('gone', token, join(folder, 'gone'))
+    expect(await client.exited).toBe(1)
+    expect(client.output).toContain('its name was released')
+    expect(client.output).not.toContain(token)
+  })
+})
+
+test.skipIf(isSkipped)('certbot issues the name and its wildcard with the commands of the page', async () => {
+  const { token } = await createTenant('certbot', { scope: 'acme' })
+  const [, block = ''] = /```sh needs=installation\n(certbot [^`]*)```/.exec(page) ?? []
+  const command = block.replaceAll('acme.pool.example', 'certbot.pool.test')
+  const options = `--server ${directory} --config-dir ${folder}/certbot --work-dir ${folder}/work --logs-dir ${folder}/logs`
+  const client = new Program({
+    command: '/bin/bash',
+    args: ['-c', `${command.trimEnd()} ${options} -n --agree-tos -m ops@acme.example`],
+    env: { REQUESTS_CA_BUNDLE: join(folder, 'ca.pem'), HTTPREQ_ENDPOINT: endpoint, HTTPREQ_PASSWORD: token },
+  })
+  await client.untilSucceeded()
+  const file = join(folder, 'certbot', 'live', 'certbot.pool.test', 'cert.pem')
+  expect(names(file)).toEqual(['*.certbot.pool.test', 'certbot.pool.test'])
+  expect(await resolve('_acme-challenge.certbot.pool.test', 'TXT')).toEqual([])
+})
