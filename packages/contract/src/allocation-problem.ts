@@ -59,6 +59,10 @@ export const errors = defineErrors({
   'lock-not-recorded': [409, 'No run of this deployment is known to have left a lock.'],
   'already-active': [409, 'The name is already committed.'],
   'not-active': [409, 'The name is only reserved; commit it first.'],
+  'record-conflict': [
+    409,
+    'Another owner has the record set, or a CNAME would be beside other records; delete the other set first.',
+  ],
   'reservation-expired': [410, 'The reservation has expired; reserve the name again.'],
   'database-unavailable': [
     503,
