@@ -220,6 +220,7 @@ export const operations = defineOperations({
       'not-found',
       'not-active',
       ['conflict', 'The request is repeated under its Idempotency-Key, and another client has the name.'],
+      ['record-conflict', 'The tenant has records of its own where the new target needs a CNAME.'],
       'missing-token',
       'missing-lb-ip',
       'invalid-lb-ip',

@@ -64,6 +64,10 @@ export const deriveToken = (key: string, salt: string): string => {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }
 
+/** As `deriveToken`, of a token of a tenant's tools: 256 bits. */
+export const deriveSecret = (key: string, salt: string): Buffer =>
+  hash('sha256', `${COUNTER}${key}allocation-api record token v1${salt}`, 'buffer')
+
 /**
  * The token of a result that a build with schema 1 stored, encrypted. Throws if the row was changed, or belongs to
  * another key.

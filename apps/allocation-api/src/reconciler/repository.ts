@@ -80,7 +80,7 @@ const MAX_PREVIOUS_RECORD_SETS = 120
 
 /**
  * The assignments that start a new version of a row `d` of dns_names, due at `at`. The records that were desired before
- * become previous ones, because a write of them that timed out can still take effect. Failures of the previous version end.
+ * become previous ones unless they stay, because a write of them that timed out can still take effect. Failures of the previous version end.
  */
 export const newVersionColumns = (desired: string, at: string): string => `
   version = nextval('dns_version'), desired = ${desired}, changed_at = ${at}, next_attempt_at = ${at},
@@ -88,6 +88,8 @@ export const newVersionColumns = (desired: string, at: string): string => `
     select coalesce(jsonb_agg(record_set order by position), '[]') from (
       select record_set, position from jsonb_array_elements(d.previous_records || d.desired)
         with ordinality as previous (record_set, position)
+      where position <= jsonb_array_length(d.previous_records)
+        or not exists (select from jsonb_array_elements(${desired}) wanted where wanted = record_set)
       order by position desc limit ${MAX_PREVIOUS_RECORD_SETS}
     ) latest),
   attempts = 0, failure = null, last_error = null, leftover = null, is_drift_repair = false`

@@ -85,6 +85,8 @@ export interface TenantRecordSet {
   readonly owner: string
   /** False: data of the tenant's tool, which is stored and returned, and never in the zone. */
   readonly isPublished: boolean
+  /** A challenge of ACME, which a tool that manages all records of an owner must not see. */
+  readonly isChallenge?: true
 }
 
 /** A change as the tenant sends it: names in any case, with or without the final dot. */
@@ -171,7 +173,9 @@ export interface TenantRecords {
   listRecords(name: PoolName): Promise<readonly TenantRecordSet[]>
   /** `tokenDigest` is the `hashRecordToken` of what the tenant sent. */
   read(tokenDigest: Buffer): Promise<Unauthorized | ReadOutcome>
-  /** Which of the changes would be refused now. It writes nothing. */
+  /**
+   * Which of the changes would be refused if they were all that the owner has, apart from challenges. It writes nothing.
+   */
   review(tokenDigest: Buffer, changes: readonly SetChange[]): Promise<ReviewOutcome>
   change(
     tokenDigest: Buffer,

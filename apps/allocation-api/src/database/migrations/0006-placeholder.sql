@@ -1,0 +1,2 @@
+-- Oldest build: 2
+select 1;
