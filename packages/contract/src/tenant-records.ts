@@ -80,7 +80,7 @@ export const tokensQuery = z.object({ sub: subdomain.meta({ description: 'The su
 export const recordsToken = z
   .object({
     ...tokenFields,
-    lastUsedAt: timestamp.optional().meta({ description: 'The day of the last use; its time of day is 00:00.' }),
+    lastUsedAt: z.iso.date().optional().meta({ description: 'The day of the last write.' }),
   })
   .meta({ id: 'RecordsToken' })
 export type RecordsToken = z.infer<typeof recordsToken>

@@ -26,7 +26,7 @@ describe('records in our own form', () => {
     expect(text.body).toMatchObject({ values: ['a "b"'] })
     expect((await send('GET', '')).body).toEqual({ fqdn: 'own.pool.test', records: [text.body, record] })
     for (let n = 0; n < 2; n += 1) expect((await send('DELETE', '/shop.own.pool.test/A')).status).toBe(204)
-    expect((await send('GET', '')).body.records).toEqual([text.body])
+    await expect.poll(async () => (await send('GET', '')).body.records).toEqual([text.body])
   })
 
   test('a set of another owner is listed, and 409 for a change', async () => {
@@ -47,7 +47,7 @@ describe('records in our own form', () => {
     [{ values: 'x' }, 'invalid-record', 422],
     [{ values: ['192.0.2.1'], ttl: '60' }, 'invalid-record', 422],
     [{ values: ['192.0.2.256'] }, 'invalid-record', 422],
-    [{ values: ['127.0.0.1'] }, 'invalid-record', 422],
+    [{ values: ['169.254.1.1'] }, 'invalid-record', 422],
   ])('%j is %s', async (body, error, status) => {
     const { send } = await shared
     const answer = await send('PUT', '/x.shared.pool.test/A', body)
@@ -68,7 +68,7 @@ describe('httpreq', () => {
     expect(await resolve(fqdn, 'TXT')).toEqual(values)
     for (const value of [...values, ...values])
       expect((await send('POST', '/httpreq/cleanup', { fqdn, value })).status).toBe(200)
-    expect(await resolve(fqdn, 'TXT')).toEqual([])
+    await expect.poll(() => resolve(fqdn, 'TXT')).toEqual([])
   })
 
   test('in mode RAW, the value is the digest of keyAuth', async () => {
@@ -77,7 +77,7 @@ describe('httpreq', () => {
     expect((await send('POST', '/httpreq/present', body)).status).toBe(200)
     expect(await resolve(fqdn, 'TXT')).toEqual([createHash('sha256').update('abc.def').digest('base64url')])
     expect((await send('POST', '/httpreq/cleanup', body)).status).toBe(200)
-    expect(await resolve(fqdn, 'TXT')).toEqual([])
+    await expect.poll(() => resolve(fqdn, 'TXT')).toEqual([])
   })
 
   test.each(['application/x-www-form-urlencoded', 'text/plain', 'image/png'])(
@@ -217,10 +217,10 @@ describe('external-dns', () => {
   })
 
   test('the records of its registry are kept for it, wherever they are, and not published', async () => {
-    const { send } = await createTenant('registry')
+    const { send } = await createTenant('txtreg')
     const targets = ['"heritage=external-dns,external-dns/owner=c1"']
-    const labels = { ownedRecord: 'registry.pool.test' }
-    const names = ['a-registry.pool.test', 'a-shop.registry.pool.test']
+    const labels = { ownedRecord: 'txtreg.pool.test' }
+    const names = ['a-shop.txtreg.pool.test', 'a-txtreg.pool.test']
     const create = names.map(dnsName => ({ dnsName, recordType: 'TXT', targets, labels }))
     expect((await apply(send, { create })).status).toBe(204)
     const kept = (await send('GET', '/external-dns/records', undefined, type)).body

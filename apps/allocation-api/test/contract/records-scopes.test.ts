@@ -33,7 +33,7 @@ const places: readonly (readonly [what: string, place: Place, toName: (fqdn: str
   ['an empty label', 'invalid', fqdn => `shop..${fqdn}`],
   ['two final dots', 'invalid', fqdn => `shop.${fqdn}..`],
   ['a label of 64 characters', 'invalid', fqdn => `${'a'.repeat(64)}.${fqdn}`],
-  ['a name of 254 characters', 'invalid', fqdn => `${'a.'.repeat(127 - fqdn.length / 2)}${fqdn}`],
+  ['a name of 255 characters', 'invalid', fqdn => `${'a.'.repeat(Math.ceil((254 - fqdn.length) / 2))}${fqdn}`],
   ['a space', 'invalid', fqdn => `sh op.${fqdn}`],
   ['an IDN as U-labels', 'invalid', fqdn => `b\u00fccher.${fqdn}`],
   ['a letter that Unicode lower-cases to ASCII', 'invalid', fqdn => fqdn.replace('k', '\u212a')],

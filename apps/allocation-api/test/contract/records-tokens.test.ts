@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { get } from 'node:http'
 import { describe, expect, test } from 'vitest'
 import { hashToken } from '../../src/lib/token.ts'
 import { poolPath, startTestService, unknownToken } from '../support/service.ts'
@@ -71,10 +72,12 @@ describe('a token', () => {
     await database.sql`
       insert into lineages (id, sovereign_fqdn, pool_domain, subdomain, infrastructure_changed_at, created_at)
       values (${lineageId}, 'deployed.pool.test', 'pool.test', 'deployed', now(), now())`
+    const keys = { orgEmail: '', objectStorageAccessKey: '', objectStorageSecretKey: '' }
+    const request = { ...keys, name: { poolDomain: 'pool.test', subdomain: 'deployed' } }
     await database.sql`
       insert into deployments (id, lineage_id, status, request, sovereign_fqdn, reservation_token_hash, token_hash, error,
         started_at, finished_at)
-      values (${id}, ${lineageId}, 'failed', ${database.sql.json({ name: { poolDomain: 'pool.test', subdomain: 'deployed' } })},
+      values (${id}, ${lineageId}, 'failed', ${database.sql.json(request)},
         'deployed.pool.test', ${hashToken(reservationToken)}, ${hashToken(deploymentToken)}, 'no', now(), now())`
     await database.sql`update pool_allocations set lineage_id = ${lineageId} where subdomain = 'deployed'`
     const statuses = [deploymentToken, unknownToken].map(async token => {
@@ -194,6 +197,19 @@ describe('credentials of the prefix, on both listeners', async () => {
       expect(status).toBe(listener === 'operator' ? 401 : 404)
     })
   })
+})
+
+test.each([
+  ['/api/v1/records/../reserved', 404],
+  ['/api/v1/records/x/%2E./../reserved', 404],
+  ['/api/v1/%72ecords/../reserved', 404],
+  ['http://x/api/v1/records/../reserved', 404],
+  ['/api/v1/records/./../records/acme-dns/health', 200],
+  ['/api/v1/x/../reserved', 200],
+])('a gateway that compares prefixes exposes no other route: %s', async (path, status) => {
+  const { promise, resolve, reject } = Promise.withResolvers<number | undefined>()
+  get({ port: api.port, path }, response => resolve(response.resume().statusCode)).on('error', reject)
+  expect(await promise).toBe(status)
 })
 
 test('no token is in a log line, a metric or a row', async () => {
