@@ -101,7 +101,7 @@ describe.skipIf(isSkipped)('lego', () => {
       await lego(subdomain, token, path, env).untilSucceeded()
       const file = join(path, 'certificates', `${subdomain}.pool.test.crt`)
       expect(names(file)).toEqual([`*.${subdomain}.pool.test`, `${subdomain}.pool.test`])
-      expect(await resolve(`_acme-challenge.${subdomain}.pool.test`, 'TXT')).toEqual([])
+      await expect.poll(() => resolve(`_acme-challenge.${subdomain}.pool.test`, 'TXT')).toEqual([])
     }
   })
 
@@ -135,5 +135,5 @@ test.skipIf(isSkipped)('certbot issues the name and its wildcard with the comman
   await client.untilSucceeded()
   const file = join(folder, 'certbot', 'live', 'certbot.pool.test', 'cert.pem')
   expect(names(file)).toEqual(['*.certbot.pool.test', 'certbot.pool.test'])
-  expect(await resolve('_acme-challenge.certbot.pool.test', 'TXT')).toEqual([])
+  await expect.poll(() => resolve('_acme-challenge.certbot.pool.test', 'TXT')).toEqual([])
 })

@@ -30,7 +30,7 @@ const gateways = [
     name: 'haproxy',
     toConfig: () => {
       const [defaults = '', rest = ''] = readBlock('proxies', 'haproxy').split('frontend clients')
-      return `global\n  maxconn 64\n${defaults}${readBlock('records', 'haproxy')}\n${rest.slice(rest.indexOf('backend '))}`
+      return `global\n  maxconn 64\n${defaults}${readBlock('records', 'haproxy')}\n${rest.slice(rest.indexOf('\nbackend '))}`
     },
     toCommand: (program: string, file: string) => [program, '-db', '-f', file],
   },
