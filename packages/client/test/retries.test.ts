@@ -1,4 +1,4 @@
-import { type AllocationOperation, operationList, operations } from '@pool/contract'
+import { type AllocationOperation, type CallId, callOperations } from '@pool/contract'
 import { describe, expect, test } from 'vitest'
 import { AllocationClient } from '../src/index.ts'
 import { FakeTiming } from './support/fake-timing.ts'
@@ -64,8 +64,7 @@ const expected: Readonly<Record<string, Readonly<Record<Failure, number>>>> = {
   },
 }
 
-type CallId = keyof typeof operations & keyof AllocationClient
-const calls = operationList.filter(({ protocol }) => protocol === undefined)
+const calls: readonly AllocationOperation[] = Object.values(callOperations)
 const cases = calls.flatMap(operation =>
   (Object.keys(failures) as Failure[]).map(failure => [operation.id as CallId, failure, toGroup(operation)] as const),
 )
@@ -98,7 +97,7 @@ describe('after a failure', () => {
         return failures[failure]()
       },
     })
-    const { pathParams }: AllocationOperation = operations[id]
+    const { pathParams }: AllocationOperation = callOperations[id]
     const fields = Object.keys(pathParams?.shape ?? {})
     const params = Object.fromEntries(fields.map(name => [name, 'x']))
     const call = (client[id] as (params: object) => Promise<unknown>).call(client, params)

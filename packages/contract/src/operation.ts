@@ -67,8 +67,6 @@ export interface OperationSpec<Code extends string = string> {
   readonly isPublic?: boolean
   /** The security schemes of the document that the operation has instead of those of the service; one of them is needed. */
   readonly security?: readonly string[]
-  /** Another protocol, whose clients exist: @pool/client has no method for it. */
-  readonly protocol?: string
   /** True: a request other than GET changes nothing. */
   readonly isRead?: boolean
   /** True: a second request other than GET does no more than the first. */
