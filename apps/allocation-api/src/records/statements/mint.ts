@@ -85,9 +85,9 @@ export const SAME_RECORDS = 'null::jsonb as records, null::timestamptz as due_at
 const TEXT = `
   with input as (${requests(`${PROOF_COLUMNS}, id uuid, token_digest bytea, scope text, owner text, expires_in_days integer`)}),
     locked as (
-      select input.*, coalesce(name.outcome, 'not-found') as outcome, revision, reservation_hash
+      select input.*, coalesce(name.outcome, 'not-found') as outcome, name_revision, reservation_hash
       from input left join lateral (
-        select a.records_revision as revision, a.token_hash as reservation_hash,
+        select a.records_revision as name_revision, a.token_hash as reservation_hash,
           case when ${IS_OWN} then 'minted' else 'token-mismatch' end as outcome
         from pool_allocations a where ${isRowOf('input')} and ${IS_LIVE} and is_new limit 1
         for update
@@ -96,7 +96,7 @@ const TEXT = `
     decided as (
       select locked.*, case
           when locked.outcome <> 'minted' then locked.outcome
-          when coalesce(t.revision, 0) <> locked.revision then 'stale'
+          when coalesce(t.revision, 0) <> locked.name_revision then 'stale'
           when (
             select count(*) from record_tokens k
             where k.pool_domain = locked.pool_domain and k.subdomain = locked.subdomain and ${IS_UNEXPIRED}

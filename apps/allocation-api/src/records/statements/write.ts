@@ -55,13 +55,13 @@ export type WriteDecision = { readonly kind: 'changed'; readonly version: number
  */
 const TEXT = `
   with input as (
-      ${requests('reservation_hash bytea, revision bigint, expected_target jsonb, token_digest bytea, records jsonb, due_ms float8, desired jsonb, detail text')}
+      ${requests('reservation_hash bytea, expected_revision bigint, expected_target jsonb, token_digest bytea, records jsonb, due_ms float8, desired jsonb, detail text')}
     ),
     locked as (
       select input.*, coalesce(name.outcome, 'stale') as outcome
       from input left join lateral (
         select case
-            when a.state = 'active' and a.token_hash = input.reservation_hash and a.records_revision = input.revision
+            when a.state = 'active' and a.token_hash = input.reservation_hash and a.records_revision = input.expected_revision
               and ${targetOf('a')} = expected_target and (input.token_digest is null or exists (
                 select from record_tokens k where k.token_digest = input.token_digest and ${IS_UNEXPIRED}))
             then 'changed' else 'stale'
@@ -99,7 +99,7 @@ export const writeStatement: NameStatement<WriteRequest, WriteRow, WriteDecision
   text: TEXT,
   toColumns: ({ expected, tokenDigest, records, dueAt, desired, detail }) => ({
     reservation_hash: toHex(expected.reservationHash),
-    revision: expected.revision,
+    expected_revision: expected.revision,
     expected_target: expected.target,
     token_digest: tokenDigest && toHex(tokenDigest),
     records,
