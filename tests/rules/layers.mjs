@@ -61,9 +61,9 @@ export const layers = [
     packages: [database, 'postgres', NODE],
   },
   {
-    name: 'api-records',
+    name: 'api-tenant-records',
     root: api,
-    folders: ['records/'],
+    folders: ['tenant-records/'],
     imports: ['api-domain', 'api-lib', 'contract', 'api-idempotency', 'api-reconciler', 'api-allocation'],
     packages: [database, 'postgres', NODE],
   },

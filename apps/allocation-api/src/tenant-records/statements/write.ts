@@ -13,7 +13,7 @@ import {
 import type { RecordSet } from '../../dns/domain/rrset.ts'
 import { targetOf } from '../../dns/domain/target.ts'
 import { toHex } from '../../idempotency/idempotency.ts'
-import type { StoredRecords } from '../domain/stored.ts'
+import type { StoredRecords } from '../../records/domain/stored.ts'
 import { IS_UNEXPIRED, revise } from './mint.ts'
 
 /** The records of an active name that were decided on what `expected` says of it. */

@@ -8,7 +8,7 @@ import {
   requests,
 } from '../../allocation/sql.ts'
 import { IS_OWN, PROOF_COLUMNS, toProofColumns } from '../../allocation/statements/release.ts'
-import type { HolderProof } from '../domain/types.ts'
+import type { HolderProof } from '../../records/domain/types.ts'
 import { revise, SAME_RECORDS } from './mint.ts'
 
 export interface DeleteTokenRequest extends NameRequest, HolderProof {

@@ -10,7 +10,7 @@ import {
 } from '../../allocation/sql.ts'
 import { IS_OWN, PROOF_COLUMNS, toProofColumns } from '../../allocation/statements/release.ts'
 import { KEYS, storeOutcomes, toHex } from '../../idempotency/idempotency.ts'
-import type { HolderProof, TokenInfo, TokenScope } from '../domain/types.ts'
+import type { HolderProof, TokenInfo, TokenScope } from '../../records/domain/types.ts'
 
 const MAX_TOKENS = 10
 const MAX_OWNERS = 10

@@ -10,11 +10,11 @@ import { hashRecordToken, toRecordToken } from '../lib/token.ts'
 import { type Caller, type PoolName, type Pools, toFqdn, validatePool } from '../naming/naming.ts'
 import { toDnsState } from '../reconciler/domain/status.ts'
 import type { WaitUntilApplied } from '../reconciler/reconciler.ts'
-import { type ChangeResult, changeRecords, limitScope, type RecordRules } from './domain/change.ts'
-import { deriveRecords, sameRecords } from './domain/derive.ts'
-import { describeChanges, toTenantSets } from './domain/describe.ts'
-import { dropOldChallenges, findNextExpiry, type StoredRecords } from './domain/stored.ts'
-import type { MintCommand, MintOutcome, SetChange, TenantRecords } from './domain/types.ts'
+import { type ChangeResult, changeRecords, limitScope, type RecordRules } from '../records/domain/change.ts'
+import { deriveRecords, sameRecords } from '../records/domain/derive.ts'
+import { describeChanges, toTenantSets } from '../records/domain/describe.ts'
+import { dropOldChallenges, findNextExpiry, type StoredRecords } from '../records/domain/stored.ts'
+import type { MintCommand, MintOutcome, SetChange, TenantRecords } from '../records/domain/types.ts'
 import type { NameRecords, RecordsReader, TokenRecords } from './reader.ts'
 import { deleteTokenStatement } from './statements/delete-token.ts'
 import { mintStatement, toTokenInfo } from './statements/mint.ts'
@@ -228,6 +228,7 @@ export const createTenantRecords = ({
       const version = decided.version ?? name.version
       if (version === null) return { kind: 'changed', refusals, dns: { status: 'pending' } }
       const { poolDomain: zone, subdomain } = name
+      // Starts the sync in any case.
       const applied = waitUntilApplied({ zone, subdomain, version, waitMs: waitMs ?? 0 })
       if (waitMs !== null) return { kind: 'changed', refusals, dns: await applied }
       return { kind: 'changed', refusals, dns: decided.version === null ? toCurrentDns(name) : { status: 'pending' } }

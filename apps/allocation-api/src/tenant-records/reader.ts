@@ -7,8 +7,8 @@ import type { RecordSet } from '../dns/domain/rrset.ts'
 import { targetOf } from '../dns/domain/target.ts'
 import { toHex } from '../idempotency/idempotency.ts'
 import type { PoolName } from '../naming/naming.ts'
-import { NO_RECORDS, type StoredRecords } from './domain/stored.ts'
-import type { HolderProof, TokenScope } from './domain/types.ts'
+import { NO_RECORDS, type StoredRecords } from '../records/domain/stored.ts'
+import type { HolderProof, TokenScope } from '../records/domain/types.ts'
 import { IS_UNEXPIRED, TOKEN_COLUMNS, type TokenRow } from './statements/mint.ts'
 
 /** A live name with all that decides about its records, as of one moment. */
