@@ -93,7 +93,7 @@ export const createTenantRecords = ({
       records,
       dueAt: findNextExpiry(records),
       desired,
-      detail: describeChanges(name.records, records),
+      detail: desired && (describeChanges(name.records, records) ?? 'derived again'),
     })
     if (isDuplicate(decision)) throw new Error('a write without an Idempotency-Key returned duplicate-request')
     return decision

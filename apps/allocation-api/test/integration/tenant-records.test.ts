@@ -1,7 +1,11 @@
 import { randomUUID } from 'node:crypto'
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { createDatabaseClient } from '@pool/runtime/database/client'
+import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { readSchema, toExportVersion } from '../../src/database/schema.ts'
 import { hashToken } from '../../src/lib/token.ts'
-import { truncateAllocations, useTestDatabase } from '../support/database.ts'
+import { exportLines } from '../../src/transfer/export.ts'
+import { importInstallation } from '../../src/transfer/import.ts'
+import { createTestDatabase, truncateAllocations, useTestDatabase } from '../support/database.ts'
 import { lockRow, untilSessionsWait } from '../support/locks.ts'
 import {
   cleanUp,
@@ -357,6 +361,33 @@ describe('the end of a reservation', () => {
     expect(await tenants.desired('acme')).toEqual([])
     expect(await countRows()).toEqual({ tokens: 0, records: 0 })
   })
+})
+
+test('a name moves to another database with its records and tokens, and no token is in the export', async () => {
+  const token = await tenants.mint('acme')
+  await tenants.change(token, put('shop.acme.pool.test', 'A', '192.0.2.9'), present('acme.pool.test', 'a'))
+  const schemaVersion = toExportVersion(await readSchema())
+  const idleTimeoutMs = 60_000
+  const toOptions = (url: string) => ({
+    connect: () => createDatabaseClient(url, { maxConnections: 1, applicationName: 'transfer' }),
+    ...{ schemaVersion, idleTimeoutMs },
+  })
+  const lines = await Array.fromAsync(exportLines(toOptions(database.url)))
+  expect(lines.join('')).not.toContain(token.slice(4))
+  const other = await createTestDatabase({ connections: 2 })
+  onTestFinished(() => other.drop())
+  const chunks = async function* () {
+    yield Buffer.from(lines.join(''))
+  }
+  expect(await importInstallation(toOptions(other.url), chunks(), { isDryRun: false })).toMatchObject({
+    kind: 'imported',
+    rows: { record_tokens: 1, tenant_records: 1 },
+  })
+  const moved = createTenants(other.sql)
+  expect(await moved.read(token)).toEqual(await tenants.read(token))
+  expect(await moved.change(token, remove('shop.acme.pool.test', 'A'))).toMatchObject({ kind: 'changed' })
+  await moved.release('acme')
+  expect(await other.sql`select from record_tokens`).toHaveLength(0)
 })
 
 describe('challenges', () => {

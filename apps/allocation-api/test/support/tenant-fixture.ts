@@ -13,12 +13,12 @@ import { createRecordsReader } from '../../src/tenant-records/reader.ts'
 import { createTenantRecords } from '../../src/tenant-records/service.ts'
 import { createTestWriter } from './database.ts'
 
-const poolDomain = 'pool.test'
 const timeoutMs = 20_000
 export const inCluster: Caller = { actor: 'in-cluster', address: null, requestId: 'tenant' }
 export const operator: Caller = { actor: 'operator', address: null, requestId: 'operator' }
 
 export interface TenantSetup {
+  readonly poolDomain?: string
   readonly waitUntilApplied?: WaitUntilApplied
   readonly options?: Partial<RecordsOptions>
   readonly template?: RecordTemplate
@@ -37,6 +37,7 @@ export interface MintOptions {
 export const createTenants = (
   sql: Sql,
   {
+    poolDomain = 'pool.test',
     waitUntilApplied = async () => ({ status: 'pending' }),
     options = {},
     template = { names: ['@', '*'], ttl: 60, challengeTtl: 1 },
@@ -47,7 +48,7 @@ export const createTenants = (
   const writer = createTestWriter(sql, { timeoutMs })
   const idempotency = createIdempotency(sql, { timeoutMs })
   const reader = createAllocationReader(sql, { timeoutMs })
-  const pools = () => createPools(['pool.test', 'other.test'])
+  const pools = () => createPools([poolDomain, 'other.test'])
   const acceptsLoopback = false
   const allocations = createAllocationService({
     repository: createAllocationRepository(writer, {

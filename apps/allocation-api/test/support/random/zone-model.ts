@@ -3,10 +3,15 @@ import type { Prng } from '@pool/test-kit/prng.ts'
 import { isAtOrBelow, type RecordChange, type RecordSet, recordKey } from '../../../src/dns/domain/rrset.ts'
 import { createRecords } from '../../../src/dns/domain/target.ts'
 import type { DeletedRecord } from '../../../src/reconciler/domain/plan.ts'
+import { deriveRecords } from '../../../src/records/domain/derive.ts'
+import { NO_RECORDS, type StoredRecords } from '../../../src/records/domain/stored.ts'
 import { toChangeKey, toOwnerKey } from './faulty-provider.ts'
 import type { Edit, ZoneHost } from './hosts.ts'
 
-export const template = { names: ['@', '*'], ttl: 300 }
+export const template = { names: ['@', '*'], ttl: 300, challengeTtl: 60 }
+
+/** Only the tenant has records at these names, and the copies of the wildcard that they need. */
+const TENANT_NAME = /^(?:[^.]+\.)*(?:t\d|_acme-challenge)\./
 
 /**
  * What the row in `dns_names` of a name says about the records of other writers at and below it. `none`: there is no row;
@@ -34,6 +39,10 @@ export interface ModelName {
   confirmed: Set<string>
   /** An active name was released before: the next commit deletes what is left below it. */
   wasHeld: boolean
+  /** The token of its tenant; empty: none was minted. */
+  recordToken: string
+  /** What its tenant has set. */
+  tenant: StoredRecords
 }
 
 /** A record set that must be gone at quiescence, and that the history must list for this name. */
@@ -125,6 +134,8 @@ export class ZoneModel {
       address: '',
       confirmed: new Set(),
       wasHeld: false,
+      recordToken: '',
+      tenant: NO_RECORDS,
     }))
   }
 
@@ -146,6 +157,19 @@ export class ZoneModel {
       { loadBalancerIP: address },
       { ...template, ttl: this.#toTtl(template.ttl) },
     )
+  }
+
+  /** All that the name must have, as the provider returns it. */
+  getAllRecords(subdomain: string, address: string): RecordSet[] {
+    const name = this.names.find(other => other.subdomain === subdomain)
+    const target = { loadBalancerIP: address }
+    const records = deriveRecords(this.fqdn({ subdomain }), target, name?.tenant ?? NO_RECORDS, template)
+    return records.map(set => ({ ...set, ttl: this.#toTtl(set.ttl) }))
+  }
+
+  /** The name whose tenant alone has records at an owner name. */
+  findTenant(owner: string): ModelName | undefined {
+    return TENANT_NAME.test(owner) ? this.findHolder(owner) : undefined
   }
 
   /** The name that this key belongs to. */
@@ -192,7 +216,7 @@ export class ZoneModel {
   findInvalidChanges(changes: readonly RecordChange[], providerKeepsForeignRecords: boolean): string[] {
     return changes.flatMap(change => {
       const key = toChangeKey(change)
-      const isManaged = this.findName(key) !== undefined
+      const isManaged = (this.findName(key) ?? this.findTenant(toOwnerKey(change))) !== undefined
       if (!this.findHolder(toOwnerKey(change))) return [`${change.kind} of ${key}, which belongs to no name`]
       if (change.kind === 'upsert' && !isManaged) return [`upsert of ${key}, which is not managed`]
       const isProtected = this.foreign.has(key) && !(isManaged && providerKeepsForeignRecords)
@@ -364,12 +388,12 @@ export const findViolations = (model: ZoneModel, { present, active, rows, histor
 
   // A blocked name may have records of any earlier version. Foreign records are compared all the same.
   const isIgnored = (set: RecordSet) => {
-    const name = model.findName(recordKey(set))
+    const name = model.findName(recordKey(set)) ?? model.findTenant(set.name)
     return name !== undefined && isBlockedName(name) && !model.foreign.has(recordKey(set))
   }
   const expected = [
     ...model.foreign.values(),
-    ...active.filter(name => !isBlockedName(name)).flatMap(name => model.getRecords(name.subdomain, name.address)),
+    ...active.filter(name => !isBlockedName(name)).flatMap(name => model.getAllRecords(name.subdomain, name.address)),
   ].map(formatRecordSet)
   const found = present.filter(set => !isIgnored(set)).map(formatRecordSet)
   for (const text of expected) if (!found.includes(text)) violations.push(`missing: ${text}`)
