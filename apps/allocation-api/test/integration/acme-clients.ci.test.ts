@@ -1,8 +1,11 @@
+import { execFile, spawnSync } from 'node:child_process'
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { freePort, isListening } from '@pool/dev/ports'
 import { findProgram, startServerAndWait } from '@pool/dev/server-process'
 import { createCa } from '@pool/test-kit/ceph/test-ca.ts'
@@ -10,7 +13,7 @@ import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { Program } from '@pool/test-kit/program.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startTestService } from '../support/service.ts'
-import { createTenants } from '../support/tenant-records.ts'
+import { challenge, createTenants } from '../support/tenant-records.ts'
 
 // ACME clients as Debian has them, an authority that validates by DNS, and the DNS of the provider `local`.
 
@@ -23,7 +26,7 @@ const isSkipped = shouldSkip(
 )
 const page = readFileSync(new URL('../../../../docs/clients/records.md', import.meta.url), 'utf8')
 const service = await startTestService({ PDM_RECORDS: 'acme' })
-const { createTenant, resolve } = createTenants(service)
+const { createTenant, mint, resolve } = createTenants(service)
 const endpoint = `${service.api.url}/api/v1/records/httpreq`
 let folder = ''
 let directory = ''
@@ -136,4 +139,56 @@ test.skipIf(isSkipped)('certbot issues the name and its wildcard with the comman
   const file = join(folder, 'certbot', 'live', 'certbot.pool.test', 'cert.pem')
   expect(names(file)).toEqual(['*.certbot.pool.test', 'certbot.pool.test'])
   await expect.poll(() => resolve('_acme-challenge.certbot.pool.test', 'TXT')).toEqual([])
+})
+
+const missingGo =
+  spawnSync('go', ['version']).status === 0
+    ? undefined
+    : 'Go is not installed, the test of the solver of cert-manager is skipped: https://go.dev/doc/install'
+
+describe.skipIf(shouldSkip(missingGo))('the solver acmeDNS of cert-manager, built from its module', async () => {
+  const built = await mkdtemp(join(tmpdir(), 'cert-manager-'))
+  afterAll(() => rm(built, { recursive: true, force: true }))
+  const solve = (host: string, accounts: object, domain: string, value: string) => {
+    const file = join(built, `${domain}.json`)
+    return writeFile(file, JSON.stringify(accounts)).then(
+      () => new Program({ command: join(built, 'solver'), args: [host, file, domain, value] }),
+    )
+  }
+
+  beforeAll(async () => {
+    const source = fileURLToPath(new URL('../support/cert-manager-solver.go', import.meta.url))
+    await cp(source, join(built, 'main.go'))
+    const env = { ...process.env, GOFLAGS: '-mod=mod' }
+    for (const command of [
+      ['mod', 'init', 'solver'],
+      ['get', 'github.com/cert-manager/cert-manager/pkg/issuer/acme/dns/acmedns@v1.21.2'],
+      ['build', '-o', 'solver', '.'],
+    ])
+      await promisify(execFile)('go', command, { cwd: built, env })
+  }, 1_200_000)
+
+  test('presents the challenges of the name and of one below it, with the accounts of a token', async () => {
+    const { reservationToken, send } = await createTenant('solver', { scope: 'acme' })
+    const { body } = await mint('solver', { reservationToken, scope: 'acme' })
+    const account = body.acmeDnsAccounts['solver.pool.test']
+    const below = { ...account, subdomain: '_acme-challenge.shop.solver.pool.test' }
+    const accounts = { ...body.acmeDnsAccounts, 'shop.solver.pool.test': below }
+    const host = `${service.api.url}/api/v1/records/acme-dns`
+    for (const [domain, letters] of [
+      ['solver.pool.test', 'ab'],
+      ['shop.solver.pool.test', 'c'],
+    ] as const) {
+      for (const letter of letters) await (await solve(host, accounts, domain, challenge(letter))).untilSucceeded()
+      expect(await resolve(`_acme-challenge.${domain}`, 'TXT')).toEqual([...letters].map(challenge))
+    }
+    const unknown = await solve(
+      host,
+      { 'solver.pool.test': { ...account, password: 'x' } },
+      'solver.pool.test',
+      challenge('d'),
+    )
+    expect(await unknown.exited).toBe(1)
+    expect((await send('GET', '')).status).toBe(200)
+  })
 })
