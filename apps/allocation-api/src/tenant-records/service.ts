@@ -226,11 +226,12 @@ export const createTenantRecords = ({
       if (decided.kind !== 'stored') return decided
       const { name, refusals } = decided
       const version = decided.version ?? name.version
-      if (waitMs === null || version === null) {
-        return { kind: 'changed', refusals, dns: decided.version === null ? toCurrentDns(name) : { status: 'pending' } }
-      }
+      if (version === null) return { kind: 'changed', refusals, dns: { status: 'pending' } }
       const { poolDomain: zone, subdomain } = name
-      return { kind: 'changed', refusals, dns: await waitUntilApplied({ zone, subdomain, version, waitMs }) }
+      // Starts the sync in any case.
+      const applied = waitUntilApplied({ zone, subdomain, version, waitMs: waitMs ?? 0 })
+      if (waitMs !== null) return { kind: 'changed', refusals, dns: await applied }
+      return { kind: 'changed', refusals, dns: decided.version === null ? toCurrentDns(name) : { status: 'pending' } }
     },
 
     async settleDue(signal) {
