@@ -43,38 +43,29 @@ create table tenant_records (
 
 create index tenant_records_due_at_idx on tenant_records (due_at) where due_at is not null;
 
--- What a tenant has set ends with the reservation, in the statement that ends it, whichever that is.
-create function end_tenant_records() returns trigger language plpgsql as $$
+-- What a tenant has set ends with the reservation, in the statement that ends it, whichever that is. The condition of the trigger
+-- is short, because Postgres parses it again in each statement.
+create function follow_reservation() returns trigger language plpgsql as $$
 begin
-  delete from record_tokens where pool_domain = old.pool_domain and subdomain = old.subdomain;
-  delete from tenant_records where pool_domain = old.pool_domain and subdomain = old.subdomain;
-  if tg_op = 'DELETE' then
-    return old;
+  if tg_op = 'DELETE' or new.token_hash <> old.token_hash or new.state <> old.state and new.state <> 'active' then
+    delete from record_tokens where pool_domain = old.pool_domain and subdomain = old.subdomain;
+    delete from tenant_records where pool_domain = old.pool_domain and subdomain = old.subdomain;
+    if tg_op = 'DELETE' then
+      return old;
+    end if;
+    new.records_revision := 0;
+  -- A build before this one derives the desired records of another target without those of the tenant: derive them again.
+  elsif new.records_revision = old.records_revision
+    and (new.load_balancer_ip is distinct from old.load_balancer_ip or new.target is distinct from old.target)
+  then
+    update tenant_records set due_at = now() where pool_domain = old.pool_domain and subdomain = old.subdomain;
   end if;
-  new.records_revision := 0;
   return new;
 end
 $$;
 
-create trigger end_tenant_records before update on pool_allocations for each row
-  when (old.records_revision > 0 and (new.token_hash <> old.token_hash or new.state <> old.state and new.state <> 'active'))
-  execute function end_tenant_records();
-create trigger end_tenant_records_of_deleted before delete on pool_allocations for each row
-  when (old.records_revision > 0) execute function end_tenant_records();
-
--- A build before this one derives the desired records of another target without those of the tenant. Drop it in the next
--- release.
-create function derive_tenant_records_again() returns trigger language plpgsql as $$
-begin
-  update tenant_records set due_at = now() where pool_domain = new.pool_domain and subdomain = new.subdomain;
-  return null;
-end
-$$;
-
-create trigger derive_tenant_records_again after update on pool_allocations for each row
-  when (new.records_revision > 0 and new.records_revision = old.records_revision
-    and (new.load_balancer_ip is distinct from old.load_balancer_ip or new.target is distinct from old.target))
-  execute function derive_tenant_records_again();
+create trigger follow_reservation before update or delete on pool_allocations for each row
+  when (old.records_revision > 0) execute function follow_reservation();
 
 create or replace function check_history_entry(event text, from_state text, to_state text, actor text) returns boolean
 language plpgsql immutable parallel safe as $$
