@@ -15,7 +15,7 @@ test(`${ROUNDS} releases against writes: no record and no token of a former hold
   const prng = createPrng('tenant races')
   const kinds = new Map<string, number>()
   for (let round = 0; round < ROUNDS; round += 1) {
-    const name = `n${round % 5}`
+    const name = `n${round % 100}`
     const fqdn = `${name}.pool.test`
     await holder.activate(name)
     const token = await holder.mint(name)
