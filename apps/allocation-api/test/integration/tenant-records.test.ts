@@ -372,7 +372,8 @@ test('a name moves to another database with its records and tokens, and no token
     connect: () => createDatabaseClient(url, { maxConnections: 1, applicationName: 'transfer' }),
     ...{ schemaVersion, idleTimeoutMs },
   })
-  const lines = await Array.fromAsync(exportLines(toOptions(database.url)))
+  const lines: string[] = []
+  for await (const part of exportLines(toOptions(database.url))) lines.push(part)
   expect(lines.join('')).not.toContain(token.slice(4))
   const other = await createTestDatabase({ connections: 2 })
   onTestFinished(() => other.drop())
