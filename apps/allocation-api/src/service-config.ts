@@ -138,8 +138,10 @@ const MIN_TTLS: Readonly<Record<string, number>> = { cloudflare: 60 }
 const limitToProvider = (config: Config, kind: string): Config => {
   const { records, dns } = config
   const maxScope = kind === 'dynadot' && records.maxScope === 'records' ? 'acme' : records.maxScope
-  const recordTemplate = { ...dns.recordTemplate, challengeTtl: MIN_TTLS[kind] ?? 1 }
-  return { ...config, records: { ...records, maxScope }, dns: { ...dns, recordTemplate } }
+  const challengeTtl = MIN_TTLS[kind] ?? 1
+  const minTtlSeconds = Math.max(records.minTtlSeconds, challengeTtl)
+  const recordTemplate = { ...dns.recordTemplate, challengeTtl }
+  return { ...config, records: { ...records, maxScope, minTtlSeconds }, dns: { ...dns, recordTemplate } }
 }
 
 /** Each URL to which the service sends data or the credential in the second variable. */

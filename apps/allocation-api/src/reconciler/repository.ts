@@ -128,7 +128,8 @@ const checkedColumns = (sql: Sql) => sql`
   is_drift_repair as "isDriftRepair"`
 
 /**
- * The names that are due, as `DueName`, withdrawals and those that wait longest first. Names that wait for their zone are with
+ * The names that are due, as `DueName`: withdrawals, then names that are not published for their holder yet, then changes, of
+ * which tenants can make many; each time those that wait longest first. Names that wait for their zone are with
  * them: they need no calls of their own, and get the room that a withdrawal makes. They alone are not a reason to sync.
  */
 const selectDue = (sql: Sql, zone: string, limit: number) => sql`
@@ -136,7 +137,8 @@ const selectDue = (sql: Sql, zone: string, limit: number) => sql`
   from dns_names
   where zone = ${zone} and applied_version < version and (next_attempt_at <= statement_timestamp() or failure = 'zone')
     and (select min(next_attempt_at) from dns_names where zone = ${zone} and applied_version < version) <= statement_timestamp()
-  order by next_attempt_at > statement_timestamp(), desired <> '[]', changed_at limit ${limit}`
+  order by next_attempt_at > statement_timestamp(), desired <> '[]', applied_version > purge_version and applied_version > 0,
+    changed_at limit ${limit}`
 
 /**
  * Raises the number of the zone's last write and returns it as `serial`, with the cause of a stop. It is committed before the

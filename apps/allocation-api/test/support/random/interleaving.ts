@@ -246,6 +246,7 @@ class Interleaving {
       [40, () => this.#requestNext(name)],
       [20, () => this.#changeRecords(name)],
       [4, () => this.#updateTarget(name)],
+      [6, () => this.#editTenant(name)],
       [14, () => this.#plant(this.#model.createUnrelatedEdit(prng))],
       [4, () => this.#plant(this.#model.createCnameEdit(prng))],
       [5, () => this.#edit(this.#model.createClearEdit(prng), 'stays')],
@@ -402,7 +403,8 @@ class Interleaving {
     )
     const { planted } = this.#model
     const isNew = !keys.some(key => this.#model.findName(key) || planted.some(set => recordKey(set) === key))
-    await faultInjector.beforeEdit({ canBeReadLater: isNew, isDoomed: fate === 'doomed' })
+    const isOfTenant = [...edit.put, ...edit.remove].some(({ name }) => this.#model.findTenant(name))
+    await faultInjector.beforeEdit({ canBeReadLater: isNew && !isOfTenant, isDoomed: fate === 'doomed' })
     this.#model.recordEdit(edit, fate)
     await host.edit(this.#zone, edit)
   }
@@ -434,6 +436,19 @@ class Interleaving {
     await this.#withZoneLock(async sql => {
       const planned = this.#model.createAddressEdit(this.#prng, name, await this.#readRowState(sql, name))
       if (planned) await this.#edit(planned.edit, planned.fate)
+    })
+  }
+
+  /** Drift in what a tenant has set. Only of an applied name: otherwise a write in flight could follow. */
+  async #editTenant(name: ModelName): Promise<void> {
+    if (name.state !== 'active' || this.#model.isBlocked(name)) return
+    await this.#withZoneLock(async sql => {
+      const [row] = await sql.unsafe<{ isApplied: boolean }[]>(
+        `select applied_version = version and purge_version <= version as "isApplied" from dns_names where zone = $1 and subdomain = $2`,
+        [this.#zone, name.subdomain],
+      )
+      const edit = row?.isApplied && this.#model.createTenantEdit(this.#prng, name)
+      if (edit) await this.#edit(edit, 'repaired')
     })
   }
 

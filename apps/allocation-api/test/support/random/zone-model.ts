@@ -321,6 +321,15 @@ export class ZoneModel {
     return { fate, edit: prng.chance(0.3) ? { remove: [set], put: [] } : { remove: [], put: [put] } }
   }
 
+  /** Changes or removes a record set of a tenant, or a copy that it needs. Undefined: there is none. */
+  createTenantEdit(prng: Prng, { subdomain, address }: ModelName): Edit | undefined {
+    const sets = this.getAllRecords(subdomain, address).filter(set => this.findTenant(set.name))
+    if (sets.length === 0) return undefined
+    const set = prng.pick(sets)
+    const put = { ...set, values: [createForeignValue(set.type, prng)] }
+    return prng.chance(0.4) ? { remove: [set], put: [] } : { remove: [], put: [put] }
+  }
+
   /** Records an external edit. */
   recordEdit({ remove, put }: Edit, fate: Fate): void {
     const keys = new Set([...remove, ...put].map(recordKey))
