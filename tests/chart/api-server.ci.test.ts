@@ -109,6 +109,10 @@ describe.skipIf(missingApiServer !== undefined)('a Kubernetes API server', () =>
   const listObjects = async () =>
     (await kubectl(['get', KINDS, '--output', 'name'])).split('\n').filter(Boolean).toSorted()
 
+  /** An uninstallation keeps the volumes. */
+  const listWithoutVolumes = async () =>
+    (await listObjects()).filter(name => !name.startsWith('persistentvolumeclaim/'))
+
   /**
    * Runs commands of the documentation, without those that need controllers and a kubelet: as an administrator, or with the
    * token of a ServiceAccount.
@@ -226,14 +230,13 @@ describe.skipIf(missingApiServer !== undefined)('a Kubernetes API server', () =>
   test.each(valueCases)('$title: install, upgrade and uninstall', async ({ values }) => {
     const args = [RELEASE, chart, ...toValuesArgs('three-replicas')]
     const set = toSetArgs(values)
-    const listed = async () => (await listObjects()).filter(name => !name.startsWith('persistentvolumeclaim/'))
     await helm('install', ...args, ...set)
     await helm('upgrade', ...args)
     await helm('upgrade', ...args, ...set)
     const rendered = (await render('three-replicas', set)).filter(({ kind }) => kind !== 'ConfigMap')
-    expect(await listed()).toHaveLength(rendered.length)
+    expect(await listWithoutVolumes()).toHaveLength(rendered.length)
     await helm('uninstall', RELEASE)
-    expect(await listed()).toEqual([])
+    expect(await listWithoutVolumes()).toEqual([])
   })
 
   test('--reuse-values from the chart before its newer values changes nothing, and an autoscaler keeps its replicas', async () => {
@@ -339,7 +342,7 @@ describe.skipIf(missingApiServer !== undefined)('a Kubernetes API server', () =>
 
     const output = await runCommands(block => /helm (?:install|upgrade|history|uninstall)/.test(block), token)
     expect(output).toMatch(/Install complete.*Upgrade complete.*Rollback was a success.*uninstalled/s)
-    expect((await listObjects()).filter(name => !name.startsWith('persistentvolumeclaim/'))).toEqual([])
+    expect(await listWithoutVolumes()).toEqual([])
 
     await runCommands(block => block.includes('delete --ignore-not-found secret'), token)
     const left = await kubectl(['get', 'secrets,configmaps', '--output', 'jsonpath={.items[*].metadata.name}'])
@@ -348,9 +351,9 @@ describe.skipIf(missingApiServer !== undefined)('a Kubernetes API server', () =>
 
   test('the commands of the documentation install and uninstall without a release of Helm', async () => {
     await runCommands(block => block.includes('apply --filename manifests.yaml'), token)
-    expect(await listObjects()).toHaveLength((await render('three-replicas')).length)
+    expect(await listWithoutVolumes()).toHaveLength((await render('three-replicas')).length)
     await runCommands(block => block.includes('delete --filename manifests.yaml'), token)
-    expect((await listObjects()).filter(name => !name.startsWith('persistentvolumeclaim/'))).toEqual([])
+    expect(await listWithoutVolumes()).toEqual([])
   })
 
   test('after kubectl scale, helm upgrade and rollback need --force-conflicts, unless no replica is left', async () => {

@@ -41,9 +41,13 @@ const sendProbe = async (
   return response.status
 }
 
-const runHook = (script: string): Promise<number | string | null> =>
+const runHook = (
+  script: string,
+  variables: readonly { readonly name: string; readonly value?: string }[],
+): Promise<number | string | null> =>
   new Promise(resolve => {
-    execFile(process.execPath, ['-e', script], error => resolve(error === null ? 0 : (error.code ?? null)))
+    const env = Object.fromEntries(variables.map(({ name, value }) => [name, value]))
+    execFile(process.execPath, ['-e', script], { env }, error => resolve(error === null ? 0 : (error.code ?? null)))
   })
 
 describe.skipIf(shouldSkip(missingPrograms))('the containers of the pods as processes of this machine', () => {
@@ -164,10 +168,11 @@ describe.skipIf(shouldSkip(missingPrograms))('the containers of the pods as proc
     expect(await list({ authorization: `Bearer ${created['pool-allocation-operator/tokens']}` })).toBe(200)
 
     // The drain hook, at the port of this process. It ends because no deployment runs.
-    const hook: string = findPod(deployments, 'pool-allocation-api').containers[0].lifecycle.preStop.exec.command[2]
-    expect(await runHook(hook.replace('127.0.0.1:8080', `127.0.0.1:${ports.http}`))).toBe(0)
+    const { env, lifecycle } = findPod(deployments, 'pool-allocation-api').containers[0]
+    const hook = lifecycle.preStop.exec.command[2].replace('127.0.0.1:8080', `127.0.0.1:${ports.http}`)
+    expect(await runHook(hook, env)).toBe(0)
     expect(await child.stop('SIGTERM', 1_000 * spec.terminationGracePeriodSeconds)).toEqual({ code: 0, signal: null })
-    expect(await runHook(hook.replace('127.0.0.1:8080', `127.0.0.1:${ports.http}`))).toBe(0)
+    expect(await runHook(hook, env)).toBe(0)
   })
 
   test('the drain hook waits until no deployment runs, also through a failed request', async () => {
@@ -185,10 +190,11 @@ describe.skipIf(shouldSkip(missingPrograms))('the containers of the pods as proc
       else response.end(body)
     })
     const port = await listenOnLoopback(server)
-    const { command } = findPod(deployments, 'pool-allocation-api').containers[0].lifecycle.preStop.exec
+    const { env, lifecycle } = findPod(deployments, 'pool-allocation-api').containers[0]
+    const { command } = lifecycle.preStop.exec
     expect(command.slice(0, 2)).toEqual(['node', '-e'])
     const script: string = command[2].replace('127.0.0.1:8080', `127.0.0.1:${port}`).replace('2_000', '20')
-    expect(await runHook(script)).toBe(0)
+    expect(await runHook(script, env)).toBe(0)
     expect(requests).toBe(bodies.length)
     await new Promise(resolve => server.close(resolve))
   })

@@ -30,7 +30,13 @@ export const layers = [
   },
   /** The presentation and the wire format of records, without a connection. */
   { name: 'api-dns-wire', root: api, folders: ['dns/wire/'], imports: [], packages: [NODE] },
-  { name: 'api-lib', root: api, folders: ['lib/'], imports: [], packages: ['p-limit', NODE] },
+  {
+    name: 'api-lib',
+    root: api,
+    folders: ['lib/'],
+    imports: [],
+    packages: [environment, 'packages/runtime/src/service/proxy-issues.ts', 'p-limit', NODE],
+  },
   {
     name: 'api-idempotency',
     root: api,

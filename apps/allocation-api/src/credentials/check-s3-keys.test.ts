@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { classifyS3Response, type ListBucketsResponse, parseS3Response } from './check-s3-keys.ts'
 
-const read = (text: string) => parseS3Response(Buffer.from(text))
+const keys = { accessKey: 'AKIDACCESSKEY0001', secretKey: 'secretKeySecretKeySecretKey00001' }
+const read = (text: string) => parseS3Response(Buffer.from(text), keys)
 const xml = '<?xml version="1.0" encoding="UTF-8"?>'
 const list = (id: string) =>
   `<ListAllMyBucketsResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Owner><ID>${id}</ID><DisplayName>D</DisplayName></Owner><Buckets><Bucket><Name>b</Name></Bucket></Buckets></ListAllMyBucketsResult>`
@@ -50,7 +51,7 @@ describe('the body of a response', () => {
   ])('%s', (_, text, answer) => expect(read(text)).toEqual(answer))
 
   test('bytes that are not UTF-8', () => {
-    expect(parseS3Response(Buffer.from(list('\xff'), 'latin1'))).toEqual(other)
+    expect(parseS3Response(Buffer.from(list('\xff'), 'latin1'), keys)).toEqual(other)
   })
 })
 
@@ -109,6 +110,15 @@ test('each rejection has a distinct text', () => {
   const rejections = rows.filter(([, { kind }, result]) => kind === 'error' && result === 'rejected')
   const texts = rejections.map(([status, answer]) => classifyS3Response(status, answer).message)
   expect(new Set(texts).size).toBe(10)
+})
+
+test.each([
+  ['the access key', keys.accessKey],
+  ['the secret key', keys.secretKey],
+  ['a key in a longer code', `Bad${keys.accessKey}`],
+  ['a part of a key', keys.secretKey.slice(0, 8)],
+])('a code that is %s is not quoted', (_, code) => {
+  expect(read(`<Error><Code>${code}</Code></Error>`)).toEqual({ kind: 'other' })
 })
 
 test('no text quotes an unknown code or an owner', () => {

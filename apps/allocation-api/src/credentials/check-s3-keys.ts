@@ -45,9 +45,14 @@ export const parseXml = (body: Uint8Array): unknown => {
   }
 }
 
-export const parseS3Response = (body: Uint8Array): ListBucketsResponse => {
-  const parsed = listBucketsDocument.safeParse(parseXml(body))
-  return parsed.success ? parsed.data : { kind: 'other' }
+/** A response to a request with `keys`. A code that quotes one of them is no code. */
+export const parseS3Response = (
+  body: Uint8Array,
+  { accessKey, secretKey }: Pick<ObjectStorageKeys, 'accessKey' | 'secretKey'>,
+): ListBucketsResponse => {
+  const { data = { kind: 'other' } } = listBucketsDocument.safeParse(parseXml(body))
+  const quotes = (key: string) => data.kind === 'error' && (data.code.includes(key) || key.includes(data.code))
+  return quotes(accessKey) || quotes(secretKey) ? { kind: 'other' } : data
 }
 
 /** The owner that Ceph's gateway reports for an unsigned request. */
@@ -157,7 +162,7 @@ export const createKeyCheck = (options: KeyCheckOptions) => {
   return async (keys: ObjectStorageKeys, signal?: AbortSignal): Promise<CredentialCheckResult> => {
     const { host, response } = await get(keys, '', signal)
     return response.kind === 'response'
-      ? classifyS3Response(response.status, parseS3Response(response.body))
+      ? classifyS3Response(response.status, parseS3Response(response.body, keys))
       : unavailableResult(describeNetworkFailure(host, response.cause))
   }
 }

@@ -34,7 +34,7 @@ export const createBucketLookup = (options: KeyCheckOptions): FindBucket => {
   const get = createSignedGet(options)
   const ask = async (keys: ObjectStorageKeys, path: string) => {
     const { host, response } = await get(keys, path)
-    if (response.kind === 'response') return { ...response, answer: parseS3Response(response.body) }
+    if (response.kind === 'response') return { ...response, answer: parseS3Response(response.body, keys) }
     return { kind: 'unavailable', message: describeNetworkFailure(host, response.cause) } as const
   }
   return async (keys, bucket) => {

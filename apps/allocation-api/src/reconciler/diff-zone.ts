@@ -3,7 +3,7 @@ import type { RecordChange } from '../dns/domain/rrset.ts'
 import { Listing } from './domain/listing.ts'
 import type { CheckedName } from './domain/name.ts'
 import type { Orphan } from './domain/orphan.ts'
-import { indexRecords, type Plan, type PlanOptions, planName } from './domain/plan.ts'
+import { indexRecords, type Plan, type PlanOptions, planName, toConflict } from './domain/plan.ts'
 import type { ScannedName } from './domain/scan-entry.ts'
 import type { StopCause } from './domain/zone-marker.ts'
 import type { LockedZone, MarkerCheck, Mode } from './locked-zone.ts'
@@ -86,9 +86,12 @@ export const diffZone = async (zone: LockedZone, mode: Mode): Promise<ZoneDiff |
   const list = (scanned: ScannedName, hidingZones: ReadonlySet<string>, options: PlanOptions): boolean => {
     const plan = planScanned(scanned, hidingZones, options)
     const { subdomain } = scanned.name
-    if (plan?.kind === 'conflict') conflicts.add([{ subdomain, reason: plan.reason }])
-    if (plan?.kind === 'changes') changes.add(plan.changes.map(change => ({ subdomain, change })))
-    return plan?.kind === 'conflict' || (plan?.kind === 'changes' && plan.changes.length > 0)
+    if (!plan) return false
+    const planned = plan.kind === 'changes' ? plan.changes : []
+    const reason = toConflict(plan)
+    changes.add(planned.map(change => ({ subdomain, change })))
+    if (reason !== null) conflicts.add([{ subdomain, reason }])
+    return reason !== null || planned.length > 0
   }
   // A zone without names is compared on request only: the provider may no longer have it.
   if (mode === 'apply' && (await repository.listNames(zone.name, '', 1)).length === 0) return toDiff()

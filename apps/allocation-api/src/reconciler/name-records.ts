@@ -4,7 +4,7 @@ import type { RecordChange, RecordSet } from '../dns/domain/rrset.ts'
 import { deriveRecords } from '../records/domain/derive.ts'
 import { NO_RECORDS } from '../records/domain/stored.ts'
 import type { DesiredName } from './domain/name.ts'
-import { indexRecords, planName } from './domain/plan.ts'
+import { indexRecords, planName, toConflict } from './domain/plan.ts'
 import { applyAction, toRecordChanges } from './domain/record-changes.ts'
 import { type LockedZone, type ReconcilerTools, toPlanOptions, type WithZone } from './locked-zone.ts'
 
@@ -15,7 +15,7 @@ export interface ComparedName {
   /** Every record set of the zone at or below the name. */
   readonly found: readonly RecordSet[]
   readonly changes: readonly RecordChange[]
-  /** Why nothing is written; null: nothing is in the way. */
+  /** Why the name is not published by the changes; null: nothing is in the way. */
   readonly conflict: string | null
 }
 
@@ -61,7 +61,7 @@ export const compareName = async (zone: LockedZone, subdomain: string): Promise<
     desired: name.desired,
     found: current.atOrBelow(fqdn),
     changes: plan.kind === 'changes' ? plan.changes : [],
-    conflict: plan.kind === 'conflict' ? plan.reason : null,
+    conflict: toConflict(plan),
   }
 }
 
@@ -90,7 +90,6 @@ export const planAction = async (
     return { kind: 'planned', ...nothing, changes: toRecordChanges(before, after.desired), unavailable }
   }
   const plan = planName(indexRecords(zone, read), after, await toPlanOptions(tools, zone, [after]))
-  return plan.kind === 'conflict'
-    ? { kind: 'planned', ...nothing, changes: [], unavailable: null, conflict: plan.reason }
-    : { kind: 'planned', ...nothing, changes: plan.changes, deletedRecords: plan.deletedRecords, unavailable: null }
+  const { changes, deletedRecords } = plan.kind === 'changes' ? plan : { changes: [], deletedRecords: [] }
+  return { kind: 'planned', changes, deletedRecords, unavailable: null, conflict: toConflict(plan) }
 }

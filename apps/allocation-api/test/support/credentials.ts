@@ -221,7 +221,7 @@ export const createS3Failures = ({ good }: Identities): readonly FailureCase[] =
     {
       what: '400 about a header',
       handler: respond(400, errorXml('AuthorizationHeaderMalformed')),
-      message: /not an S3 response/,
+      message: /rejects the request \(AuthorizationHeaderMalformed\)/,
     },
   ]
 }

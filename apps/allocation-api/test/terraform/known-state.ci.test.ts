@@ -55,7 +55,9 @@ describe.skipIf(isTerraformMissing)('the state of a deployment whose infrastruct
     const site = createTestSite(MACHINE)
     const { reported, request } = recordStates()
     await startApply(site.options, request()).result
-    expect(reported).toHaveLength(2)
+    const state = { lineage: expect.any(String), serial: expect.any(Number) }
+    const machine = { address: 'module.deployment.terraform_data.machine' }
+    expect(reported).toEqual([state, { ...state, unfinished: [machine] }, state])
     await startDestroy(site.options, request()).result
     expect(new Set(reported.map(({ lineage }) => lineage)).size).toBe(1)
     const serials = reported.map(({ serial }) => serial)
@@ -173,7 +175,10 @@ describe.skipIf(isTerraformMissing)('the first apply', () => {
     const { reported, request } = recordStates()
     const run = startApply({ ...site.options, env: { ...site.options.env, TMPDIR: site.folder } }, request())
     await until('the apply waits', () => run.logged('(local-exec): waiting'))
-    expect(reported).toEqual([{ lineage: expect.any(String), serial: 1 }])
+    await until('what may exist is recorded', () => reported.length === 3)
+    const empty = { lineage: expect.any(String), serial: 1 }
+    const [machine, last] = ['machine', 'last'].map(name => ({ address: `module.deployment.terraform_data.${name}` }))
+    expect(reported).toEqual([empty, { ...empty, unfinished: [machine] }, { ...empty, unfinished: [machine, last] }])
     const killed = recordStates()
     killed.reported.push(...reported)
     await killProcesses(site.folder)

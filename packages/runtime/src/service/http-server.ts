@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { randomInt, randomUUID } from 'node:crypto'
 import {
   createServer,
   type IncomingMessage,
@@ -176,7 +176,8 @@ const OVERLOADED: Problem = {
   error: 'overloaded',
   detail: 'The service has too many connections, in total or from your address; close some, or retry later.',
 }
-const OVERLOADED_RETRY_AFTER_S = 5
+/** Connections come and go. Clients that were turned away together do not all return in the same second. */
+const toOverloadedRetryAfter = (): string => String(randomInt(1, 4))
 
 type Exchange = readonly [request: IncomingMessage, response: ServerResponse]
 
@@ -339,7 +340,7 @@ export const listen = async (
       response.shouldKeepAlive = false
       if (!probePaths.includes(request.url?.split('?', 1)[0] ?? '')) {
         const body = JSON.stringify(OVERLOADED)
-        const headers = { ...toHeaders(body), 'Retry-After': String(OVERLOADED_RETRY_AFTER_S) }
+        const headers = { ...toHeaders(body), 'Retry-After': toOverloadedRetryAfter() }
         return void response.writeHead(503, headers).end(body)
       }
     }

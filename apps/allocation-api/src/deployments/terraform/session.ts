@@ -267,10 +267,11 @@ export class TerraformSession {
 
   #fail([command]: readonly string[], exit: ProcessExit, reason: string | null): never {
     this.throwIfEnded()
-    const ending = exit.signal
-      ? `${command} was ended by ${exit.signal}: check the log of the system for the cause, such as too little memory.`
-      : `${command} ended with exit code ${exit.code} and gave no reason.`
-    throw new CommandFailedError([reason, exit.signal || !reason ? ending : ''].filter(Boolean).join(' '))
+    if (!exit.signal) {
+      throw new CommandFailedError(reason ?? `${command} ended with exit code ${exit.code} and gave no reason.`)
+    }
+    const ending = `${command} was ended by ${exit.signal}: check the log of the system for the cause, such as too little memory.`
+    throw new CommandFailedError(reason ? `${ending} Its last output: ${reason}` : ending)
   }
 }
 

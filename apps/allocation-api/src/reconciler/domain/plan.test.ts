@@ -13,6 +13,7 @@ import {
   type PlanOptions,
   planName,
   requireProgress,
+  toConflict,
   toOutcome,
   toRetryDelayMs,
   toWantedRecords,
@@ -446,7 +447,17 @@ test.each<readonly [what: string, zone: string, desired: RecordSet[], hidden: st
     ...{ zone: 'pool.test', hasZoneTtl: false, zones: [] },
   })
   const reason = `Another zone at the DNS provider, ${zone}, answers for ${hidden}. Delete that zone.`
-  expect(plan).toEqual(hidden ? { kind: 'conflict', reason } : { ...plan, kind: 'changes', changes: [] })
+  expect(plan).toMatchObject({ kind: 'changes', changes: [], hidden: hidden ? reason : null })
+  expect(toConflict(plan)).toBe(hidden ? reason : null)
+})
+
+test.each([
+  ['absent', [], [{ kind: 'upsert', set: a(acme) }]],
+  ['there, although a write is in flight', [a(acme)], []],
+])('a name that another zone hides is written if its record is %s', (_, records, changes) => {
+  const current = indexRecords('pool.test', { records, hidingZones: new Set([acme]) })
+  const name = named([a(acme)], [], { hasInFlightWrite: true })
+  expect(planName(current, name, { zone: 'pool.test', hasZoneTtl: false, zones: [] })).toMatchObject({ changes })
 })
 
 test('the desired names of a purged name are wanted too: a provider is asked by name which zone answers', () => {
@@ -456,7 +467,7 @@ test('the desired names of a purged name are wanted too: a provider is asked by 
 
 describe('the purge of a name without a holder, or with a new one', () => {
   test.each(purgeRows)('$what', ({ current, name, changes, deletedRecords }) => {
-    expect(plan(current, name)).toEqual({ kind: 'changes', changes, deletedRecords, isPartial: false })
+    expect(plan(current, name)).toEqual({ kind: 'changes', changes, deletedRecords, isPartial: false, hidden: null })
   })
 
   test('the zone cut of another managed zone above a desired record is a conflict', () => {
@@ -476,6 +487,7 @@ describe('the purge of a name without a holder, or with a new one', () => {
       ],
       deletedRecords: [records[0], ...unserved.slice(0, 3)],
       isPartial: false,
+      hidden: null,
     })
     // While a name is active they stay.
     expect(changesOf(planName(current, named([a(acme)], [a(acme)]), options))).toEqual([])
@@ -500,9 +512,16 @@ describe('the limit of the deletions in one write', () => {
         changes: [a(acme), ...many('acme', 3)].map(remove),
         deletedRecords: many('acme', 3),
         isPartial: true,
+        hidden: null,
       },
-      { kind: 'changes', changes: [], deletedRecords: [], isPartial: true },
-      { kind: 'changes', changes: many('gamma', 3).map(remove), deletedRecords: many('gamma', 3), isPartial: false },
+      { kind: 'changes', changes: [], deletedRecords: [], isPartial: true, hidden: null },
+      {
+        kind: 'changes',
+        changes: many('gamma', 3).map(remove),
+        deletedRecords: many('gamma', 3),
+        isPartial: false,
+        hidden: null,
+      },
     ])
   })
 
@@ -512,9 +531,10 @@ describe('the limit of the deletions in one write', () => {
 })
 
 const change: RecordChange = { kind: 'delete', name: 'acme.pool.test', type: 'A' }
-const changes: Plan = { kind: 'changes', changes: [change], deletedRecords: [], isPartial: false }
+const changes: Plan = { kind: 'changes', changes: [change], deletedRecords: [], isPartial: false, hidden: null }
 const noChanges: Plan = { ...changes, changes: [] }
 const partial: Plan = { ...changes, isPartial: true }
+const hidden: Plan = { ...changes, hidden: 'another zone answers' }
 const conflict: Plan = { kind: 'conflict', reason: 'in the way' }
 
 const applied: ApplyResult = { kind: 'applied', rejected: [] }
@@ -530,6 +550,8 @@ const outage = { ...failed('provider', 'down'), retryAfterMs: 7, isTransient: tr
 describe('the outcome of a name', () => {
   test.each<[what: string, plan: Plan, result: ApplyResult, outcome: object]>([
     ['applied', changes, applied, done],
+    ['written below another zone', hidden, applied, failed('foreign-record', 'another zone answers')],
+    ['an outage before a write below another zone', hidden, down, outage],
     ['nothing to change', noChanges, applied, { kind: 'applied', changes: [] }],
     ['another name rejected', changes, rejecting('other.pool.test'), done],
     ['a name with the same suffix rejected', changes, rejecting('xacme.pool.test'), done],

@@ -30,11 +30,13 @@ export interface PlannedChanges {
   readonly deletedRecords: readonly RecordSet[]
   /** More changes are necessary after these. */
   readonly isPartial: boolean
+  /** Why the provider does not answer with the desired records, with instructions for an operator; null: it does. */
+  readonly hidden: string | null
 }
 
 export type Plan =
   | PlannedChanges
-  /** A foreign record or another zone is in the way. `reason` has instructions for an operator. */
+  /** A foreign record is in the way. `reason` has instructions for an operator. */
   | { readonly kind: 'conflict'; readonly reason: string }
 
 /** The records that the provider has, indexed. */
@@ -123,7 +125,7 @@ const conflictsWith = (present: RecordSet, wanted: RecordSet): boolean => {
   return present.type === wanted.type
 }
 
-/** Another zone that answers for the record set; undefined: there is none. Its delegation stays in the zone around it. */
+/** Another zone that answers for a record set; undefined: there is none. Its delegation stays in the zone around it. */
 const findHidingZone = ({ name, type }: RecordSet, zones: ReadonlySet<string>): string | undefined => {
   if (zones.size === 0) return undefined
   const labels = name.split('.')
@@ -131,6 +133,14 @@ const findHidingZone = ({ name, type }: RecordSet, zones: ReadonlySet<string>): 
   return labels
     .map((_, i) => labels.slice(i).join('.'))
     .find(above => zones.has(above) && !(isDelegation && above === name))
+}
+
+/** Records are also written below another zone, so that it can be removed without a moment in which nothing answers. */
+const explainHidden = (desired: readonly RecordSet[], zones: ReadonlySet<string>): string | null => {
+  const set = desired.find(one => findHidingZone(one, zones) !== undefined)
+  return set
+    ? `Another zone at the DNS provider, ${findHidingZone(set, zones)}, answers for ${set.name}. Delete that zone.`
+    : null
 }
 
 /** Whether the plan of `name` can depend on a record set at or below it that is not one of its desired ones. */
@@ -156,7 +166,8 @@ const toPurgeable = (current: CurrentRecords, fqdn: string, { zone, zones }: Pla
  * adopted: after a restore from an older backup, the database finds records that this service wrote.
  *
  * After a write that was not confirmed, the plan repeats every change, whether or not the provider shows it: a provider
- * that rejects writes planned on an older state then rejects the late one, and any other applies the newer write last.
+ * that rejects writes planned on an older state then rejects the late one, and any other applies the newer write last. A
+ * name that another zone hides is not confirmed before that zone is gone, and is not written again until then.
  */
 export const planName = (
   current: CurrentRecords,
@@ -164,6 +175,8 @@ export const planName = (
   options: PlanOptions,
 ): Plan => {
   const { zone, hasZoneTtl } = options
+  const hidden = explainHidden(desired, current.hidingZones)
+  const repeatsWrite = hasInFlightWrite && hidden === null
   const fqdn = `${subdomain}.${zone}`
   const ownedKeys = new Set(owned.map(recordKey))
   const desiredKeys = new Set(desired.map(recordKey))
@@ -173,12 +186,6 @@ export const planName = (
   const isOwned = (set: RecordSet) => ownedKeys.has(recordKey(set)) || isWritten(set)
   const isAsDesired = (present: RecordSet, set: RecordSet) =>
     hasZoneTtl ? recordKey(present) === recordKey(set) && sameValues(present, set) : sameRecordSet(present, set)
-  for (const set of desired) {
-    const hiding = findHidingZone(set, current.hidingZones)
-    if (hiding === undefined) continue
-    const reason = `Another zone at the DNS provider, ${hiding}, answers for ${set.name}. Delete that zone.`
-    return { kind: 'conflict', reason }
-  }
   const purgeable = new Set(isPurged ? toPurgeable(current, fqdn, options) : [])
 
   const conflict = desired
@@ -205,7 +212,7 @@ export const planName = (
   const deletions = new Map<string, RecordChange>()
   for (const [key, { name, type }] of unwanted) {
     const present = current.byKey.get(key)
-    if (!desiredKeys.has(key) && (present ? isOwned(present) : hasInFlightWrite))
+    if (!desiredKeys.has(key) && (present ? isOwned(present) : repeatsWrite))
       deletions.set(key, { kind: 'delete', name, type })
   }
   for (const { name, type } of purgeable) {
@@ -216,7 +223,7 @@ export const planName = (
     const key = recordKey(set)
     const present = current.byKey.get(key)
     const drops = dropsUnserved(key)
-    const isNeeded = hasInFlightWrite || !present || !isAsDesired(present, set) || drops.dropsUnserved
+    const isNeeded = repeatsWrite || !present || !isAsDesired(present, set) || drops.dropsUnserved
     return isNeeded ? [{ kind: 'upsert', set, ...drops }] : []
   })
   const changes = [...deletions.values(), ...upserts]
@@ -228,7 +235,7 @@ export const planName = (
     const key = recordKey(set)
     return changedKeys.has(key) && !set.values.every(value => isOwnValue(key, value))
   })
-  return { kind: 'changes', changes, deletedRecords, isPartial: false }
+  return { kind: 'changes', changes, deletedRecords, isPartial: false, hidden }
 }
 
 /**
@@ -251,9 +258,12 @@ export const limitPlans = (plans: readonly Plan[], maxDeletions = MAX_DELETIONS)
     const taken = new Set(deletedRecords.map(recordKey))
     const left = new Set(plan.deletedRecords.map(recordKey).filter(key => !taken.has(key)))
     const changes = plan.changes.filter(change => change.kind === 'delete' && !left.has(changeKey(change)))
-    return { kind: 'changes', changes, deletedRecords, isPartial: true }
+    return { ...plan, changes, deletedRecords, isPartial: true }
   })
 }
+
+/** Why the provider does not answer with the desired records even after the planned changes; null: it does. */
+export const toConflict = (plan: Plan): string | null => (plan.kind === 'conflict' ? plan.reason : plan.hidden)
 
 export interface Failure {
   readonly kind: 'failed'
@@ -348,6 +358,7 @@ export const toOutcome = (fqdn: string, plan: Plan, result: ApplyResult): Outcom
     return { kind: 'failed', cause: 'rejected', reason }
   }
   if (plan.isPartial || result.skipped?.some(name => isAtOrBelow(name, fqdn))) return { kind: 'skipped' }
+  if (plan.hidden !== null) return { kind: 'failed', cause: 'foreign-record', reason: plan.hidden }
   return { kind: 'applied', changes: plan.changes }
 }
 
