@@ -2,6 +2,7 @@ import type { Target } from '@pool/contract'
 import { expect, test } from 'vitest'
 import { resolve } from '../../src/dns/providers/local/domain/resolve.ts'
 import { createMarkerRecord, parseMarkers, toMarkerName } from '../../src/reconciler/domain/zone-marker.ts'
+import { createReconcilerRepository } from '../../src/reconciler/repository.ts'
 import { poolDomain, useDnsFixture } from '../support/dns-fixture.ts'
 import { cleanUp, createTenants, operator, present, put, remove, toChallenge } from '../support/tenant-fixture.ts'
 
@@ -111,6 +112,19 @@ test("drift in a tenant's records is repaired, and records of other writers stay
   expect(keys()).toEqual([])
   const [row] = await fixture.sql`select deleted_records from allocation_history where event = 'withdrawn'`
   expect(row?.deleted_records).toMatchObject([{ name: 'other.acme.pool.test' }])
+})
+
+test('a new name is published before the changes of tenants, whenever these were made', async () => {
+  const { tenants } = start()
+  for (const name of ['acme', 'beta']) await tenants.activate(name)
+  const unpublished = createTenants(fixture.sql, { template })
+  for (const name of ['acme', 'beta']) {
+    await unpublished.change(await unpublished.mint(name), present(`${name}.pool.test`, 'a'))
+  }
+  await unpublished.activate('gamma')
+  await unpublished.release('beta')
+  const due = await createReconcilerRepository(fixture.sql, { timeoutMs: 20_000 }).listDue(poolDomain, 10)
+  expect(due.map(({ subdomain }) => subdomain)).toEqual(['beta', 'gamma', 'acme'])
 })
 
 test('a write that takes effect after the release leaves nothing', async () => {

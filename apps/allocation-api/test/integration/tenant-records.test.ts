@@ -373,7 +373,7 @@ test('a name moves to another database with its records and tokens, and no token
     ...{ schemaVersion, idleTimeoutMs },
   })
   const lines: string[] = []
-  for await (const part of exportLines(toOptions(database.url))) lines.push(part)
+  for await (const line of exportLines(toOptions(database.url))) lines.push(line)
   expect(lines.join('')).not.toContain(token.slice(4))
   const other = await createTestDatabase({ connections: 2 })
   onTestFinished(() => other.drop())

@@ -1,4 +1,4 @@
-import type { Target } from '@pool/contract'
+import type { Target, TargetChange } from '@pool/contract'
 import type { Sql } from '@pool/runtime/database/client'
 import { createAllocationReader } from '../../src/allocation/reader.ts'
 import { createAllocationRepository } from '../../src/allocation/repository.ts'
@@ -114,7 +114,7 @@ export const createTenants = (
       if (committed.kind !== 'committed') throw new Error(`${subdomain}: ${committed.kind}`)
       return token
     },
-    update: (subdomain: string, change: Target) =>
+    update: (subdomain: string, change: TargetChange) =>
       allocations.update({ poolDomain, subdomain, change }, operator, undefined),
     release: (subdomain: string) => allocations.release({ poolDomain, subdomain }, operator, undefined),
     tryMint: (

@@ -303,7 +303,7 @@ class Interleaving {
       name.wasHeld = true
     }
     const tokenBefore = name.recordToken
-    Object.assign(name, { recordToken: '', tenant: NO_RECORDS })
+    Object.assign(name, { recordToken: '', tenant: NO_RECORDS, ipv6: null })
     const decision = await this.#store.release(allocationName, caller)
     this.trace.push(`release ${subdomain}: ${decision.kind}`)
     if (decision.kind !== 'released')
@@ -373,8 +373,9 @@ class Interleaving {
   async #updateTarget(name: ModelName): Promise<void> {
     if (name.state !== 'active') return
     const address = this.#model.nextAddress()
-    Object.assign(name, { address, confirmed: new Set() })
-    const outcome = await this.#tenant.update(name.subdomain, { loadBalancerIP: address })
+    const ipv6 = name.ipv6 === null ? `2001:db8::${address.slice(8)}` : null
+    Object.assign(name, { address, ipv6, confirmed: new Set() })
+    const outcome = await this.#tenant.update(name.subdomain, { loadBalancerIP: address, loadBalancerIPv6: ipv6 })
     this.trace.push(`update ${name.subdomain} ${address}: ${outcome.kind}`)
     if (outcome.kind !== 'updated')
       this.#violations.push(`${name.subdomain} is active, but update returned ${outcome.kind}`)

@@ -1,3 +1,4 @@
+import type { Target } from '@pool/contract'
 import { findHistoryErrors, type RecordHistoryEntry } from '@pool/test-kit/history-rules.ts'
 import type { Prng } from '@pool/test-kit/prng.ts'
 import { isAtOrBelow, type RecordChange, type RecordSet, recordKey } from '../../../src/dns/domain/rrset.ts'
@@ -35,6 +36,8 @@ export interface ModelName {
   reservedAtMs: number
   /** The address of the last commit. No two commits have the same. */
   address: string
+  /** Its target has this address too. No external edit has an IPv6 address at a name of the template. */
+  ipv6: string | null
   /** Keys for which a write of this address was confirmed. */
   confirmed: Set<string>
   /** An active name was released before: the next commit deletes what is left below it. */
@@ -135,6 +138,7 @@ export class ZoneModel {
       confirmed: new Set(),
       wasHeld: false,
       recordToken: '',
+      ipv6: null,
       tenant: NO_RECORDS,
     }))
   }
@@ -147,22 +151,18 @@ export class ZoneModel {
   }
 
   getManagedRecords(name: { subdomain: string }): RecordSet[] {
-    return this.getRecords(name.subdomain, '192.0.2.0')
+    return this.getRecords(name.subdomain, { loadBalancerIP: '192.0.2.0', loadBalancerIPv6: '2001:db8::' })
   }
 
   /** The record sets of the name, as the provider returns them. */
-  getRecords(subdomain: string, address: string): RecordSet[] {
-    return createRecords(
-      this.fqdn({ subdomain }),
-      { loadBalancerIP: address },
-      { ...template, ttl: this.#toTtl(template.ttl) },
-    )
+  getRecords(subdomain: string, target: Target): RecordSet[] {
+    return createRecords(this.fqdn({ subdomain }), target, { ...template, ttl: this.#toTtl(template.ttl) })
   }
 
   /** All that the name must have, as the provider returns it. */
   getAllRecords(subdomain: string, address: string): RecordSet[] {
     const name = this.names.find(other => other.subdomain === subdomain)
-    const target = { loadBalancerIP: address }
+    const target = { loadBalancerIP: address, ...(name?.ipv6 ? { loadBalancerIPv6: name.ipv6 } : {}) }
     const records = deriveRecords(this.fqdn({ subdomain }), target, name?.tenant ?? NO_RECORDS, template)
     return records.map(set => ({ ...set, ttl: this.#toTtl(set.ttl) }))
   }
@@ -200,10 +200,9 @@ export class ZoneModel {
 
   /** The foreign record sets that block a name. */
   findBlockers(name: { subdomain: string }): RecordSet[] {
-    return this.getManagedRecords(name).flatMap(set =>
-      [...this.foreign.values()].filter(
-        ({ name: owner, type }) => owner === set.name && (type === 'CNAME' || type === 'A'),
-      ),
+    const owners = new Set(this.getManagedRecords(name).map(set => set.name))
+    return [...this.foreign.values()].filter(
+      ({ name: owner, type }) => owners.has(owner) && (type === 'CNAME' || type === 'A'),
     )
   }
 
@@ -255,10 +254,10 @@ export class ZoneModel {
           ...[this.zone, `www.${this.zone}`, `x${fqdn}`, this.zoneBelow, `ns.${this.zoneBelow}`],
           ...[`deep.${fqdn}`, `_sip._tcp.${fqdn}`, `*.deep.${fqdn}`],
         ])
-    const types = name === this.zone ? ['TXT', 'MX', 'AAAA', 'A'] : ['TXT', 'MX', 'AAAA', 'SRV', 'A', 'CNAME']
+    const types = name === this.zone ? ['TXT', 'MX', 'AAAA', 'A'] : ['TXT', 'MX', 'SRV', 'AAAA', 'A', 'CNAME']
     const typesAt: Readonly<Record<string, readonly string[]>> = {
-      [fqdn]: types.slice(0, 4),
-      [`*.${fqdn}`]: types.slice(0, 4),
+      [fqdn]: types.slice(0, 3),
+      [`*.${fqdn}`]: types.slice(0, 3),
       // BIND rejects addresses at such a name.
       [`_sip._tcp.${fqdn}`]: ['TXT', 'SRV'],
       [`deep.${fqdn}`]: [...types, ...this.#typesBelow],
@@ -303,7 +302,7 @@ export class ZoneModel {
 
   /** Creates, changes or removes an address at a managed key. Undefined if its owner would be undecidable. */
   createAddressEdit(prng: Prng, name: ModelName, state: RowState): { edit: Edit; fate: Fate } | undefined {
-    const set = prng.pick(this.getManagedRecords(name))
+    const set = prng.pick(this.getManagedRecords(name).filter(({ type }) => type === 'A'))
     const key = recordKey(set)
     const fate =
       state === 'withdrawn' || state === 'unsettled'
