@@ -25,9 +25,11 @@ export const layers = [
     name: 'api-domain',
     root: api,
     folders: ['config/', 'naming/', '**/domain/'],
-    imports: ['contract', 'api-lib'],
+    imports: ['contract', 'api-lib', 'api-dns-wire'],
     packages: ['packages/runtime/src/database/connection-string.ts', environment, spelling],
   },
+  /** The presentation and the wire format of records, without a connection. */
+  { name: 'api-dns-wire', root: api, folders: ['dns/wire/'], imports: [], packages: [NODE] },
   {
     name: 'api-lib',
     root: api,
@@ -46,7 +48,7 @@ export const layers = [
     name: 'api-dns',
     root: api,
     folders: ['dns/'],
-    imports: ['api-domain', 'api-lib', 'contract'],
+    imports: ['api-domain', 'api-dns-wire', 'api-lib', 'contract'],
     packages: [database, environment, 'p-limit', 'postgres', 'zod', NODE],
   },
   {
@@ -62,6 +64,13 @@ export const layers = [
     root: api,
     folders: ['allocation/'],
     imports: ['api-domain', 'api-lib', 'contract', 'api-idempotency', 'api-reconciler'],
+    packages: [database, 'postgres', NODE],
+  },
+  {
+    name: 'api-tenant-records',
+    root: api,
+    folders: ['tenant-records/'],
+    imports: ['api-domain', 'api-lib', 'contract', 'api-idempotency', 'api-reconciler', 'api-allocation'],
     packages: [database, 'postgres', NODE],
   },
   {

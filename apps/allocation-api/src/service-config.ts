@@ -128,8 +128,21 @@ export const readServiceConfig = (
         ...validateSharedDomains(config, dnsProvider),
       )
     if (config.requiresTls) env.issues.push(...findPlainCredentials(values, CREDENTIAL_URLS))
-    return { ...config, dnsProvider, objectStorageCa, env: values }
+    return { ...limitToProvider(config, dnsProvider.kind), dnsProvider, objectStorageCa, env: values }
   })
+
+/** Seconds: the lowest TTL that every zone of the provider has, where it is not 1. */
+const MIN_TTLS: Readonly<Record<string, number>> = { cloudflare: 60 }
+
+/** With what the provider has for records of tenants. A domain at Dynadot has too few records for scope `records`. */
+const limitToProvider = (config: Config, kind: string): Config => {
+  const { records, dns } = config
+  const maxScope = kind === 'dynadot' && records.maxScope === 'records' ? 'acme' : records.maxScope
+  const challengeTtl = MIN_TTLS[kind] ?? 1
+  const minTtlSeconds = Math.max(records.minTtlSeconds, challengeTtl)
+  const recordTemplate = { ...dns.recordTemplate, challengeTtl }
+  return { ...config, records: { ...records, maxScope, minTtlSeconds }, dns: { ...dns, recordTemplate } }
+}
 
 /** Each URL to which the service sends data or the credential in the second variable. */
 const CREDENTIAL_URLS: CredentialUrls = {

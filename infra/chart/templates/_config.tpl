@@ -4,7 +4,7 @@
 {{- define "env" -}}
 {{- range $variable, $value := .values.config }}
 {{- /* Without quotes, on and off are booleans in YAML. */}}
-{{- if and (kindIs "bool" $value) (has $variable (list "PDM_DNS_WRITES" "PDM_BYO_PROOF")) }}
+{{- if and (kindIs "bool" $value) (has $variable (list "PDM_DNS_WRITES" "PDM_BYO_PROOF" "PDM_RECORDS")) }}
 {{- $value = ternary "on" "off" $value }}
 {{- end }}
 - name: {{ $variable }}

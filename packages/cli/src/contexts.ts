@@ -64,9 +64,13 @@ export const parseServiceUrl = (text: string, what: string): string => {
 }
 
 /** Rejects a token that would cross a network unencrypted. */
-export const checkTransport = ({ url, token, insecure }: Endpoint, what: string): void => {
+export const checkTransport = (
+  { url, token, insecure }: Endpoint,
+  what: string,
+  hasToken = token !== undefined,
+): void => {
   const { protocol, hostname } = new URL(url)
-  if (token === undefined || insecure || protocol === 'https:' || isLoopback(hostname)) return
+  if (!hasToken || insecure || protocol === 'https:' || isLoopback(hostname)) return
   throw new UsageError(
     `${what} would send its token unencrypted to ${hostname}; use https, or add --insecure to the context if the network is trusted.`,
   )

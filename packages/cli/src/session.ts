@@ -34,8 +34,10 @@ export interface Session {
   readonly reading: CallOptions
   /** The context of the command. */
   context(): Promise<SelectedContext>
-  /** The client of the allocation API. */
+  /** The client of the allocation API, with the token of the context. */
   api(): Promise<AllocationClient>
+  /** The same with another token. */
+  apiWith(token: string): Promise<AllocationClient>
   /** The client of the lease witness. */
   witness(): Promise<LeaseClient>
   /** The tokens of the names and deployments of this context. */
@@ -70,9 +72,9 @@ export const createSession = ({ host, globals, output, progress, timeoutMs }: Se
   }
 
   /** The token is read once, before the first request, so that a token command runs once. */
-  const toOptions = async (endpoint: Endpoint, what: string): Promise<ClientOptions> => {
-    checkTransport(endpoint, what)
-    const token = endpoint.token === undefined ? undefined : await readToken(endpoint.token, host.interrupted)
+  const toOptions = async (endpoint: Endpoint, what: string, own?: string): Promise<ClientOptions> => {
+    checkTransport(endpoint, what, own !== undefined)
+    const token = own ?? (endpoint.token && (await readToken(endpoint.token, host.interrupted)))
     const hooks: NonNullable<ClientOptions['hooks']> = globals.verbose
       ? {
           onAttemptEnd: ({ method, route, status, durationMs, requestId, retryInMs }) => {
@@ -84,10 +86,10 @@ export const createSession = ({ host, globals, output, progress, timeoutMs }: Se
       : {}
     return { baseUrl: endpoint.url, fetch: host.fetch, hooks, ...(token === undefined ? {} : { token }) }
   }
-  const connect = async (service: 'api' | 'witness', what: string): Promise<ClientOptions> => {
+  const connect = async (service: 'api' | 'witness', what: string, token?: string): Promise<ClientOptions> => {
     const { name, context: services } = await context()
     const endpoint = services[service]
-    if (endpoint) return toOptions(endpoint, what)
+    if (endpoint) return toOptions(endpoint, what, token)
     throw new UsageError(`context ${name} has no ${what}; run: poolctl contexts set ${name} --${service} URL`)
   }
   let api: Promise<AllocationClient> | undefined
@@ -104,6 +106,7 @@ export const createSession = ({ host, globals, output, progress, timeoutMs }: Se
       api ??= connect('api', 'allocation API').then(options => new AllocationClient(options))
       return api
     },
+    apiWith: async token => new AllocationClient(await connect('api', 'allocation API', token)),
     witness: () => {
       witness ??= connect('witness', 'lease witness').then(options => new LeaseClient(options))
       return witness

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import * as z from 'zod'
 import type { TokenSource } from './contexts.ts'
 import { LocalError, UsageError } from './exit-codes.ts'
-import { readPrivateFile, writePrivateFile } from './private-file.ts'
+import { readPrivateFile, readUserFile, writePrivateFile } from './private-file.ts'
 
 /** The folder of the tokens: `POOLCTL_STATE`, or the place of the XDG Base Directory Specification. */
 export const toStateFolder = (env: NodeJS.ProcessEnv): string =>
@@ -112,6 +112,14 @@ export const createTokenStore = (folder: string, context: string): TokenStore =>
 export const readTokenFile = async (path: string): Promise<string> => {
   const text = await readPrivateFile(path, 'the token file')
   if (text === null) throw new UsageError(`the token file ${path} does not exist; check the path.`)
+  return toFileToken(path, text)
+}
+
+/** Of a token of records, which pods mount as a Secret: others of the pod may read it. */
+export const readMountedTokenFile = async (path: string): Promise<string> =>
+  toFileToken(path, await readUserFile(path, 'the token file'))
+
+const toFileToken = (path: string, text: string): string => {
   const token = text.trim()
   if (/^[\x21-\x7e]{1,4096}$/.test(token)) return token
   throw new UsageError(`the token file ${path} does not contain one token.`)

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { type AllocationOperation, type OperationId, operationList, operations } from '@pool/contract'
+import { type AllocationOperation, type CallId, callOperations } from '@pool/contract'
 import { describe, expect, test } from 'vitest'
 import { AllocationClient } from '../src/index.ts'
 import { FakeTiming } from './support/fake-timing.ts'
@@ -65,18 +65,19 @@ const expected: Readonly<Record<string, Readonly<Record<Failure, number>>>> = {
   },
 }
 
-const cases = operationList.flatMap(operation =>
-  (Object.keys(failures) as Failure[]).map(
-    failure => [operation.id as OperationId, failure, toGroup(operation)] as const,
-  ),
+const calls: readonly AllocationOperation[] = Object.values(callOperations)
+const cases = calls.flatMap(operation =>
+  (Object.keys(failures) as Failure[]).map(failure => [operation.id as CallId, failure, toGroup(operation)] as const),
 )
 
 test('a write that could do more when it is repeated is in no group that repeats it', () => {
-  const repeated = operationList.filter(one => one.method !== 'get' && toGroup(one) === 'always').map(({ id }) => id)
+  const repeated = calls.filter(one => one.method !== 'get' && toGroup(one) === 'always').map(({ id }) => id)
   expect(repeated.sort()).toEqual([
     'adoptOrphans',
     'convergeZone',
+    'deleteRecord',
     'endSession',
+    'putRecord',
     'removeOrphans',
     'renewReservation',
     'republishZone',
@@ -95,7 +96,7 @@ test.each([
 ])('docs/clients/client.md lists the operations that are repeated %s', (group, text) => {
   const page = readFileSync(new URL('../../../docs/clients/client.md', import.meta.url), 'utf8')
   const row = page.split('\n').find(line => line.includes(`| ${text}`)) ?? ''
-  const ids = operationList
+  const ids = calls
     .filter(one => toGroup(one) === group && !one.isRead && !OF_THE_CONSOLE.includes(one.id))
     .map(({ id }) => id)
   expect([...row.matchAll(/`(\w+)`/g)].map(([, id]) => id).sort()).toEqual(ids.sort())
@@ -113,7 +114,7 @@ describe('after a failure', () => {
         return failures[failure]()
       },
     })
-    const { pathParams }: AllocationOperation = operations[id]
+    const { pathParams }: AllocationOperation = callOperations[id]
     const fields = Object.keys(pathParams?.shape ?? {})
     const params = Object.fromEntries(fields.map(name => [name, 'x']))
     const call = (client[id] as (params: object) => Promise<unknown>).call(client, params)

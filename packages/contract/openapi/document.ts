@@ -1,5 +1,5 @@
 import type * as z from 'zod'
-import { createDocument } from 'zod-openapi'
+import { createDocument, type ZodOpenApiComponentsObject } from 'zod-openapi'
 import type { Operation, ResponseSpec } from '../src/index.ts'
 
 export interface ServiceDescription {
@@ -14,6 +14,10 @@ export interface ServiceDescription {
   readonly schemas?: Readonly<Record<string, z.ZodType>>
   /** The security scheme of bearer tokens. `isOptional`: one listener requires no token. */
   readonly bearer: { readonly name: string; readonly description: string; readonly isOptional: boolean }
+  /** The other security schemes, by name. */
+  readonly securitySchemes?: Readonly<
+    Record<string, NonNullable<ZodOpenApiComponentsObject['securitySchemes']>[string]>
+  >
 }
 
 const toHeaders = (headers: Readonly<Record<string, string>>) =>
@@ -69,13 +73,13 @@ const completeSchemas = (value: Json): Json => {
 }
 
 const toOperationObject = (operation: Operation, commonHeaders: ServiceDescription['headers']) => {
-  const { id, tag, summary, description, pathParams, query, headers, body, responses, isPublic } = operation
+  const { id, tag, summary, description, pathParams, query, headers, body, responses, isPublic, security } = operation
   return {
     operationId: id,
     tags: [tag],
     summary,
     ...(description ? { description } : {}),
-    ...(isPublic ? { security: [] } : {}),
+    ...(isPublic ? { security: [] } : security ? { security: security.map(name => ({ [name]: [] })) } : {}),
     requestParams: {
       ...(pathParams ? { path: pathParams } : {}),
       ...(query ? { query } : {}),
@@ -104,6 +108,7 @@ export const createOpenApiDocument = ({
   headers,
   schemas,
   bearer,
+  securitySchemes,
 }: ServiceDescription): object => {
   const paths: Record<string, Record<string, ReturnType<typeof toOperationObject>>> = {}
   for (const operation of Object.values(operations)) {
@@ -115,7 +120,10 @@ export const createOpenApiDocument = ({
     tags: Object.entries(tags).map(([name, description]) => ({ name, description })),
     components: {
       ...(schemas ? { schemas } : {}),
-      securitySchemes: { [bearer.name]: { type: 'http', scheme: 'bearer', description: bearer.description } },
+      securitySchemes: {
+        [bearer.name]: { type: 'http', scheme: 'bearer', description: bearer.description },
+        ...securitySchemes,
+      },
     },
     security: [...(bearer.isOptional ? [{}] : []), { [bearer.name]: [] }],
     paths: paths as never,

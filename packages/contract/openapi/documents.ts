@@ -32,8 +32,13 @@ operation): it is executed once, and its result is returned again. 202 means acc
     schemas: { DeploymentEvent: deploymentEvent },
     bearer: {
       name: 'operator',
-      description: 'Required on the operator listener, for every path.',
+      description: 'Required on the operator listener, for every path except those of tenants.',
       isOptional: true,
+    },
+    securitySchemes: {
+      recordsToken: { type: 'http', scheme: 'bearer', description: 'A records token of the name.' },
+      recordsPassword: { type: 'http', scheme: 'basic', description: 'The same token as the password of any user.' },
+      recordsKey: { type: 'apiKey', in: 'header', name: 'X-Api-Key', description: 'The same token.' },
     },
   })
 

@@ -1,6 +1,13 @@
 import * as z from 'zod'
 import { reserveProblem } from './allocation.ts'
-import { deploymentProblem, type ErrorCode, errors, problem } from './allocation-problem.ts'
+import {
+  deploymentProblem,
+  type ErrorCode,
+  errors,
+  isRecordsPath,
+  problem,
+  toErrorStatus,
+} from './allocation-problem.ts'
 import { idempotencyKey, poolDomain } from './fields.ts'
 import {
   type ErrorForm,
@@ -45,32 +52,50 @@ const idempotencyHeader = z.object({
   }),
 })
 
-const errorForm: ErrorForm<ErrorCode> = {
+const errorForm = {
   errors,
   problem,
   bodies: { 'cooling-off': reserveProblem, 'invalid-deployment': deploymentProblem },
   headers: {},
-}
+} satisfies ErrorForm<ErrorCode>
 
 const LISTENER_TEXTS = {
   operator: 'Only the operator listener has this path.',
   list: 'With PDM_OPERATOR_ONLY_LIST, only the operator listener has this path.',
 } as const
 
+const OPERATOR_ERRORS = [
+  'unauthorized',
+  ['too-many-attempts', 'Too many wrong credentials from this address, on the operator listener.'],
+] as const
+const TENANT_ERRORS = [
+  [
+    'unauthorized',
+    'A records token is required. It is missing, unknown, deleted or expired, or its name has been released.',
+  ],
+] as const
+
 /** The errors that follow from what an operation takes and where it is. */
 const impliedErrors = ({
   method,
+  path,
   body,
   key,
   listener,
   ignoresUnknownQuery,
 }: AllocationOperationSpec): readonly ErrorUse<ErrorCode>[] => [
-  'unauthorized',
-  ['too-many-attempts', 'Too many wrong credentials from this address, on the operator listener.'],
+  ...(isRecordsPath(path) ? TENANT_ERRORS : OPERATOR_ERRORS),
   'forbidden',
   'internal-error',
   ...(method === 'get' || listener === 'operator' ? [] : (['rate-limited'] as const)),
-  ...(body && body.mediaType === undefined ? (['invalid-json', 'body-too-large'] as const) : []),
+  ...(body && body.mediaType === undefined ? (['invalid-json'] as const) : []),
+  ...(body && body.mediaType === undefined
+    ? [
+        isRecordsPath(path)
+          ? (['body-too-large', 'The body must not be larger than 1 MiB.'] as const)
+          : ('body-too-large' as const),
+      ]
+    : []),
   ...(ignoresUnknownQuery ? [] : (['unknown-parameter'] as const)),
   ...(key ? (['invalid-idempotency-key'] as const) : []),
   ...(listener ? ([['not-found', LISTENER_TEXTS[listener]]] as const) : []),
@@ -89,7 +114,7 @@ const complete = (id: string, spec: AllocationOperationSpec): AllocationOperatio
   const results = addPlan(id, spec)
   const errorResponses = toErrorResponses(
     [...(spec.errors ?? []), ...impliedErrors(spec)],
-    errorForm,
+    { ...errorForm, toStatus: code => toErrorStatus(code, spec.path) },
     spec.errorResponses,
   )
   return {

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { createProblemSchema, createRules, defineErrors, listCodes } from './problem.ts'
+import { createProblemSchema, createRules, defineErrors, type ErrorStatus, listCodes } from './problem.ts'
 
 /** Every error of the allocation API. */
 export const errors = defineErrors({
@@ -59,6 +59,28 @@ export const errors = defineErrors({
   'lock-not-recorded': [409, 'No run of this deployment is known to have left a lock.'],
   'already-active': [409, 'The name is already committed.'],
   'not-active': [409, 'The name is only reserved; commit it first.'],
+  'too-many-tokens': [409, 'The name has as many tokens or owners as it can have; delete one of them first.'],
+  'not-supported': [409, 'This installation does not have the scope; PDM_RECORDS decides.'],
+  'invalid-scope': [422, 'scope must be "acme" or "records".'],
+  'invalid-owner': [422, 'owner must be 1 to 63 characters a-z, 0-9 and "-".'],
+  'outside-scope': [403, 'The token does not permit this record: its scope, or the name, is another one.'],
+  'no-registration': [
+    403,
+    'Accounts are not registered here: the holder of the name mints a token, whose response has the account.',
+  ],
+  'record-conflict': [
+    409,
+    'Another owner has the record set, or a CNAME would be beside other records; delete the other set first.',
+  ],
+  'template-record': [409, 'The service itself sets the addresses of this name; change them with an update.'],
+  delegated: [409, 'The name is delegated to name servers of its own; set the record there.'],
+  'invalid-record': [422, 'The name, the type, the TTL or a value of the record is not valid.'],
+  'type-not-allowed': [422, 'This installation does not permit records of this type; PDM_RECORDS_TYPES decides.'],
+  'too-many-records': [422, 'The name has as many record sets or bytes of values as it can have; delete some first.'],
+  'dns-pending': [
+    503,
+    'The change is stored; the DNS provider does not have it yet. Repeat the request until it succeeds.',
+  ],
   'reservation-expired': [410, 'The reservation has expired; reserve the name again.'],
   'database-unavailable': [
     503,
@@ -94,6 +116,26 @@ export const errors = defineErrors({
 })
 
 export type ErrorCode = keyof typeof errors
+
+/** The prefix of everything that tools of tenants call: it accepts their tokens only, and bodies up to 1 MiB. */
+export const RECORDS_PATH = '/api/v1/records'
+export const MAX_RECORDS_BODY_BYTES = 1_024 * 1_024
+const EXTERNAL_DNS_PATH = `${RECORDS_PATH}/external-dns`
+
+const isAtOrBelow = (path: string, prefix: string): boolean => path === prefix || path.startsWith(`${prefix}/`)
+
+export const isRecordsPath = (path: string): boolean => isAtOrBelow(path, RECORDS_PATH)
+
+/**
+ * The status of an error at this path. external-dns exits at every 4xx, and so does its controller, for all names: only what
+ * its operator has to change may end it.
+ */
+export const toErrorStatus = (code: ErrorCode, path: string): ErrorStatus => {
+  const [status] = errors[code]
+  const canPass = status === 408 || status === 409 || status === 422 || status === 429
+  return canPass && isAtOrBelow(path, EXTERNAL_DNS_PATH) ? 503 : status
+}
+
 export const errorCodes = listCodes(errors)
 const errorCode = z.enum(errorCodes).meta({ id: 'ErrorCode' })
 

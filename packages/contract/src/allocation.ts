@@ -235,6 +235,9 @@ export const historyEntry = z
         'committed',
         'updated',
         'republished',
+        'records-changed',
+        'token-minted',
+        'token-deleted',
         'released',
         'expired',
         'cool-off-lifted',
@@ -247,13 +250,13 @@ export const historyEntry = z
       ])
       .meta({
         description:
-          '`renewed` occurs only in entries of earlier versions; see `renewalCount`. `adopted`: an operator made an allocation of records without one. `orphan-removed`: an operator had such records deleted; `withdrawn` follows.',
+          '`renewed` occurs only in entries of earlier versions; see `renewalCount`. `adopted`: an operator made an allocation of records without one. `orphan-removed`: an operator had such records deleted; `withdrawn` follows. `records-changed`: a tenant set or deleted records; `detail` lists them. `token-minted`, `token-deleted`: of a token with which a tenant sets records.',
       }),
     from: z.enum(['none', 'reserved', 'active']),
     to: z.enum(['none', 'reserved', 'active']),
-    actor: z.enum(['in-cluster', 'operator', 'sweeper', 'convergence', 'deployment']).meta({
+    actor: z.enum(['in-cluster', 'operator', 'sweeper', 'convergence', 'deployment', 'tenant']).meta({
       description:
-        'Which listener received the request; `sweeper`: it deleted an expired reservation; `convergence`: a result of the records; `deployment`: a deployment changed its name (requestId is its id).',
+        'Which listener received the request; `sweeper`: it removed what has expired; `convergence`: a result of the records; `deployment`: a deployment changed its name (requestId is its id); `tenant`: a token for records was used.',
     }),
     address: z.string().optional().meta({ description: 'The network address of the caller.' }),
     createdBy: z.string(),

@@ -36,6 +36,7 @@ export interface OperationSpec<Code extends string = string> {
   readonly path: string
   readonly tag:
     | 'Allocation'
+    | 'Records'
     | 'Credentials'
     | 'Deployments'
     | 'Operator'
@@ -65,6 +66,8 @@ export interface OperationSpec<Code extends string = string> {
   readonly errorResponses?: Readonly<Partial<Record<number, Pick<ResponseSpec, 'schema' | 'headers'>>>>
   /** True: no token is needed. */
   readonly isPublic?: boolean
+  /** The security schemes of the document that the operation has instead of those of the service; one of them is needed. */
+  readonly security?: readonly string[]
   /** True: a request other than GET changes nothing. */
   readonly isRead?: boolean
   /** True: a second request other than GET does no more than the first. */
@@ -97,6 +100,8 @@ export const options = withMethod('options')
 /** How the errors of a service look. */
 export interface ErrorForm<Code extends string> {
   readonly errors: ErrorTable<Code>
+  /** If it depends on the operation. */
+  readonly toStatus?: (code: Code) => ErrorStatus
   readonly problem: z.ZodType
   /** The bodies of codes that have more fields. */
   readonly bodies: Readonly<Partial<Record<Code, z.ZodType>>>
@@ -107,12 +112,12 @@ export interface ErrorForm<Code extends string> {
 /** The responses for errors, by status: every code with its text. */
 export const toErrorResponses = <Code extends string>(
   uses: readonly ErrorUse<Code>[],
-  { errors, problem, bodies, headers }: ErrorForm<Code>,
+  { errors, toStatus = code => errors[code][0], problem, bodies, headers }: ErrorForm<Code>,
   own: OperationSpec['errorResponses'] = {},
 ): Readonly<Record<number, ResponseSpec>> => {
   const texts = uses.map(use => (typeof use === 'string' ? ([use, errors[use][1]] as const) : use))
   const toResponse = (status: ErrorStatus): ResponseSpec => {
-    const found = texts.filter(([code]) => errors[code][0] === status)
+    const found = texts.filter(([code]) => toStatus(code) === status)
     const codes = [...new Set(found.map(([code]) => code))]
     const body = codes.map(code => bodies[code]).find(schema => schema !== undefined)
     return {
@@ -123,6 +128,6 @@ export const toErrorResponses = <Code extends string>(
       ...own[status],
     }
   }
-  const statuses = new Set(texts.map(([code]) => errors[code][0]))
+  const statuses = new Set(texts.map(([code]) => toStatus(code)))
   return Object.fromEntries([...statuses].map(status => [status, toResponse(status)]))
 }

@@ -21,7 +21,7 @@ test.each<[rows: string[], isObstructed: boolean, faults: string[]]>([
   [
     ['published', 'committed', 'published'],
     false,
-    ['published without a commit, an update or a republish', 'published without a commit, an update or a republish'],
+    ['published without a commit or a change', 'published without a commit or a change'],
   ],
   [['committed', 'published', 'updated', 'published', 'released|active', 'withdrawn'], false, []],
   [['committed', 'published', 'republished', 'published'], false, []],

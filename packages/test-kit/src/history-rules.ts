@@ -28,19 +28,21 @@ export const findHistoryErrors = (rows: readonly RecordHistoryEntry[], isObstruc
     const before = rows[i - 1]
     if (event === 'committed' || event === 'adopted') count.committed += 1
     if (event === 'orphan-removed') count.removed += 1
-    if (event === 'updated' || event === 'republished') count.changed += 1
+    if (['updated', 'republished', 'records-changed'].includes(event)) count.changed += 1
     if (event === 'released' && from === 'active') count.left += 1
     if (event === 'published') count.published += 1
     if (event === 'withdrawn') count.withdrawn += 1
     if (event === 'published' && count.published > count.committed + count.changed)
-      faults.push('published without a commit, an update or a republish')
+      faults.push('published without a commit or a change')
     if (event === 'withdrawn' && count.withdrawn > count.left + count.removed)
       faults.push('withdrawn without a release')
     if (event === 'repaired' && count.published + count.withdrawn === 0)
       faults.push('repaired without a published record')
     if (event === 'failing' && before?.event === 'failing' && toCause(detail) === toCause(before.detail))
       faults.push(`failing twice: ${before.detail} / ${detail}`)
-    const isChange = ['committed', 'adopted', 'orphan-removed', 'updated', 'republished'].includes(event)
+    const isChange = ['committed', 'adopted', 'orphan-removed', 'updated', 'republished', 'records-changed'].includes(
+      event,
+    )
     if (isChange || (event === 'released' && from === 'active')) isSettled = false
     if (event === 'published' && count.committed > count.left) isSettled = true
     if (event === 'withdrawn' && count.committed === count.left) isSettled = true

@@ -122,7 +122,7 @@ export const sendRequest = async (
     ...(body === undefined ? {} : { body: raw ? (body as string) : JSON.stringify(body) }),
   })
   const text = await response.text()
-  const isJson = response.headers.get('content-type')?.startsWith('application/json') && text !== ''
+  const isJson = /\bjson\b/.test(response.headers.get('content-type') ?? '') && text !== ''
   return { status: response.status, headers: response.headers, text, body: isJson ? JSON.parse(text) : undefined }
 }
 

@@ -4,12 +4,15 @@ import { createRecords, planTarget, type RecordTemplate } from '../dns/domain/ta
 import type { DuplicateRequest, Idempotency } from '../idempotency/idempotency.ts'
 import { type Caller, type PoolName, type Pools, toFqdn, validatePool } from '../naming/naming.ts'
 import type { WaitUntilApplied } from '../reconciler/reconciler.ts'
+import { findTargetConflict } from '../records/domain/change.ts'
+import { deriveRecords } from '../records/domain/derive.ts'
 import type {
   CommitCommand,
   CommitDecision,
   CommitOutcome,
   InvalidField,
   Rejection,
+  TargetConflict,
   UpdateCommand,
   UpdateDecision,
   UpdateOutcome,
@@ -17,7 +20,7 @@ import type {
 import type { AllocationReader } from './reader.ts'
 import type { AllocationRepository } from './repository.ts'
 import { type CommitRow, toCommitDecision } from './statements/commit.ts'
-import { toUpdateDecision, type UpdateRequest, type UpdateRow } from './statements/update.ts'
+import { NO_TENANT_RECORDS, toUpdateDecision, type UpdateRequest, type UpdateRow } from './statements/update.ts'
 
 /** What the DNS provider accepts. */
 export interface TargetOptions {
@@ -84,7 +87,11 @@ const toContent = (change: TargetChange): readonly unknown[] => {
 }
 
 /** Of a request that was planned on the current target. */
-type ChangeDecision = Exclude<UpdateDecision, { kind: 'target-changed' }> | InvalidField | Rejection<'conflict'>
+type ChangeDecision =
+  | Exclude<UpdateDecision, { kind: 'target-changed' }>
+  | InvalidField
+  | TargetConflict
+  | Rejection<'conflict'>
 
 /** Names with records. */
 export const createActiveNames = ({
@@ -104,13 +111,18 @@ export const createActiveNames = ({
     request: Pick<UpdateRequest, 'caller' | 'claim'>,
   ): Promise<Exclude<ChangeDecision, Rejection<'conflict'>> | DuplicateRequest> => {
     const { change, ...name } = command
+    const fqdn = toFqdn(name.poolDomain, name.subdomain)
+    let tenant = NO_TENANT_RECORDS
     for (let current: Target = {}; ; ) {
       const plan = change ? planTarget(current, change) : null
-      const records = plan?.target ? toRecords(command, plan.target) : []
-      const decision = await repository.update({ ...name, ...request, plan, records })
+      const records = plan?.target ? deriveRecords(fqdn, plan.target, tenant.records, recordTemplate) : []
+      const decision = await repository.update({ ...name, ...request, plan, records, tenant })
       if (decision.kind !== 'target-changed') return decision
-      current = decision.current
-      if (change && !planTarget(current, change).target) return NO_ADDRESS
+      ;({ current, tenant } = decision)
+      const target = change ? planTarget(current, change).target : null
+      if (change && !target) return NO_ADDRESS
+      const conflict = target && findTargetConflict(fqdn, target, tenant.records, recordTemplate)
+      if (conflict) return { kind: 'record-conflict', detail: conflict }
     }
   }
 

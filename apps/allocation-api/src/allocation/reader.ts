@@ -2,6 +2,7 @@ import type { Allocation, HistoryEntry } from '@pool/contract'
 import { drainRows, type Sql } from '@pool/runtime/database/client'
 import { withTimeout } from '@pool/runtime/database/time'
 import type { PoolName } from '../naming/naming.ts'
+import { NO_RECORDS, type StoredRecords } from '../records/domain/stored.ts'
 import type { AllocationCount, EntryWithId, HistoryPage, ListPage, NameState } from './domain/types.ts'
 import { type AllocationRowWithDns, type NameStateRow, toAllocation, toNameState } from './rows.ts'
 import { AVAILABLE_AT, COLUMNS_WITH_DNS, IS_COOLING_OFF, IS_LIVE, NAME_STATE } from './sql.ts'
@@ -102,6 +103,16 @@ const createNameReader = (sql: Sql, timeoutMs: number) => {
         timeoutMs,
       )
       return row?.holder ?? null
+    },
+
+    /** What the tenant of the name has set. */
+    async findTenantRecords({ poolDomain, subdomain }: PoolName): Promise<StoredRecords> {
+      const [row] = await withTimeout(
+        sql<{ records: StoredRecords | null }[]>`
+          select records from tenant_records where pool_domain = ${poolDomain} and subdomain = ${subdomain}`,
+        timeoutMs,
+      )
+      return row?.records ?? NO_RECORDS
     },
 
     /** What a release would decide now. */

@@ -2,7 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type DnsState, type NameAction, splitTarget } from '@pool/contract'
 import { planTarget } from '../dns/domain/target.ts'
 import { throttledCache } from '../lib/cached-query.ts'
-import { type Caller, type PoolName, validatePool } from '../naming/naming.ts'
+import { type Caller, type PoolName, toFqdn, validatePool } from '../naming/naming.ts'
+import { findTargetConflict } from '../records/domain/change.ts'
 import { type ActiveNameOptions, createActiveNames, NO_ADDRESS, validateFields } from './active-names.ts'
 import { type CheckOptions, createCheck } from './check.ts'
 import type {
@@ -78,9 +79,12 @@ export const createAllocationService = (options: AllocationOptions) => {
       if (allocation.state === 'reserved') return { kind: 'not-active' }
       const isOwn = !command.tokenHash || (await reader.findHolder(command, command.tokenHash)) === 'own'
       if (!isOwn) return { kind: 'token-mismatch' }
-      return Object.keys(change).length === 0 || planTarget(splitTarget(allocation).target, change).target
-        ? null
-        : NO_ADDRESS
+      if (Object.keys(change).length === 0) return null
+      const { target } = planTarget(splitTarget(allocation).target, change)
+      if (!target) return NO_ADDRESS
+      const fqdn = toFqdn(command.poolDomain, command.subdomain)
+      const detail = findTargetConflict(fqdn, target, await reader.findTenantRecords(command), options.recordTemplate)
+      return detail === null ? null : { kind: 'record-conflict', detail }
     },
 
     /** Makes a name that is in its cool-off free. */

@@ -34,6 +34,8 @@ test('only the database URL has no default', () => {
     managedDomains: ['pool.test'],
     database: { url, usesTls: false, poolSize: 10, timeoutMs: 5_000 },
     reservation: { ttlMs: 600_000, maxAgeMs: 86_400_000 },
+    records: { maxScope: 'acme', types: ['A', 'AAAA', 'CNAME', 'TXT', 'MX', 'SRV'], limit: 100, minTtlSeconds: 60 },
+    recordsUrl: null,
     releaseNeedsToken: false,
     nameCoolOffMs: 0,
     sweeperIntervalMs: 30_000,

@@ -1,11 +1,13 @@
 import { isDnsLabel, isHostName, parseHost } from '@pool/contract'
 import { parseConnectionString } from '@pool/runtime/database/connection-string'
 import type { EnvReader } from '@pool/runtime/service/env'
+import type { RecordsOptions } from '../records/domain/types.ts'
 import { type CredentialSettings, readCredentials } from './credentials.ts'
 import { type DomainProofSettings, readDomainProof } from './domain-proof.ts'
 import { isIpv6, type Network, parseNetwork } from './ip-address.ts'
 import { type ObjectStorageSettings, readObjectStorage } from './object-storage.ts'
 import { normalizeOrigin } from './origin.ts'
+import { readRecords, readRecordsUrl } from './records.ts'
 import { readTerraform, type TerraformSettings } from './terraform.ts'
 import { readTestSettings } from './test-settings.ts'
 import { readTracing, type TracingSettings } from './tracing.ts'
@@ -63,7 +65,7 @@ export interface Config {
   readonly retention: { readonly historyMs: number | null; readonly deploymentLogMs: number | null }
   readonly dns: {
     /** The records of each active name. `ttl` in seconds. */
-    readonly recordTemplate: { readonly names: readonly string[]; readonly ttl: number }
+    readonly recordTemplate: { readonly names: readonly string[]; readonly ttl: number; readonly challengeTtl?: number }
     readonly commitWaitMs: number
     readonly driftIntervalMs: number
     /** If false, the process reads and plans, but writes to no zone. */
@@ -77,6 +79,9 @@ export interface Config {
     /** Whether zones that were published with a provider of another kind move to the configured one. */
     readonly movesProvider: boolean
   }
+  /** What tenants can set themselves. */
+  readonly records: RecordsOptions
+  readonly recordsUrl: string | null
   readonly objectStorage: ObjectStorageSettings
   readonly credentials: CredentialSettings
   readonly domainProof: DomainProofSettings
@@ -271,6 +276,8 @@ export const readConfig = (env: EnvReader): Config => {
       keepsUnknown: env.oneOf('PDM_UNKNOWN_RECORDS', ['reserve', 'ignore'], 'reserve') === 'reserve',
       movesProvider: env.oneOf('PDM_DNS_PROVIDER_MOVE', ['true', 'false'], 'false') === 'true',
     },
+    records: readRecords(env),
+    recordsUrl: readRecordsUrl(env),
     objectStorage,
     credentials: readCredentials(env, testSettings.validationAttempts),
     domainProof: readDomainProof(env),

@@ -12,6 +12,7 @@ import type { PageQueue } from '../lib/paginate.ts'
 import type { Observer } from '../observability/domain/observer.ts'
 import type { Tracer } from '../observability/domain/tracer.ts'
 import type { Reconciler } from '../reconciler/reconciler.ts'
+import type { TenantRecords } from '../records/domain/types.ts'
 import type { Transfer } from '../transfer/transfer.ts'
 import { serveConsole } from './console-files.ts'
 import { type App, handleRequests, type LimitWrites } from './handle-requests.ts'
@@ -39,6 +40,10 @@ import type { NamePlanning } from './routes/name-plan.ts'
 import { type NameOperations, nameHandlers } from './routes/names.ts'
 import { leaseHandlers, type OperatorView, operatorViewHandlers } from './routes/operator-view.ts'
 import { type SessionOperations, sessionHandlers } from './routes/session.ts'
+import { acmeHandlers } from './routes/tenant-records/acme.ts'
+import { externalDnsHandlers } from './routes/tenant-records/external-dns.ts'
+import { tenantRecordHandlers } from './routes/tenant-records/records.ts'
+import { tokenHandlers } from './routes/tenant-records/tokens.ts'
 import { transferHandlers } from './routes/transfer.ts'
 import type { BrowserPolicy, ClientAddress } from './sender.ts'
 import type { ListStreams, StreamLimiter } from './streams.ts'
@@ -65,6 +70,9 @@ export interface AppDependencies {
   readonly sessions: SessionOperations
   readonly names: NameOperations
   readonly planning: NamePlanning
+  readonly records: TenantRecords
+  /** Where tools of tenants reach this service; null: not configured. */
+  readonly recordsUrl: string | null
   readonly operatorView: OperatorView
   /** The folder of the console's build. */
   readonly consoleFolder: string
@@ -131,6 +139,10 @@ export const createRoutes = (deps: AppDependencies, { listener, tokens, exposeLi
     listReservedLabels: c => c.json({ reserved: deps.reservedLabels }, 200),
     ...allocationHandlers(deps.allocations, deps.planning, { acceptsLoopback: deps.acceptsLoopback, isOperator }),
     ...allocationListHandlers(deps.allocations, lists),
+    ...tokenHandlers(deps.records, deps.recordsUrl),
+    ...tenantRecordHandlers(deps.records),
+    ...acmeHandlers(deps.records),
+    ...externalDnsHandlers(deps.records),
     ...deploymentHandlers(deps.deployments, { lists, logs }),
     ...bucketHandlers(deps.buckets, lists),
     ...domainHandlers(deps.domains),

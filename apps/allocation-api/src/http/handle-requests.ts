@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { operations } from '@pool/contract'
+import { isRecordsPath, operations } from '@pool/contract'
 import type { Hono } from 'hono'
 import type { Result } from 'hono/router'
 import type { H, RouterRoute } from 'hono/types'
@@ -70,10 +70,26 @@ const DEPLOYMENT_URL = /^[^/]*\/\/[^/]*\/api\/v1\/deployments\/([0-9a-f]{8}(?:-[
 const toDeploymentId = (route: string, url: string): string | undefined =>
   route.startsWith(DEPLOYMENT_ROUTE) ? DEPLOYMENT_URL.exec(url)?.[1]?.toLowerCase() : undefined
 
+/** Also percent-encoded, as the URL Standard resolves them. */
+const DOT_SEGMENT = /\/(?:\.|%2e){1,2}(?:[/?#]|$)/i
+
+/**
+ * Whether the path leaves the prefix of tenants by dot segments. A gateway that exposes the prefix only, and compares it before
+ * it resolves them, would expose every route.
+ */
+const leavesRecords = ({ incoming }: RequestContext, path: string): boolean => {
+  const url = incoming?.url ?? ''
+  if (!DOT_SEGMENT.test(url) || isRecordsPath(path)) return false
+  const [sent = ''] = url.replace(/^https?:\/\/[^/]*/i, '').split(/[?#]/)
+  const decoded = sent.replaceAll(/%[0-7][0-9a-f]/gi, decodeURIComponent)
+  return isRecordsPath(decoded)
+}
+
 /** Why a request does not reach the routes; null: it does. */
 const findRejection = (context: RequestContext, { browsers, limitWrites }: Rules): ErrorOutcome | null => {
   if (browsers === null) return null
   const path = getPath(context.request)
+  if (leavesRecords(context, path)) return { kind: 'not-found', detail: 'Send the path without dot segments.' }
   // Probes and Prometheus use addresses.
   const foreign = PROBE_ROUTES.has(path) ? null : rejectForeignHost(context, browsers.allowedHosts)
   // Pages of other origins can link to the console. Its files have no data.

@@ -1,5 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
-import { operations } from '@pool/contract'
+import { isRecordsPath, operations } from '@pool/contract'
 import type { Context, Next } from 'hono'
 import { createMiddleware } from 'hono/factory'
 import type { RateLimitDecision } from '../lib/rate-limiter.ts'
@@ -69,18 +69,19 @@ const getSessionId = (c: Context<HttpEnv>): string | null =>
   c.req.header('Authorization') === undefined ? parseSessionCookie(c.req.header('Cookie')) : null
 
 /**
- * Requires an operator token. Until the database is reached, it is unknown whether a session is valid, so requests with one get
- * the same response as every request with a token.
+ * Requires an operator token. Until the database is reached, it is unknown whether a session or a token of a tenant is valid, so
+ * requests with one get the same response as every request with a token.
  */
 export const requireTokenAtStart = (tokens: readonly string[], sendStarting: (c: Context<HttpEnv>) => Response) => {
   const requireToken = requireOperatorToken(tokens, noLimit)
-  return createMiddleware<HttpEnv>(async (c, next) =>
-    startsSession(c.req.method, c.req.path) || getSessionId(c) !== null ? sendStarting(c) : requireToken(c, next),
-  )
+  const isUnknown = (c: Context<HttpEnv>): boolean =>
+    isRecordsPath(c.req.path) || startsSession(c.req.method, c.req.path) || getSessionId(c) !== null
+  return createMiddleware<HttpEnv>(async (c, next) => (isUnknown(c) ? sendStarting(c) : requireToken(c, next)))
 }
 
 /**
- * Requires an operator token, or a session in a cookie. A browser adds the cookie to every request, so with it one that
+ * Requires an operator token, or a session in a cookie; not for what tools of tenants call, whose routes accept other tokens
+ * only. A browser adds the cookie to every request, so with it one that
  * changes something must come from a page of this origin. A request with both is decided by its token.
  */
 export const requireOperator = (
@@ -89,7 +90,7 @@ export const requireOperator = (
 ) => {
   const requireToken = requireOperatorToken(tokens, sessions.limitFailures)
   return createMiddleware<HttpEnv>(async (c, next) => {
-    if (startsSession(c.req.method, c.req.path)) return next()
+    if (startsSession(c.req.method, c.req.path) || isRecordsPath(c.req.path)) return next()
     const id = getSessionId(c)
     if (id === null) return requireToken(c, next)
     const { method } = c.req

@@ -7,16 +7,20 @@ import {
   type FieldFault,
   firstViolation,
   idempotencyKey,
+  isRecordsPath,
+  MAX_RECORDS_BODY_BYTES,
   type Operation,
   type OperationId,
   operationList,
   poolDomain,
+  toErrorStatus,
 } from '@pool/contract'
 import { BodyError } from '@pool/runtime/service/body-error'
 import type { ReceivedRequest } from '@pool/runtime/service/received-request'
 import { explainUnknownParameter } from '@pool/runtime/spelling'
 import type { Context, Hono } from 'hono'
 import type { H } from 'hono/types'
+import { getPath } from 'hono/utils/url'
 import * as z from 'zod'
 import type { Caller } from '../naming/naming.ts'
 import { toRoute } from '../observability/domain/observer.ts'
@@ -110,9 +114,9 @@ export const RETRY_AFTER_S = 5
 /** A browser asks for no password with this scheme (RFC 6750 section 3). */
 export const OPERATOR_CHALLENGE = 'Bearer realm="operator"'
 
-const toHeaders = ({ kind, retryAfterSeconds }: ErrorOutcome): Record<string, string> => ({
+const toHeaders = ({ kind, retryAfterSeconds }: ErrorOutcome, path: string): Record<string, string> => ({
   // RFC 9110 section 11.6.1.
-  ...(kind === 'unauthorized' && { 'WWW-Authenticate': OPERATOR_CHALLENGE }),
+  ...(kind === 'unauthorized' && { 'WWW-Authenticate': isRecordsPath(path) ? 'Bearer' : OPERATOR_CHALLENGE }),
   ...(retryAfterSeconds !== undefined && { 'Retry-After': String(retryAfterSeconds) }),
 })
 
@@ -134,7 +138,9 @@ export const toProblem = (
 /** The response to a request that does not reach the routes; also sets its outcome. */
 export const createErrorResponse = (context: RequestContext, error: ErrorOutcome): Response => {
   context.outcome = error.kind
-  return Response.json(toProblem(error, context), { status: errors[error.kind][0], headers: toHeaders(error) })
+  const path = getPath(context.request)
+  const status = toErrorStatus(error.kind, path)
+  return Response.json(toProblem(error, context), { status, headers: toHeaders(error, path) })
 }
 
 /** Sends the error response. `toExtraFields` adds fields for operations whose clients read another error shape too. */
@@ -144,9 +150,10 @@ export const sendError = (
   toExtraFields: (detail: string) => object = () => ({}),
 ) => {
   c.env.outcome = error.kind
-  for (const [name, value] of Object.entries(toHeaders(error))) c.header(name, value)
+  const { path } = c.req
+  for (const [name, value] of Object.entries(toHeaders(error, path))) c.header(name, value)
   const body = toProblem(error, c.env)
-  return c.json({ ...body, ...toExtraFields(body.detail ?? '') }, errors[error.kind][0])
+  return c.json({ ...body, ...toExtraFields(body.detail ?? '') }, toErrorStatus(error.kind, path))
 }
 
 export type Parsed<Value> =
@@ -173,6 +180,8 @@ const isTruncated = ({ incoming }: RequestContext): boolean => incoming?.readabl
 export const toBodyOutcome = (context: RequestContext, error: Error): ErrorOutcome | null => {
   const failure = isTruncated(context) ? 'body-aborted' : error instanceof BodyError ? error.kind : null
   if (failure === 'body-aborted') return { kind: 'invalid-json', detail: 'The request body was truncated.' }
+  if (failure === 'body-too-large' && isRecordsPath(getPath(context.request)))
+    return { kind: failure, detail: 'The body must not be larger than 1 MiB.' }
   return failure && { kind: failure, ...(failure === 'overloaded' && { retryAfterSeconds: RETRY_AFTER_S }) }
 }
 
@@ -188,7 +197,8 @@ export const streamBody = (c: Context<HttpEnv>): ReadableStream<Uint8Array> => {
 
 /** Reads the body as JSON, whatever its Content-Type. An empty body has the value undefined. Rejects with a `BodyError`. */
 export const readJson = async (c: Context<HttpEnv>): Promise<Parsed<unknown>> => {
-  const bytes = (await c.env.incoming?.readBody(MAX_BODY_BYTES)) ?? new Uint8Array(await c.req.arrayBuffer())
+  const maxBytes = isRecordsPath(c.req.path) ? MAX_RECORDS_BODY_BYTES : MAX_BODY_BYTES
+  const bytes = (await c.env.incoming?.readBody(maxBytes)) ?? new Uint8Array(await c.req.arrayBuffer())
   if (bytes.byteLength === 0) return { ok: true, value: undefined }
   try {
     return { ok: true, value: JSON.parse(utf8.decode(bytes)) }

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import type { Sql } from '@pool/runtime/database/client'
 import { isUniqueViolation } from '@pool/runtime/database/errors'
 import { NOW, toInterval, withTimeout } from '@pool/runtime/database/time'
-import { createSalt, deriveToken, hashIdempotencyKey, openSealedToken } from '../lib/token.ts'
+import { createSalt, deriveSecret, deriveToken, hashIdempotencyKey, openSealedToken } from '../lib/token.ts'
 
 /**
  * The right to execute under an Idempotency-Key. It does not contain the key in clear text: the key is a secret of its
@@ -18,6 +18,8 @@ export interface IdempotencyClaim {
   /** Stored with the result: its token derives from the key and the salt, so that a replay has it. */
   readonly salt: string
   readonly token: () => string
+  /** As `token`, of a token that is no UUID: 256 bits. */
+  readonly secret: () => Buffer
 }
 
 /** Nothing was executed, because another request with the same key executes or has executed. */
@@ -39,9 +41,13 @@ export interface IdempotentOperation<Result extends { readonly kind: string }> {
   readonly success: Result['kind']
   /**
    * The response to a repeated request; null if the stored result no longer holds and the operation must execute again.
-   * `token` is the token that the result had; null: it had none.
+   * `token` is the token that the result had; null: it had none. `secret`: as that of the claim.
    */
-  readonly replay: (storedResult: unknown, token: string | null) => Result | null | Promise<Result | null>
+  readonly replay: (
+    storedResult: unknown,
+    token: string | null,
+    secret: () => Buffer,
+  ) => Result | null | Promise<Result | null>
 }
 
 interface StoredResult {
@@ -127,6 +133,7 @@ export const createClaim = (key: string, content: readonly unknown[]): Idempoten
     expectedRevision: 0,
     salt,
     token: () => deriveToken(key, salt),
+    secret: () => deriveSecret(key, salt),
   }
 }
 
@@ -159,7 +166,9 @@ export const createIdempotency = (sql: Sql, { timeoutMs }: { readonly timeoutMs:
       // A newer outcome is that of another request with this key, which was executed meanwhile.
       if (rejected && (stored?.revision ?? 0) <= expectedRevision) return rejected
       if (stored && !stored.isSameRequest) return { kind: 'idempotency-key-reused' }
-      const replayed = stored ? await operation.replay(stored.result, toToken(key, stored)) : null
+      const replayed = stored
+        ? await operation.replay(stored.result, toToken(key, stored), () => deriveSecret(key, stored.salt ?? ''))
+        : null
       if (replayed !== null) return replayed
       expectedRevision = stored?.revision ?? 0
       const result = await operation.execute({ ...claim, expectedRevision })

@@ -11,6 +11,15 @@ export const hashToken = (token: string): Buffer => hash('sha256', token.toLower
 
 export const createToken = (token: string = randomUUID()): SecretToken => ({ token, tokenHash: hashToken(token) })
 
+/** So that scanners of secrets find it. */
+const RECORD_TOKEN_PREFIX = 'pdr_'
+
+/** A token of a tenant's tools: 256 bits, in base64url. */
+export const toRecordToken = (secret: Buffer): string => RECORD_TOKEN_PREFIX + secret.toString('base64url')
+
+/** SHA-256 of a token of a tenant's tools. Case matters. */
+export const hashRecordToken = (token: string): Buffer => hash('sha256', token, 'buffer')
+
 const CIPHER = 'aes-256-gcm'
 const KEY_BYTES = 32
 const SALT_BYTES = 32
@@ -54,6 +63,10 @@ export const deriveToken = (key: string, salt: string): string => {
   const variant = VARIANTS[Number.parseInt(hex.charAt(16), 16) % VARIANTS.length]
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }
+
+/** As `deriveToken`, of a token of a tenant's tools: 256 bits. */
+export const deriveSecret = (key: string, salt: string): Buffer =>
+  hash('sha256', `${COUNTER}${key}allocation-api record token v1${salt}`, 'buffer')
 
 /**
  * The token of a result that a build with schema 1 stored, encrypted. Throws if the row was changed, or belongs to

@@ -135,8 +135,8 @@ export const toBucketName = (prefix: string, fqdn: string): BucketNameResult => 
 
 /** The origin of a request, for the history. */
 export interface Caller {
-  /** The listener that received the request, or the component that acts without one. */
-  readonly actor: 'in-cluster' | 'operator' | 'deployment'
+  /** The listener that received the request, or the component that acts without one; `tenant`: with a token for records. */
+  readonly actor: 'in-cluster' | 'operator' | 'deployment' | 'tenant' | 'sweeper'
   readonly address: string | null
   readonly requestId: string
 }

@@ -1,7 +1,8 @@
 import type { Target } from '@pool/contract'
 import type { Unavailable } from '../dns/domain/result.ts'
 import type { RecordChange, RecordSet } from '../dns/domain/rrset.ts'
-import { createRecords } from '../dns/domain/target.ts'
+import { deriveRecords } from '../records/domain/derive.ts'
+import { NO_RECORDS } from '../records/domain/stored.ts'
 import type { DesiredName } from './domain/name.ts'
 import { indexRecords, planName, toConflict } from './domain/plan.ts'
 import { applyAction, toRecordChanges } from './domain/record-changes.ts'
@@ -77,10 +78,11 @@ export const planAction = async (
   const read = await withZone(zone, locked => locked.read({ names: [], branches: [fqdn] }))
   const before = await findName(tools, zone, subdomain)
   const target = action.action === 'update' ? action.target : null
+  const tenant = target && (await tools.operations.findTenantRecords(zone, subdomain))
   const after = applyAction(
     before,
     action.action,
-    target === null ? before.desired : createRecords(fqdn, target, tools.recordTemplate),
+    target === null ? before.desired : deriveRecords(fqdn, target, tenant ?? NO_RECORDS, tools.recordTemplate),
   )
   const nothing = { deletedRecords: [], conflict: null }
   if (read?.kind !== 'read') {

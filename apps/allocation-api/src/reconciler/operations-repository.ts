@@ -4,15 +4,18 @@ import { drainRows } from '@pool/runtime/database/client'
 import { timeSql, withTimeout } from '@pool/runtime/database/time'
 import { targetOf, targetText, toTargetColumns } from '../dns/domain/target.ts'
 import { type Caller, UNKNOWN_LINEAGE } from '../naming/naming.ts'
+import type { StoredRecords } from '../records/domain/stored.ts'
 import type { DesiredRecords } from './domain/name.ts'
 import type { Orphan } from './domain/orphan.ts'
 import type { TrustedName } from './domain/resume.ts'
 import { newVersionColumns } from './repository.ts'
 import { isLeaseHeld, type Lease } from './zone-lock.ts'
 
-/** The desired records of an active name, and the target that they have. */
+/** The desired records of an active name, and what they are derived from. */
 export interface ActiveRecords extends DesiredRecords {
   readonly target: Target
+  /** Null: its tenant has set none. */
+  readonly tenant: StoredRecords | null
 }
 
 /** A token that no client has. */
@@ -282,7 +285,9 @@ export const createOperationsRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
   async listActive(zone: string, after: string, limit: number): Promise<ActiveRecords[]> {
     const rows = await withTimeout(
       sql<ActiveRecords[]>`
-        select a.subdomain, ${sql.unsafe(targetOf('a'))} as target, d.version, d.desired
+        select a.subdomain, ${sql.unsafe(targetOf('a'))} as target, d.version, d.desired, case when a.records_revision > 0 then (
+            select records from tenant_records t where t.pool_domain = a.pool_domain and t.subdomain = a.subdomain
+          ) end as tenant
         from (
           select * from pool_allocations
           where pool_domain = ${zone} and state = 'active' and subdomain > ${after} order by subdomain limit ${limit}
@@ -293,6 +298,16 @@ export const createOperationsRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
       timeoutMs,
     )
     return drainRows(rows)
+  },
+
+  /** What the tenant of a name has set. */
+  async findTenantRecords(zone: string, subdomain: string): Promise<StoredRecords | null> {
+    const [row] = await withTimeout(
+      sql<{ records: StoredRecords | null }[]>`
+        select records from tenant_records where pool_domain = ${zone} and subdomain = ${subdomain}`,
+      timeoutMs,
+    )
+    return row?.records ?? null
   },
 
   /** Gives active names other desired records, unless they have changed since these versions. */

@@ -56,6 +56,8 @@ export interface DesiredVersion {
   readonly version: number
   /** The version is that of a release: the name can have another client since. */
   readonly isWithdrawal?: boolean
+  /** Milliseconds to wait at most; absent: as long as a commit waits. */
+  readonly waitMs?: number
 }
 
 /** Waits, for a bounded time, until the version is applied. Returns the status of the name, or of the withdrawal, then. */
@@ -218,8 +220,8 @@ export const createReconciler = (options: ReconcilerOptions): Reconciler => {
     return repository.countPending(zone)
   }
 
-  const waitUntilApplied: WaitUntilApplied = async ({ zone, subdomain, version, isWithdrawal = false }) => {
-    const deadline = performance.now() + commitWaitMs
+  const waitUntilApplied: WaitUntilApplied = async ({ zone, subdomain, version, isWithdrawal = false, waitMs }) => {
+    const deadline = performance.now() + (waitMs ?? commitWaitMs)
     let isTransient = false
     for (;;) {
       const result = await requestSyncUntil(zone, deadline)

@@ -78,7 +78,7 @@ const MAX_PREVIOUS_RECORD_SETS = 120
 
 /**
  * The assignments that start a new version of a row `d` of dns_names, due at `at`. The records that were desired before
- * become previous ones, because a write of them that timed out can still take effect. Failures of the previous version end.
+ * become previous ones unless they stay, because a write of them that timed out can still take effect. Failures of the previous version end.
  */
 export const newVersionColumns = (desired: string, at: string): string => `
   version = nextval('dns_version'), desired = ${desired}, changed_at = ${at}, next_attempt_at = ${at},
@@ -86,6 +86,8 @@ export const newVersionColumns = (desired: string, at: string): string => `
     select coalesce(jsonb_agg(record_set order by position), '[]') from (
       select record_set, position from jsonb_array_elements(d.previous_records || d.desired)
         with ordinality as previous (record_set, position)
+      where position <= jsonb_array_length(d.previous_records)
+        or not exists (select from jsonb_array_elements(${desired}) wanted where wanted = record_set)
       order by position desc limit ${MAX_PREVIOUS_RECORD_SETS}
     ) latest),
   attempts = 0, failure = null, last_error = null, leftover = null, is_drift_repair = false`
@@ -124,7 +126,8 @@ const checkedColumns = (sql: Sql) => sql`
   is_drift_repair as "isDriftRepair"`
 
 /**
- * The names that are due, as `DueName`, withdrawals and those that wait longest first. Names that wait for their zone are with
+ * The names that are due, as `DueName`: withdrawals, then names that are not published for their holder yet, then changes, of
+ * which tenants can make many; each time those that wait longest first. Names that wait for their zone are with
  * them: they need no calls of their own, and get the room that a withdrawal makes. They alone are not a reason to sync.
  */
 const selectDue = (sql: Sql, zone: string, limit: number) => sql`
@@ -132,7 +135,8 @@ const selectDue = (sql: Sql, zone: string, limit: number) => sql`
   from dns_names
   where zone = ${zone} and applied_version < version and (next_attempt_at <= statement_timestamp() or failure = 'zone')
     and (select min(next_attempt_at) from dns_names where zone = ${zone} and applied_version < version) <= statement_timestamp()
-  order by next_attempt_at > statement_timestamp(), desired <> '[]', changed_at limit ${limit}`
+  order by next_attempt_at > statement_timestamp(), desired <> '[]', applied_version > purge_version and applied_version > 0,
+    changed_at limit ${limit}`
 
 /**
  * Raises the number of the zone's last write and returns it as `serial`, with the cause of a stop. It is committed before the

@@ -1,5 +1,6 @@
-import { createRecords } from '../dns/domain/target.ts'
 import type { Caller } from '../naming/naming.ts'
+import { deriveRecords } from '../records/domain/derive.ts'
+import { NO_RECORDS } from '../records/domain/stored.ts'
 import type { PlannedChange } from './diff-zone.ts'
 import { Listing } from './domain/listing.ts'
 import { toRecordChanges } from './domain/record-changes.ts'
@@ -37,8 +38,8 @@ export const republishZone = async (
   let nameCount = 0
   const republishBatch = async (after: string, lease: Lease | null): Promise<readonly ActiveRecords[]> => {
     const names = await operations.listActive(zone, after, BATCH_SIZE)
-    const different = names.flatMap(({ subdomain, version, target, desired }) => {
-      const records = createRecords(`${subdomain}.${zone}`, target, recordTemplate)
+    const different = names.flatMap(({ subdomain, version, target, tenant, desired }) => {
+      const records = deriveRecords(`${subdomain}.${zone}`, target, tenant ?? NO_RECORDS, recordTemplate)
       const own = toRecordChanges({ owned: [], desired }, records)
       return own.length === 0 ? [] : [{ subdomain, version, desired: records, own }]
     })

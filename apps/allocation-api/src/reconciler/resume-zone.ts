@@ -1,5 +1,6 @@
 import type { Unavailable } from '../dns/domain/result.ts'
-import { toTargetText } from '../dns/domain/target.ts'
+import type { RecordSet } from '../dns/domain/rrset.ts'
+import { canBeOfTarget, type RecordTemplate, toTargetText } from '../dns/domain/target.ts'
 import { type Caller, canBeGranted } from '../naming/naming.ts'
 import { Listing } from './domain/listing.ts'
 import { type Orphan, OrphanCandidate } from './domain/orphan.ts'
@@ -57,6 +58,10 @@ interface DifferenceOptions {
   readonly plan: PlanOptions
 }
 
+/** Without what a tenant has set. */
+const toDatabaseText = (desired: readonly RecordSet[], fqdn: string, template: RecordTemplate): string | null =>
+  toTargetText(desired.filter(set => canBeOfTarget(set, fqdn, template)))
+
 /** None if the zone has what the database wants. */
 const findDifference = (
   { name: zone, tools: { pools, recordTemplate } }: LockedZone,
@@ -67,11 +72,15 @@ const findDifference = (
   const plan = planName(indexRecords(zone, { records, unserved }), { ...name, hasInFlightWrite: false }, options)
   if (plan.kind === 'changes' && plan.changes.length === 0) return []
   const { subdomain, version, desired, isApplied } = name
-  const candidate = new OrphanCandidate(`${subdomain}.${zone}`, recordTemplate)
+  const fqdn = `${subdomain}.${zone}`
+  const candidate = new OrphanCandidate(fqdn, recordTemplate)
   for (const set of records) candidate.add(set, { isServed: true })
   // Null: the zone does not have all records of a target.
   const found = candidate.toOrphan(subdomain)
-  const sides = { databaseAddress: toTargetText(desired), zoneAddress: toTargetText(found?.records ?? []) }
+  const sides = {
+    databaseAddress: toDatabaseText(desired, fqdn, recordTemplate),
+    zoneAddress: toTargetText(found?.records ?? []),
+  }
   const wasPublished = isApplied || name.isDriftRepair
   const isNewer = !wasPublished && name.changedMsAgo < stoppedMsAgo + MAX_STOP_DELAY_MS
   const canBeAdopted = canBeGranted(zone, subdomain, pools())
@@ -110,7 +119,7 @@ async function* findDifferences(
 
 /** What the names get: of those that changed since, what the database decides now. */
 const recheck = async (
-  { name: zone, tools: { repository } }: LockedZone,
+  { name: zone, tools: { repository, recordTemplate } }: LockedZone,
   decided: readonly ZoneDifference[],
   done: ReadonlySet<string>,
 ): Promise<ZoneDifference[]> => {
@@ -123,7 +132,8 @@ const recheck = async (
   )
   const bySubdomain = new Map(rows.map(row => [row.subdomain, row]))
   const current = changed.map(({ subdomain, zoneAddress }): ZoneDifference => {
-    const databaseAddress = toTargetText(bySubdomain.get(subdomain)?.desired ?? [])
+    const desired = bySubdomain.get(subdomain)?.desired ?? []
+    const databaseAddress = toDatabaseText(desired, `${subdomain}.${zone}`, recordTemplate)
     return { subdomain, databaseAddress, zoneAddress, action: databaseAddress === null ? 'withdraw' : 'publish' }
   })
   return [...same, ...current.filter(({ databaseAddress, zoneAddress }) => databaseAddress !== zoneAddress)]

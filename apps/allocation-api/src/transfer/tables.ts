@@ -17,6 +17,8 @@ export const TRANSFERRED_TABLES: readonly TransferredTable[] = [
     order: 'pool_domain, subdomain',
     where: `state <> 'pool' and lineage_id is distinct from '${UNKNOWN_LINEAGE}'`,
   },
+  { name: 'record_tokens', order: 'id' },
+  { name: 'tenant_records', order: 'pool_domain, subdomain' },
   { name: 'allocation_history', order: 'id' },
   { name: 'former_names', order: 'pool_domain, subdomain' },
   { name: 'idempotency_keys', order: 'key_hash' },

@@ -1,4 +1,11 @@
-import { type Operation, operationList, operations } from '@pool/contract'
+import {
+  isRecordsPath,
+  MAX_RECORDS_BODY_BYTES,
+  type Operation,
+  operationList,
+  operations,
+  toErrorStatus,
+} from '@pool/contract'
 import { allocationApiDocument } from '@pool/contract/openapi/documents'
 import { beforeAll, describe, expect, test } from 'vitest'
 import * as z from 'zod'
@@ -6,6 +13,7 @@ import { createRoutes } from '../../src/http/app.ts'
 import type { Listener } from '../../src/http/request.ts'
 import { unusedDependencies } from '../support/fake-services-app.ts'
 import { createContractCall, startTestService, unknownToken } from '../support/service.ts'
+import { unknownRecordsToken } from '../support/tenant-records.ts'
 import { findOperation } from '../support/validate.ts'
 
 const { api, call, database } = await startTestService({
@@ -137,15 +145,17 @@ describe('every operation, on the operator listener', () => {
   /** With the type of any operation. */
   const all: readonly Operation[] = operationList
   const call = createContractCall(api.operatorUrl ?? '')
-  const send = (method: string, path: string, body?: unknown, headers = {}) =>
-    call(method.toUpperCase(), path, body, { Authorization: 'Bearer token-of-these-tests', ...headers })
+  const send = (method: string, path: string, body?: unknown, headers = {}) => {
+    const token = isRecordsPath(path) ? unknownRecordsToken : 'token-of-these-tests'
+    return call(method.toUpperCase(), path, body, { Authorization: `Bearer ${token}`, ...headers })
+  }
   const toPath = (pattern: string): string =>
     pattern
       .replace('{domain}', 'pool.test')
       .replace('{id}', '0a000000-0000-4000-8000-00000000000b')
       .replace(/\{\w+\}/, 'acme')
 
-  test.each(all.filter(({ id }) => id !== 'startSession'))('$id needs a token', async ({ method, path }) => {
+  test.each(all.filter(({ isPublic }) => !isPublic))('$id needs a token', async ({ method, path }) => {
     for (const headers of [{}, { Authorization: 'Bearer wrong' }]) {
       expect((await call(method.toUpperCase(), toPath(path), undefined, headers)).status).toBe(401)
     }
@@ -165,13 +175,14 @@ describe('every operation, on the operator listener', () => {
   const withJson = all.filter(({ body }) => body && body.mediaType === undefined)
 
   test.each(withJson)(
-    '$id: a body that is not JSON is 400, and one above 64 KiB is 413',
+    '$id: a body that is not JSON is 400, and one above 64 KiB, or 1 MiB of records, is 413',
     async ({ method, path, body }) => {
       const invalid = { status: 400, body: { error: 'invalid-json' } }
       expect(await send(method, toPath(path), '{')).toMatchObject(invalid)
       if (body?.required) expect(await send(method, toPath(path))).toMatchObject(invalid)
       const tooLarge = { status: 413, body: { error: 'body-too-large' } }
-      expect(await send(method, toPath(path), ' '.repeat(65_537))).toMatchObject(tooLarge)
+      const maxBytes = isRecordsPath(path) ? MAX_RECORDS_BODY_BYTES : 65_536
+      expect(await send(method, toPath(path), ' '.repeat(maxBytes + 1))).toMatchObject(tooLarge)
     },
   )
 
@@ -217,7 +228,8 @@ describe('every operation, on the operator listener', () => {
         const body = { subdomain: 'acme', createdBy: 'test', reservationToken: unknownToken }
         const search = new URLSearchParams([...known.map(one => [one, '1'] as [string, string]), [name, 'true']])
         const answer = await send(method, `${toPath(path)}?${search}`, method === 'get' ? undefined : body)
-        expect([name, answer.status, answer.body.error]).toEqual([name, 422, 'unknown-parameter'])
+        const status = toErrorStatus('unknown-parameter', path)
+        expect([name, answer.status, answer.body.error]).toEqual([name, status, 'unknown-parameter'])
         expect(answer.body.detail).toContain(`The parameter ${JSON.stringify(name)} is unknown`)
       }
       expect(await database.sql`select a.*, (select max(id) from allocation_history) from pool_allocations a`).toEqual(
@@ -251,8 +263,15 @@ describe('every operation, on the operator listener', () => {
         loadBalancerIP: '10.0.0.1',
         sovereignFQDN: 'acme.x.test',
         trust: 'zone',
+        scope: 'acme',
+        id: unknownToken,
       }
-      const answer = await send(method, toPath(path.replace('{domain}', 'x.test')), method === 'get' ? undefined : body)
+      const query = id === 'listTokens' ? '?sub=acme' : ''
+      const answer = await send(
+        method,
+        toPath(path.replace('{domain}', 'x.test')) + query,
+        method === 'get' ? undefined : body,
+      )
       expect([id, answer.status, answer.body.error]).toEqual([id, 422, 'unsupported-pool'])
     },
   )

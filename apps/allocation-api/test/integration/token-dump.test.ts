@@ -41,11 +41,12 @@ const send = async (method: string, path: string, body?: unknown, key?: string):
   const headers: Record<string, string> = key === undefined ? {} : { 'Idempotency-Key': key }
   const response = await sendRequest(api.url + path, method, body, headers)
   let { text } = response
-  for (const field of ['reservationToken', 'deploymentToken']) {
+  for (const field of ['reservationToken', 'deploymentToken', 'token']) {
     const token = response.status === 201 ? response.body[field] : undefined
     if (token === undefined) continue
     tokens.add(token)
-    text = text.replace(token, '')
+    // That of records is also the password of its account.
+    text = text.replaceAll(token, '')
   }
   answers.push(`${JSON.stringify([...response.headers])} ${text}`)
   return response
@@ -76,6 +77,21 @@ beforeAll(async () => {
   const activeKey = createKey()
   const active = await reserve('active', activeKey)
   expect((await commit('active', active.body.reservationToken, createKey())).status).toBe(200)
+  const mint = { subdomain: 'active', reservationToken: active.body.reservationToken, scope: 'acme' }
+  const mintKey = createKey()
+  const minted = await send('POST', `${poolPath}/tokens`, mint, mintKey)
+  expect((await send('POST', `${poolPath}/tokens`, mint, mintKey)).body).toEqual(minted.body)
+  const present = { fqdn: '_acme-challenge.active.pool.test.', value: 'a'.repeat(43) }
+  for (const [scheme, sent] of [
+    ['Bearer', minted.body.token],
+    ['Basic', Buffer.from(`x:${minted.body.token}`).toString('base64')],
+  ]) {
+    const url = `${api.url}/api/v1/records/httpreq/present`
+    const { status, text } = await sendRequest(url, 'POST', present, { Authorization: `${scheme} ${sent}` })
+    expect(status).toBe(200)
+    answers.push(text)
+  }
+  await send('GET', `${poolPath}/tokens?sub=active`)
   // The reservation of this key has ended. Another client has the name, and the key gets no token.
   expect((await reserve('active', activeKey)).status).toBe(409)
 
@@ -171,8 +187,8 @@ describe('while tokens are live', () => {
         (select count(*) from pool_allocations where state = 'released')::int as released,
         (select count(*) from deployments)::int as deployments,
         (select count(*) from idempotency_keys)::int as keys`
-    expect(counts).toMatchObject({ reserved: 2, active: 3, released: 1, deployments: 2, keys: 8 })
-    expect(tokens.size).toBe(7)
+    expect(counts).toMatchObject({ reserved: 2, active: 3, released: 1, deployments: 2, keys: 9 })
+    expect(tokens.size).toBe(8)
   })
 
   test('no column of any table contains a token or an Idempotency-Key in any form', async () => {

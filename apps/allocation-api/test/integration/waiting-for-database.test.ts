@@ -62,6 +62,8 @@ test('without a database: alive, not ready, and every other route is 503 without
     expect([response.status, response.body.error], path).toEqual([503, 'database-unavailable'])
   }
   expect((await sendRequest(`${operatorUrl}/metrics`, 'GET')).status).toBe(401)
+  // A tool of a tenant would exit at a 401.
+  expect((await sendRequest(`${operatorUrl}/api/v1/records/external-dns`, 'GET')).status).toBe(503)
   expect((await sendRequest(`${operatorUrl}/console`, 'GET')).status).toBe(404)
   const healthy = await sendRequest(`${url}/healthz`, 'GET')
   expect([healthy.status, healthy.body]).toEqual([503, { status: 'unhealthy', managedDomains: ['pool.test'] }])

@@ -41,7 +41,7 @@ export interface TestDatabase {
 /** Empties the tables of names. The history is append-only, so its trigger is off meanwhile. */
 export const truncateAllocations = async (sql: Sql): Promise<void> => {
   await sql`alter table allocation_history disable trigger allocation_history_append_only`
-  await sql`truncate pool_allocations, dns_names, allocation_history`
+  await sql`truncate pool_allocations, record_tokens, tenant_records, dns_names, allocation_history`
   await sql`alter table allocation_history enable trigger allocation_history_append_only`
 }
 
@@ -76,6 +76,12 @@ export const createTestDatabase = async ({ schema = true, connections = 10 } = {
           update dns_names set
             next_attempt_at = next_attempt_at - ${shift}, changed_at = changed_at - ${shift},
             applied_at = applied_at - ${shift}`,
+        sql`
+          update tenant_records set due_at = due_at - ${shift}, records = jsonb_set(records, '{challenges}', (
+            select coalesce(jsonb_agg(jsonb_set(item, '{setAt}', to_jsonb((item ->> 'setAt')::float8 - ${ms}::float8)) order by position), '[]')
+            from jsonb_array_elements(records -> 'challenges') with ordinality as challenge (item, position)))
+          where records is not null`,
+        sql`update record_tokens set created_at = created_at - ${shift}, expires_at = expires_at - ${shift}`,
         sql`update deployments set run_expires_at = run_expires_at - ${shift}`,
         sql`update dns_zone_writes set confirmed_at = confirmed_at - ${shift}`,
         sql`update dns_zones set next_drift_check_at = next_drift_check_at - ${shift}`,

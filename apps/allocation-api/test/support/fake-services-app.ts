@@ -41,6 +41,8 @@ export const unusedDependencies: AppDependencies = {
   sessions: unused(),
   names: unused(),
   planning: unused(),
+  records: unused(),
+  recordsUrl: null,
   operatorView: unused(),
   consoleFolder: '/nowhere',
   streams: onBothListeners({}),

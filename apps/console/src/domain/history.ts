@@ -6,6 +6,9 @@ const eventTexts: Readonly<Record<HistoryEntry['event'], string>> = {
   committed: 'Committed',
   updated: 'Address changed',
   republished: 'Brought to the current template',
+  'records-changed': 'Records of the tenant changed',
+  'token-minted': 'Token for records minted',
+  'token-deleted': 'Token for records deleted',
   released: 'Released',
   expired: 'Reservation expired',
   'cool-off-lifted': 'Cool-off ended by an operator',
@@ -23,6 +26,7 @@ const actorTexts: Readonly<Record<HistoryEntry['actor'] | DeploymentHistoryEntry
   sweeper: 'the service',
   convergence: 'the service',
   deployment: 'the deployment',
+  tenant: 'a tool of the tenant',
 }
 
 /** Who caused an entry, and from where. */

@@ -13,6 +13,7 @@ import { Page, Panel } from '../ui/shell.tsx'
 import { RelativeTime, Time, Timeline, type TimelineEntry } from '../ui/time.tsx'
 import { NameActionDialog, nameActionLabels } from './name-actions.tsx'
 import { NameRecordsPanel } from './name-records.tsx'
+import { NameTokensPanel } from './name-tokens.tsx'
 
 const PAGE_SIZE = 50
 const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/
@@ -196,6 +197,9 @@ export const NamePage = ({ pool, subdomain }: { readonly pool: string; readonly 
               </Loaded>
             </Panel>
             <NameRecordsPanel records={records} shownReason={details.data?.dns?.detail} />
+            {(details.data?.state === 'active' || details.data?.state === 'reserved') && (
+              <NameTokensPanel pool={pool} subdomain={subdomain} />
+            )}
           </div>
           <NameTimeline pool={pool} subdomain={subdomain} />
         </div>

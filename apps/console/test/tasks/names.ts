@@ -82,6 +82,21 @@ export const testNames = (suite: ConsoleSuite): void => {
       await suite.seeText('203.0.113.77')
     })
 
+    test('have tokens for tools of the tenant, which an operator revokes', async () => {
+      const { client } = suite.stack
+      const name = { domain: 'pool.test', subdomain: 'stark' }
+      const { id } = await client.mintToken({ ...name, scope: 'acme', owner: 'certs' })
+      const shown = id.slice(0, 8)
+      await openName('stark')
+      await suite.seeText('never used')
+      await suite.check('tokens of a name')
+      await suite.press(`Revoke the token ${shown}`)
+      await suite.check('the end of a token')
+      await dialog().getByRole('button', { name: 'Revoke' }).click()
+      await suite.seeDone(`The token ${shown} is revoked`)
+      expect((await client.listTokens({ domain: 'pool.test', sub: 'stark' })).tokens).toEqual([])
+    })
+
     test('are released into their cool-off, which an operator ends', async () => {
       const { stack } = suite
       await openName('globex')

@@ -8,12 +8,14 @@ import { doctorCommand } from './doctor.ts'
 import { leaseCommands } from './leases.ts'
 import { migrateCommand } from './migrate-from-pdm.ts'
 import { nameCommands } from './names.ts'
+import { recordCommands } from './records.ts'
 import { exportCommand, importCommand } from './transfer.ts'
 import { zoneCommands } from './zones.ts'
 
 /** Every command, in the order of the help. */
 export const commands: readonly (CommandSpec | GroupSpec)[] = [
   nameCommands,
+  recordCommands,
   zoneCommands,
   bucketCommands,
   deploymentCommands,

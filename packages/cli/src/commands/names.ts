@@ -29,15 +29,19 @@ import { dryRunFlag, toText, yesFlag } from './flags.ts'
 import { listCall, oneCall } from './one-call.ts'
 import { diffView, toChangeRow } from './record-changes.ts'
 
-const nameArguments: readonly ArgumentSpec[] = [
+export const nameArguments: readonly ArgumentSpec[] = [
   { name: 'NAME', description: 'the subdomain, or with its pool: acme.pool.example' },
   { name: '[POOL]', description: 'the pool, if NAME is only the subdomain', suggest: 'pools' },
 ]
 const poolArgument: ArgumentSpec = { name: 'POOL', description: 'the pool', suggest: 'pools' }
-const tokenFileFlag: FlagSpec = {
+export const tokenFileFlag: FlagSpec = {
   flags: '--token-file <file>',
   description: 'a file with the reservation token; by default, poolctl keeps it',
   suggest: 'files',
+}
+export const deploymentFlag: FlagSpec = {
+  flags: '--deployment <id>',
+  description: 'the deployment that holds the name: the token that poolctl keeps for it stands for that of the name',
 }
 const targetFlags: readonly FlagSpec[] = [
   { flags: '--address <ip>', description: 'the IPv4 address of the load balancer' },
@@ -63,10 +67,10 @@ const DEFAULT_WAIT = '5m'
 const WAIT_LIMITS = { min: 1_000, max: 86_400_000 } as const
 const DNS_STATUSES = ['pending', 'published', 'failing'] as const
 
-const toPoolName = (args: Arguments): PoolName => parsePoolName(String(args[0]), toText(args[1]))
+export const toPoolName = (args: Arguments): PoolName => parsePoolName(String(args[0]), toText(args[1]))
 
-/** The fields of the path of an operation on a name. */
-const toPath = ({ subdomain, pool }: PoolName) => ({ domain: pool, subdomain })
+/** The fields that identify the name of an operation. */
+export const toNamePath = ({ subdomain, pool }: PoolName) => ({ domain: pool, subdomain })
 
 const toSubject = ({ subdomain, pool }: PoolName) => ({ kind: 'name', pool, subdomain }) as const
 
@@ -84,6 +88,12 @@ const findDeploymentToken = async (session: Session, id: string | undefined): Pr
     `the token of the deployment ${id} is not stored on this machine; have an operator release the name.`,
   )
 }
+
+/** What proves that the caller may act for the holder of a name. An operator needs nothing. */
+export const toProof = async (session: Session, name: PoolName, flags: Flags) => ({
+  reservationToken: await findToken(session, name, flags),
+  deploymentToken: await findDeploymentToken(session, toText(flags.deployment)),
+})
 
 const requireToken = async (session: Session, name: PoolName, flags: Flags): Promise<string> => {
   const token = await findToken(session, name, flags)
@@ -126,7 +136,7 @@ const waitUntilPublished = async (session: Session, name: PoolName, flags: Flags
   const { progress, host } = session
   progress.update(`waiting for the records of ${toFqdn(name)}`)
   try {
-    return await api.waitUntilPublished(toPath(name), {
+    return await api.waitUntilPublished(toNamePath(name), {
       deadlineMs,
       signal: host.interrupted,
       onPending: ({ status, detail }) =>
@@ -206,7 +216,7 @@ const reserve: CommandSpec = {
     const tokens = await session.tokens()
     // After a release, the former token takes the name back during its cool-off.
     const former = await tokens.read(toSubject(name))
-    const request = { ...toPath(name), createdBy }
+    const request = { ...toNamePath(name), createdBy }
     const reservation = await tokens.once(
       toSubject(name),
       { ...request, isRetaken: former !== undefined },
@@ -242,7 +252,7 @@ const commit = oneCall({
     const target = parseTarget(flags, true) as Target
     checkWait(flags)
     const reservationToken = await requireToken(session, name, flags)
-    return { ...toPath(name), reservationToken, ...target, sovereignFQDN: toFqdn(name) }
+    return { ...toNamePath(name), reservationToken, ...target, sovereignFQDN: toFqdn(name) }
   },
   show: (session, allocation, _, input) => showActive(session, allocation, input),
 })
@@ -256,7 +266,7 @@ const renew = oneCall({
   operation: 'renewReservation',
   params: async ({ args, flags }, session) => {
     const name = toPoolName(args)
-    return { ...toPath(name), reservationToken: await requireToken(session, name, flags) }
+    return { ...toNamePath(name), reservationToken: await requireToken(session, name, flags) }
   },
   show: showAllocation,
 })
@@ -278,7 +288,7 @@ const update = oneCall({
     const target = parseTarget(flags, false)
     checkWait(flags)
     const reservationToken = await findToken(session, name, flags)
-    return { ...toPath(name), ...target, reservationToken, dryRun: flags.dryRun === true }
+    return { ...toNamePath(name), ...target, reservationToken, dryRun: flags.dryRun === true }
   },
   show: (session, allocation, _, input) => showActive(session, allocation, input),
 })
@@ -289,24 +299,14 @@ const release = oneCall({
   description:
     'Every record at and below the name is deleted, whichever client wrote it. Without a token, any name is released, unless the installation has PDM_RELEASE_TOKEN=required.',
   arguments: nameArguments,
-  flags: [
-    tokenFileFlag,
-    {
-      flags: '--deployment <id>',
-      description:
-        'the deployment that holds the name: the token that poolctl keeps for it stands for that of the name',
-    },
-    dryRunFlag,
-    yesFlag,
-  ],
+  flags: [tokenFileFlag, deploymentFlag, dryRunFlag, yesFlag],
   examples: ['names release acme pool.example --dry-run', 'names release acme.pool.example --yes'],
   operation: 'releaseName',
   params: async ({ args, flags }, session) => {
     const name = toPoolName(args)
     return {
-      ...toPath(name),
-      reservationToken: await findToken(session, name, flags),
-      deploymentToken: await findDeploymentToken(session, toText(flags.deployment)),
+      ...toNamePath(name),
+      ...(await toProof(session, name, flags)),
       dryRun: flags.dryRun === true,
     }
   },
@@ -327,7 +327,7 @@ const get = oneCall({
   arguments: nameArguments,
   examples: ['names get acme pool.example', 'names get acme.pool.example -o json'],
   operation: 'getAllocation',
-  params: ({ args }) => toPath(toPoolName(args)),
+  params: ({ args }) => toNamePath(toPoolName(args)),
   show: showAllocation,
 })
 
@@ -410,7 +410,7 @@ const describe = oneCall({
   arguments: nameArguments,
   examples: ['names describe acme pool.example', 'names describe acme.pool.example -o json'],
   operation: 'describeName',
-  params: ({ args }) => toPath(toPoolName(args)),
+  params: ({ args }) => toNamePath(toPoolName(args)),
   show: async (session, details) => {
     const { fqdn, state, dns, nextAttemptAt, availableAt, expiresAt, renewalCount, deployment } = details
     await session.output.item(details, {
@@ -443,7 +443,7 @@ const diff = oneCall({
   examples: ['names diff acme pool.example', 'names diff acme.pool.example -o json'],
   operation: 'compareNameRecords',
   exitCodes: ['0  the name has its desired records', '1  its records differ, or are not written'],
-  params: ({ args }) => toPath(toPoolName(args)),
+  params: ({ args }) => toNamePath(toPoolName(args)),
   show: async (session, result, { domain, subdomain }) => {
     const { changes, conflict } = result
     const empty = conflict === undefined ? 'the name has its desired records.' : 'nothing is written.'

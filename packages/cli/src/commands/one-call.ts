@@ -1,5 +1,5 @@
 import type { AllocationClient, CallOptions, Params, Result } from '@pool/client'
-import { type NamePlan, type Operation, type OperationId, operations } from '@pool/contract'
+import { type CallId, callOperations, type NamePlan, type Operation } from '@pool/contract'
 import type { CommandSpec, Input } from '../command.ts'
 import type { ListView } from '../output.ts'
 import type { Session } from '../session.ts'
@@ -13,7 +13,7 @@ export const LIST_LIMITS = { min: 1, max: Number.MAX_SAFE_INTEGER } as const
 
 type Shared = Omit<CommandSpec, 'operations' | 'run'>
 
-interface OneCall<Id extends OperationId> extends Shared {
+interface OneCall<Id extends CallId> extends Shared {
   readonly operation: Id
   /** Throws a UsageError if an argument or a flag is invalid. Absent: the operation has no parameters. */
   readonly params?: (input: Input, session: Session) => Params<Id> | Promise<Params<Id>>
@@ -27,7 +27,7 @@ interface OneCall<Id extends OperationId> extends Shared {
 }
 
 /** A command that calls one operation once and shows its result. The parameter `dryRun` makes it a dry run. */
-export const oneCall = <Id extends OperationId>({
+export const oneCall = <Id extends CallId>({
   operation,
   params: toParams,
   confirm,
@@ -47,17 +47,17 @@ export const oneCall = <Id extends OperationId>({
     }
     const method = api[operation] as (...args: readonly object[]) => Promise<Result<Id>>
     const call = (options: CallOptions) => method.apply(api, toParams ? [params, options] : [options])
-    const { method: verb, isRead }: Operation = operations[operation]
+    const { method: verb, isRead }: Operation = callOperations[operation]
     if (progress) session.progress.update(progress(params))
     const result = await (isDryRun || isRead || verb === 'get' ? call(session.reading) : session.write(call))
     session.progress.stop()
-    const isPlan = isDryRun && 'plan' in operations[operation]
+    const isPlan = isDryRun && 'plan' in callOperations[operation]
     return isPlan ? showNamePlan(session, result as NamePlan) : show(session, result, params, input)
   },
 })
 
 interface ListCall<Query, Item extends object> extends Shared {
-  readonly operation: OperationId
+  readonly operation: CallId
   /** Throws a UsageError if an argument or a flag is invalid. */
   readonly query: (input: Input) => Query
   readonly items: (api: AllocationClient, query: Query, options: CallOptions) => AsyncIterable<Item>

@@ -1,4 +1,4 @@
-import { type Operation, type OperationId, operations } from '@pool/contract'
+import { type CallId, callOperations, type Operation } from '@pool/contract'
 import type { RepeatRule } from '../domain/retry.ts'
 import type { CallRule } from '../options.ts'
 
@@ -15,7 +15,7 @@ const zone: Limits = { attemptTimeoutMs: 2 * MINUTE_MS, deadlineMs: 5 * MINUTE_M
 const slowStart: Limits = { attemptTimeoutMs: 30 * SECOND_MS }
 
 /** The limits of the slow operations. */
-const slowCalls: Readonly<Partial<Record<OperationId, Limits>>> = {
+const slowCalls: Readonly<Partial<Record<CallId, Limits>>> = {
   listAllocations: longRead,
   readHistory: longRead,
   convergeZone: zone,
@@ -27,6 +27,7 @@ const slowCalls: Readonly<Partial<Record<OperationId, Limits>>> = {
   applyDeployment: slowStart,
   destroyDeployment: slowStart,
   compareNameRecords: slowStart,
+  putRecord: slowStart,
   unlockDeployment: { attemptTimeoutMs: 2 * MINUTE_MS, deadlineMs: 3 * MINUTE_MS },
   // Terraform plans while the client waits; the service permits it 30 minutes by default.
   planDeployment: { attemptTimeoutMs: 31 * MINUTE_MS, deadlineMs: 32 * MINUTE_MS },
@@ -46,4 +47,4 @@ const toRepeatRule = (operation: Operation): RepeatRule => {
 export const dryRunRule: CallRule = { repeat: 'repeatable', ...slowStart }
 
 /** How an operation is repeated, and its limits. */
-export const toCallRule = (id: OperationId): CallRule => ({ repeat: toRepeatRule(operations[id]), ...slowCalls[id] })
+export const toCallRule = (id: CallId): CallRule => ({ repeat: toRepeatRule(callOperations[id]), ...slowCalls[id] })

@@ -1,4 +1,4 @@
-import { type AllocationOperation, type DeploymentPlan, type OperationId, operations, problem } from '@pool/contract'
+import { type AllocationOperation, type CallId, callOperations, type DeploymentPlan, problem } from '@pool/contract'
 import type * as z from 'zod'
 import { ProblemError } from '../errors.ts'
 import type { CallOptions, ClientOptions } from '../options.ts'
@@ -7,18 +7,18 @@ import { createTransport, type Transport } from '../transport.ts'
 import { dryRunRule, toCallRule } from './call-rules.ts'
 import { type Params, type Result, toRequestParts, type WriteOptions } from './params.ts'
 
-type Options<Id extends OperationId> = (typeof operations)[Id] extends { readonly key: true }
+type Options<Id extends CallId> = (typeof callOperations)[Id] extends { readonly key: true }
   ? WriteOptions
   : CallOptions
 
 /** Parameters come first, if the operation has any; they can be absent if none is required. */
-type Arguments<Id extends OperationId> = [keyof Params<Id>] extends [never]
+type Arguments<Id extends CallId> = [keyof Params<Id>] extends [never]
   ? [options?: Options<Id>]
   : Record<never, never> extends Params<Id>
     ? [params?: Params<Id>, options?: Options<Id>]
     : [params: Params<Id>, options?: Options<Id>]
 
-interface CallWithDryRun<Id extends OperationId, Plan> {
+interface CallWithDryRun<Id extends CallId, Plan> {
   /** Changes nothing. Resolves with what the operation would do. */
   (params: Params<Id> & { readonly dryRun: true }, options?: Options<Id>): Promise<Plan>
   (params: Omit<Params<Id>, 'dryRun'> & { readonly dryRun?: false }, options?: Options<Id>): Promise<Result<Id>>
@@ -30,7 +30,7 @@ interface CallWithDryRun<Id extends OperationId, Plan> {
  * the semantics.
  */
 export type AllocationCalls = {
-  readonly [Id in keyof typeof operations]: (typeof operations)[Id] extends {
+  readonly [Id in CallId]: (typeof callOperations)[Id] extends {
     readonly plan: infer Plan extends z.ZodType
   }
     ? CallWithDryRun<Id, z.output<Plan>>
@@ -40,7 +40,7 @@ export type AllocationCalls = {
 type CallArguments = readonly (WriteOptions | undefined)[]
 
 /** A plan that failed after its response had begun: the error is in a 200. */
-const throwLateProblem = (operation: OperationId, result: unknown, headers: Headers): void => {
+const throwLateProblem = (operation: CallId, result: unknown, headers: Headers): void => {
   const { problem: body }: Partial<DeploymentPlan> = operation === 'planDeployment' ? Object(result) : {}
   if (!body) return
   const requestId = headers.get('X-Request-Id') ?? ''
@@ -49,8 +49,8 @@ const throwLateProblem = (operation: OperationId, result: unknown, headers: Head
 }
 
 /** Sends the request of an operation, under a new Idempotency-Key if it takes one and the caller has none. */
-const createCall = (id: OperationId) => {
-  const operation: AllocationOperation = operations[id]
+const createCall = (id: CallId) => {
+  const operation: AllocationOperation = callOperations[id]
   const { pathParams, query, headers: headerFields, body } = operation
   const hasParams = [pathParams, query, headerFields, body].some(part => part !== undefined)
   return async (transport: Transport, args: CallArguments): Promise<unknown> => {
@@ -73,7 +73,7 @@ class OperationCalls {
   }
 
   static {
-    for (const id of Object.keys(operations) as OperationId[]) {
+    for (const id of Object.keys(callOperations) as CallId[]) {
       const call = createCall(id)
       const method = function (this: OperationCalls, ...args: CallArguments) {
         return call(this.#transport, args)

@@ -2,6 +2,7 @@ import {
   type ActiveAllocation,
   type Allocation,
   type BucketClaim,
+  type CallId,
   type ChangeTopic,
   changeEvent,
   type Deployment,
@@ -16,7 +17,6 @@ import {
   type HistoryEntry,
   type ListedName,
   MAX_IDEMPOTENCY_KEY_LENGTH,
-  type OperationId,
   type ReserveResponse,
   splitTarget,
 } from '@pool/contract'
@@ -129,7 +129,7 @@ const createStreamError = (operation: string, reason: string): UnexpectedRespons
     { status: 200, code: undefined, detail: undefined, retryAfter: undefined, reason },
   )
 
-type Paged<Id extends OperationId> = Omit<Params<Id>, 'cursor'>
+type Paged<Id extends CallId> = Omit<Params<Id>, 'cursor'>
 
 /** Client of the allocation API: a method for each operation, and helpers for what takes several requests. */
 export class AllocationClient extends AllocationCalls {

@@ -1,9 +1,9 @@
-import type { Operation, OperationId, operations } from '@pool/contract'
+import type { CallId, callOperations, Operation } from '@pool/contract'
 import type { BodyOf, Flat, OperationResult, PathOf, QueryOf } from '../operation-types.ts'
 import type { CallOptions } from '../options.ts'
 import type { RawBody, RequestParts } from '../request.ts'
 
-type OperationById<Id extends OperationId> = (typeof operations)[Id]
+type OperationById<Id extends CallId> = (typeof callOperations)[Id]
 
 type HasJsonBody<Op extends Operation> = Op extends { readonly body: { readonly mediaType: string } } ? false : true
 
@@ -15,7 +15,7 @@ type HeaderParams<Op> = ('X-Deployment-Token' extends HeadersOf<Op>
   ('Last-Event-ID' extends HeadersOf<Op> ? { lastEventId?: string | undefined } : Record<never, never>)
 
 /** The parameters of a call: the fields of the path, of the query and of the JSON body, and `deploymentToken`. */
-export type Params<Id extends OperationId> = Flat<
+export type Params<Id extends CallId> = Flat<
   PathOf<OperationById<Id>> &
     QueryOf<OperationById<Id>> &
     (HasJsonBody<OperationById<Id>> extends true ? BodyOf<OperationById<Id>> : { body: RawBody }) &
@@ -25,7 +25,7 @@ export type Params<Id extends OperationId> = Flat<
 >
 
 /** The body of a successful response. */
-export type Result<Id extends OperationId> = OperationResult<OperationById<Id>>['body']
+export type Result<Id extends CallId> = OperationResult<OperationById<Id>>['body']
 
 /** The settings of a call with an Idempotency-Key. */
 export interface WriteOptions extends CallOptions {

@@ -9,6 +9,7 @@ import type {
 } from '@pool/contract'
 import type { Pages } from '../../lib/paginate.ts'
 import type { NameRejection, PoolName } from '../../naming/naming.ts'
+import type { StoredRecords } from '../../records/domain/stored.ts'
 
 export interface ReserveCommand extends PoolName {
   readonly createdBy: string
@@ -127,6 +128,12 @@ export interface Committed {
 }
 export type CommitDecision = Committed | TokenRejection
 
+/** What a tenant has set, and how often that was changed. */
+export interface TenantRecords {
+  readonly revision: number
+  readonly records: StoredRecords
+}
+
 export interface Updated {
   readonly kind: 'updated'
   readonly allocation: ActiveWithoutDns
@@ -135,8 +142,8 @@ export interface Updated {
 }
 export type UpdateDecision =
   | Updated
-  /** The name has another target than the change was planned for. */
-  | { readonly kind: 'target-changed'; readonly current: Target }
+  /** The name has another target, or other records of its tenant, than the change was planned for. */
+  | { readonly kind: 'target-changed'; readonly current: Target; readonly tenant: TenantRecords }
   | Rejection<'not-found' | 'not-active' | 'token-mismatch'>
 
 export type RenewDecision = { readonly kind: 'renewed'; readonly allocation: ReservedAllocation } | TokenRejection
@@ -175,9 +182,16 @@ export type CommitOutcome =
   /** `conflict`: the request is a repetition, and the name has passed to another client since. */
   | Rejection<'conflict' | 'idempotency-key-reused'>
 
+/** Records that the tenant has set exclude the new target. */
+export interface TargetConflict {
+  readonly kind: 'record-conflict'
+  readonly detail: string
+}
+
 export type UpdateOutcome =
   | { readonly kind: 'updated'; readonly allocation: ActiveAllocation }
   | Exclude<UpdateDecision, Updated | { kind: 'target-changed' }>
+  | TargetConflict
   | InvalidField
   | NameRejection
   | Rejection<'conflict' | 'idempotency-key-reused'>
@@ -193,6 +207,7 @@ export type CoolOffOutcome =
 /** Why an action on a name would be rejected. */
 export type ActionObstacle =
   | InvalidField
+  | TargetConflict
   | NameRejection
   | (Rejection<'not-found' | 'not-active' | 'token-mismatch'> & { readonly detail?: string })
 

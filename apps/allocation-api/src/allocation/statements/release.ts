@@ -30,15 +30,19 @@ export type ReleaseRow =
   | { readonly outcome: 'not-found' | 'token-mismatch' }
 
 /** Of `input`, in addition to those of each request. */
-const PROOF_COLUMNS = 'deployment_token_hash bytea, needs_proof boolean, is_draining boolean'
-const toProofColumns = ({ deploymentTokenHash, needsProof = false, isDraining = false }: ReleaseRequest) => ({
+export const PROOF_COLUMNS = 'deployment_token_hash bytea, needs_proof boolean, is_draining boolean'
+export const toProofColumns = ({
+  deploymentTokenHash,
+  needsProof = false,
+  isDraining = false,
+}: Pick<ReleaseRequest, 'deploymentTokenHash' | 'needsProof' | 'isDraining'>) => ({
   deployment_token_hash: toHex(deploymentTokenHash),
   needs_proof: needsProof,
   is_draining: isDraining,
 })
 
 /** Whether the row `a` belongs to the client of `input`. A row that is not live keeps the token of its last client. */
-const IS_OWN = `coalesce(a.token_hash = input.token_hash, not needs_proof or exists (
+export const IS_OWN = `coalesce(a.token_hash = input.token_hash, not needs_proof or exists (
   select from deployments p
   where p.token_hash = input.deployment_token_hash and p.reservation_token_hash = a.token_hash and (
     p.lineage_id = a.lineage_id

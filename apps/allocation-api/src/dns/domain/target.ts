@@ -6,28 +6,36 @@ export interface RecordTemplate {
   readonly names: readonly string[]
   /** Seconds. */
   readonly ttl: number
+  /** Seconds, of records at the names of challenges: the lowest that the provider has. `ttl` by default. */
+  readonly challengeTtl?: number
 }
 
 /** The names of the template at which `consoleLoadBalancerIP` takes the place of `loadBalancerIP`. */
 const CONSOLE_NAMES = ['console', 'api']
 /** ACME clients follow an alias at this name (RFC 8555 section 8.4), and the wildcard would be one: an empty record hides it. */
-const ACME_NAME = '_acme-challenge'
-const NO_TEXT = '""'
+export const ACME_NAME = '_acme-challenge'
+export const NO_TEXT = '""'
 
 /** The record sets that an active name must have: the only place that knows the forms of a target. */
-export const createRecords = (fqdn: string, target: Target, { names, ttl }: RecordTemplate): RecordSet[] => {
+export const createRecords = (fqdn: string, target: Target, template: RecordTemplate): RecordSet[] => {
+  const { names, ttl, challengeTtl = ttl } = template
   const { loadBalancerIP, loadBalancerIPv6, loadBalancerHostname, nameservers, ds = [] } = target
   const { consoleLoadBalancerIP = loadBalancerIP } = target
-  const toSet = (relative: string, type: string, values: readonly (string | undefined)[]): RecordSet[] => {
+  const toSet = (
+    relative: string,
+    type: string,
+    values: readonly (string | undefined)[],
+    setTtl = ttl,
+  ): RecordSet[] => {
     const present = values.filter(value => value !== undefined).sort()
     return present.length === 0
       ? []
-      : [{ name: relative === '@' ? fqdn : `${relative}.${fqdn}`, type, ttl, values: present }]
+      : [{ name: relative === '@' ? fqdn : `${relative}.${fqdn}`, type, ttl: setTtl, values: present }]
   }
   if (nameservers) return [...toSet('@', 'NS', nameservers.map(toAbsolute)), ...toSet('@', 'DS', ds.map(formatDs))]
   if (loadBalancerHostname !== undefined) {
     const aliases = names.flatMap(relative => toSet(relative, 'CNAME', [toAbsolute(loadBalancerHostname)]))
-    return names.includes(ACME_NAME) ? aliases : [...aliases, ...toSet(ACME_NAME, 'TXT', [NO_TEXT])]
+    return names.includes(ACME_NAME) ? aliases : [...aliases, ...toSet(ACME_NAME, 'TXT', [NO_TEXT], challengeTtl)]
   }
   return names.flatMap(relative => [
     ...toSet(relative, 'A', [CONSOLE_NAMES.includes(relative) ? consoleLoadBalancerIP : loadBalancerIP]),

@@ -108,7 +108,10 @@ test.each([
   ['TXT', '"open', undefined],
   ['TXT', '"\\300"', undefined],
   ['TXT', `"${'x'.repeat(256)}"`, undefined],
-  ['SRV', '0 0 53 ns.example.', undefined],
+  ['SRV', '0 0 53 ns.example.', '000000000035026e73076578616d706c6500'],
+  ['SRV', '0 0 ns.example.', undefined],
+  ['CAA', '0 issue "x"', '0005697373756578'],
+  ['HINFO', 'a b', undefined],
 ])('%s %s as the local server and Dynadot accept it', (type, value, data) => {
   expect(encodeRecordValue(type, value)?.toString('hex')).toBe(data)
 })

@@ -370,8 +370,16 @@ export const encodeRecordValue = (type: string, value: string): Buffer | undefin
       return isName(value) ? encodeRdata(type, toAbsolute(value)) : undefined
     case 'MX': {
       const [, preference = '', exchange = ''] = /^(\d{1,5}) +(\S+)$/.exec(value) ?? []
-      return isName(exchange) ? encodeRdata(type, `${preference} ${toAbsolute(exchange)}`) : undefined
+      return exchange === '.' || isName(exchange)
+        ? encodeRdata(type, `${preference} ${toAbsolute(exchange)}`)
+        : undefined
     }
+    case 'SRV': {
+      const [, numbers = '', target = ''] = /^(\d{1,5} \d{1,5} \d{1,5}) (\S+)$/.exec(value) ?? []
+      return target === '.' || isName(target) ? encodeRdata(type, `${numbers} ${toAbsolute(target)}`) : undefined
+    }
+    case 'CAA':
+      return PRINTABLE_ASCII.test(value) ? encodeRdata(type, value) : undefined
     case 'DS':
       return /^\d+ \d+ \d+ [0-9A-F]+$/.test(value) ? encodeRdata(type, value) : undefined
     case 'TXT':

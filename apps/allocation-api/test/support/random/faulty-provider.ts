@@ -100,8 +100,8 @@ interface FaultInjectorOptions {
   readonly host: ZoneHost
   readonly prng: Prng
   readonly inFlight: InFlight
-  /** Called before each write. `hidingZone`: the one in the read before it. */
-  readonly onWrite: (changes: readonly RecordChange[], hidingZone: string | null) => void
+  /** Called before each write. */
+  readonly onWrite: (changes: readonly RecordChange[]) => void
   /** Called after each confirmed write. The provider made no changes at the owner names `unapplied`. */
   readonly onApplied: (changes: readonly RecordChange[], unapplied: ReadonlySet<string>) => void
   readonly note: (line: string) => void
@@ -152,8 +152,6 @@ export class FaultInjector {
   lateWrites: LateWrite[] = []
   /** Another zone, which answers for the names at and below it; null: there is none. */
   hidingZone: string | null = null
-  /** As the last read showed it. */
-  #seenZone: string | null = null
   readonly counts: InterleavingCounts = {
     writes: 0,
     faults: 0,
@@ -273,7 +271,6 @@ export class FaultInjector {
       // Never two stale reads in a row.
       this.#previousRecords = null
       this.counts.staleReads += 1
-      this.#seenZone = null
       await this.#pause()
       return { kind: 'read', records: before }
     }
@@ -282,7 +279,6 @@ export class FaultInjector {
       wanted === 'all' ? readAll(inner, zone, callSignal) : inner.read(zone, wanted, callSignal),
     )
     if (wanted === 'all' && result.kind === 'read') this.#isDoomUnread = false
-    this.#seenZone = this.hidingZone
     const hidingZones = new Set(this.hidingZone === null ? [] : [this.hidingZone])
     await this.#pause()
     if (fault === 'response lost') return unavailable('no response in time')
@@ -298,7 +294,7 @@ export class FaultInjector {
     const { onWrite, onApplied } = this.#options
     await this.#pause()
     const ofNames = changes.filter(change => !isZoneMarker({ name: toOwnerKey(change) }))
-    onWrite(ofNames, this.#seenZone)
+    onWrite(ofNames)
     const result = await this.#perform(inner, zone, changes, signal)
     if (result.kind === 'applied') {
       const unapplied = new Set([...result.rejected.map(({ name }) => name), ...(result.skipped ?? [])])

@@ -6,7 +6,10 @@ import type { DnsProvider } from '../../../src/dns/provider.ts'
 import { type Caller, createPools } from '../../../src/naming/naming.ts'
 import { createReconciler, type Reconciler } from '../../../src/reconciler/reconciler.ts'
 import { createZoneLocks, type WithLock } from '../../../src/reconciler/zone-lock.ts'
+import { NO_RECORDS } from '../../../src/records/domain/stored.ts'
+import type { SetChange } from '../../../src/records/domain/types.ts'
 import { createTestDatabase, type TestDatabase } from '../database.ts'
+import { createTenants, type Tenants, toChallenge } from '../tenant-fixture.ts'
 import { createTokenRepository, type TokenRepository } from '../token-repository.ts'
 import { createInFlight, FaultInjector, type InterleavingCounts, toChangeKey } from './faulty-provider.ts'
 import type { Edit, StartZoneHost, ZoneHost } from './hosts.ts'
@@ -114,6 +117,7 @@ class Interleaving {
   readonly #model: ZoneModel
   readonly #faultInjector: FaultInjector
   readonly #replicas: Reconciler[]
+  readonly #tenants: Tenants[]
   readonly #violations: string[] = []
   readonly #waits: Promise<unknown>[] = []
   readonly #seed: number
@@ -137,14 +141,12 @@ class Interleaving {
       note,
       inFlight: this.#inFlight,
       onApplied: (changes, unapplied) => this.#model.recordApplied(changes, unapplied),
-      onWrite: (changes, hidingZone) => {
+      onWrite: changes => {
         this.#violations.push(...this.#model.findInvalidChanges(changes, worker.host.replacesZone))
-        for (const change of changes)
-          if (change.kind === 'upsert' && hidingZone === this.#model.findFqdn(change.set.name))
-            this.#violations.push(`write of ${change.set.name}, which another zone hides`)
       },
     })
     const { next: random } = this.#prng.fork(2)
+    this.#tenants = worker.replicas.map(({ sql }) => createTenants(sql, { poolDomain: zone, template }))
     this.#replicas = worker.replicas.map(({ sql, withLock, provider }) =>
       createReconciler({
         provider: this.#faultInjector.provider(provider),
@@ -238,6 +240,9 @@ class Interleaving {
     const name = prng.pick(this.#model.names)
     const run = prng.pickWeighted<() => Promise<void>>([
       [40, () => this.#requestNext(name)],
+      [20, () => this.#changeRecords(name)],
+      [4, () => this.#updateTarget(name)],
+      [6, () => this.#editTenant(name)],
       [14, () => this.#plant(this.#model.createUnrelatedEdit(prng))],
       [4, () => this.#plant(this.#model.createCnameEdit(prng))],
       [5, () => this.#edit(this.#model.createClearEdit(prng), 'stays')],
@@ -293,12 +298,83 @@ class Interleaving {
       this.#model.doom(name)
       name.wasHeld = true
     }
+    const tokenBefore = name.recordToken
+    Object.assign(name, { recordToken: '', tenant: NO_RECORDS, ipv6: null })
     const decision = await this.#store.release(allocationName, caller)
     this.trace.push(`release ${subdomain}: ${decision.kind}`)
     if (decision.kind !== 'released')
       return void this.#violations.push(`${subdomain} was ${expected}, but release returned ${decision.kind}`)
     name.state = 'free'
     if (decision.version !== null) this.#startWait(subdomain, decision.version)
+    if (tokenBefore === '') return
+    const late = await this.#tenant.change(tokenBefore, {
+      kind: 'put',
+      name: `t0.${this.#model.fqdn(name)}`,
+      type: 'TXT',
+      values: ['late'],
+    })
+    if (late.kind !== 'unauthorized')
+      this.#violations.push(`the token of a former holder of ${subdomain}: ${late.kind}`)
+  }
+
+  get #tenant() {
+    return this.#prng.pick(this.#tenants)
+  }
+
+  /** A write of the tenant of an active name. Names more than one label below need copies of the wildcard. */
+  async #changeRecords(name: ModelName): Promise<void> {
+    if (name.state !== 'active') return
+    const prng = this.#prng
+    const fqdn = this.#model.fqdn(name)
+    if (name.recordToken === '') name.recordToken = await this.#tenant.mint(name.subdomain)
+    const { sets, challenges } = name.tenant
+    const label = `t${prng.below(3)}`
+    if (prng.chance(0.4)) {
+      const owner = prng.pick([`_acme-challenge.${fqdn}`, `_acme-challenge.${label}.${fqdn}`])
+      const value = toChallenge(`v${prng.below(2)}`)
+      const others = challenges.filter(other => other.name !== owner || other.value !== value)
+      const isAdded = prng.chance(0.6)
+      name.tenant = {
+        sets,
+        challenges: isAdded ? [...others, { name: owner, value, owner: 'default', setAt: 0 }] : others,
+      }
+      return this.#send(name, { kind: isAdded ? 'add-challenge' : 'remove-challenge', name: owner, value })
+    }
+    const owner = `${prng.pick(['', 'x.', '*.', 'x.y.'])}${label}.${fqdn}`
+    const type = prng.pick(['A', 'TXT'])
+    const others = sets.filter(set => set.name !== owner || set.type !== type)
+    if (prng.chance(0.35)) {
+      name.tenant = { sets: others, challenges }
+      return this.#send(name, { kind: 'delete', name: owner, type })
+    }
+    const text = String(1 + prng.below(250))
+    const value = type === 'A' ? `203.0.113.${text}` : `"${text}"`
+    name.tenant = {
+      sets: [...others, { name: owner, type, ttl: 300, values: [value], owner: 'default', isPublished: true }],
+      challenges,
+    }
+    return this.#send(name, { kind: 'put', name: owner, type, values: [value] })
+  }
+
+  async #send({ subdomain, recordToken }: ModelName, change: SetChange): Promise<void> {
+    const outcome = await this.#tenant.change(recordToken, change)
+    this.trace.push(`records of ${subdomain} ${JSON.stringify(change)}: ${outcome.kind}`)
+    if (outcome.kind !== 'changed')
+      this.#violations.push(`a write of the tenant of ${subdomain}: ${JSON.stringify(outcome)}`)
+    const [row] = await this.#worker.database.sql<{ version: number }[]>`
+      select version from dns_names where zone = ${this.#zone} and subdomain = ${subdomain}`
+    if (row) this.#startWait(subdomain, row.version)
+  }
+
+  async #updateTarget(name: ModelName): Promise<void> {
+    if (name.state !== 'active') return
+    const address = this.#model.nextAddress()
+    const ipv6 = name.ipv6 === null ? `2001:db8::${address.slice(8)}` : null
+    Object.assign(name, { address, ipv6, confirmed: new Set() })
+    const outcome = await this.#tenant.update(name.subdomain, { loadBalancerIP: address, loadBalancerIPv6: ipv6 })
+    this.trace.push(`update ${name.subdomain} ${address}: ${outcome.kind}`)
+    if (outcome.kind !== 'updated')
+      this.#violations.push(`${name.subdomain} is active, but update returned ${outcome.kind}`)
   }
 
   /** Waits for the version, as the API does after a commit or a release. Sometimes the process dies before it waits. */
@@ -324,7 +400,8 @@ class Interleaving {
     )
     const { planted } = this.#model
     const isNew = !keys.some(key => this.#model.findName(key) || planted.some(set => recordKey(set) === key))
-    await faultInjector.beforeEdit({ canBeReadLater: isNew, isDoomed: fate === 'doomed' })
+    const isOfTenant = [...edit.put, ...edit.remove].some(({ name }) => this.#model.findTenant(name))
+    await faultInjector.beforeEdit({ canBeReadLater: isNew && !isOfTenant, isDoomed: fate === 'doomed' })
     this.#model.recordEdit(edit, fate)
     await host.edit(this.#zone, edit)
   }
@@ -356,6 +433,19 @@ class Interleaving {
     await this.#withZoneLock(async sql => {
       const planned = this.#model.createAddressEdit(this.#prng, name, await this.#readRowState(sql, name))
       if (planned) await this.#edit(planned.edit, planned.fate)
+    })
+  }
+
+  /** Drift in what a tenant has set. Only of an applied name: otherwise a write in flight could follow. */
+  async #editTenant(name: ModelName): Promise<void> {
+    if (name.state !== 'active' || this.#model.isBlocked(name)) return
+    await this.#withZoneLock(async sql => {
+      const [row] = await sql.unsafe<{ isApplied: boolean }[]>(
+        `select applied_version = version and purge_version <= version as "isApplied" from dns_names where zone = $1 and subdomain = $2`,
+        [this.#zone, name.subdomain],
+      )
+      const edit = row?.isApplied && this.#model.createTenantEdit(this.#prng, name)
+      if (edit) await this.#edit(edit, 'repaired')
     })
   }
 

@@ -1,12 +1,18 @@
+import type { Target } from '@pool/contract'
 import { findHistoryErrors, type RecordHistoryEntry } from '@pool/test-kit/history-rules.ts'
 import type { Prng } from '@pool/test-kit/prng.ts'
 import { isAtOrBelow, type RecordChange, type RecordSet, recordKey } from '../../../src/dns/domain/rrset.ts'
 import { createRecords } from '../../../src/dns/domain/target.ts'
 import type { DeletedRecord } from '../../../src/reconciler/domain/plan.ts'
+import { deriveRecords } from '../../../src/records/domain/derive.ts'
+import { NO_RECORDS, type StoredRecords } from '../../../src/records/domain/stored.ts'
 import { toChangeKey, toOwnerKey } from './faulty-provider.ts'
 import type { Edit, ZoneHost } from './hosts.ts'
 
-export const template = { names: ['@', '*'], ttl: 300 }
+export const template = { names: ['@', '*'], ttl: 300, challengeTtl: 60 }
+
+/** Only the tenant has records at these names, and the copies of the wildcard that they need. */
+const TENANT_NAME = /^(?:[^.]+\.)*(?:t\d|_acme-challenge)\./
 
 /**
  * What the row in `dns_names` of a name says about the records of other writers at and below it. `none`: there is no row;
@@ -30,10 +36,16 @@ export interface ModelName {
   reservedAtMs: number
   /** The address of the last commit. No two commits have the same. */
   address: string
+  /** Its target has this address too. No external edit has an IPv6 address at a name of the template. */
+  ipv6: string | null
   /** Keys for which a write of this address was confirmed. */
   confirmed: Set<string>
   /** An active name was released before: the next commit deletes what is left below it. */
   wasHeld: boolean
+  /** The token of its tenant; empty: none was minted. */
+  recordToken: string
+  /** What its tenant has set. */
+  tenant: StoredRecords
 }
 
 /** A record set that must be gone at quiescence, and that the history must list for this name. */
@@ -125,6 +137,9 @@ export class ZoneModel {
       address: '',
       confirmed: new Set(),
       wasHeld: false,
+      recordToken: '',
+      ipv6: null,
+      tenant: NO_RECORDS,
     }))
   }
 
@@ -136,16 +151,25 @@ export class ZoneModel {
   }
 
   getManagedRecords(name: { subdomain: string }): RecordSet[] {
-    return this.getRecords(name.subdomain, '192.0.2.0')
+    return this.getRecords(name.subdomain, { loadBalancerIP: '192.0.2.0', loadBalancerIPv6: '2001:db8::' })
   }
 
   /** The record sets of the name, as the provider returns them. */
-  getRecords(subdomain: string, address: string): RecordSet[] {
-    return createRecords(
-      this.fqdn({ subdomain }),
-      { loadBalancerIP: address },
-      { ...template, ttl: this.#toTtl(template.ttl) },
-    )
+  getRecords(subdomain: string, target: Target): RecordSet[] {
+    return createRecords(this.fqdn({ subdomain }), target, { ...template, ttl: this.#toTtl(template.ttl) })
+  }
+
+  /** All that the name must have, as the provider returns it. */
+  getAllRecords(subdomain: string, address: string): RecordSet[] {
+    const name = this.names.find(other => other.subdomain === subdomain)
+    const target = { loadBalancerIP: address, ...(name?.ipv6 ? { loadBalancerIPv6: name.ipv6 } : {}) }
+    const records = deriveRecords(this.fqdn({ subdomain }), target, name?.tenant ?? NO_RECORDS, template)
+    return records.map(set => ({ ...set, ttl: this.#toTtl(set.ttl) }))
+  }
+
+  /** The name whose tenant alone has records at an owner name. */
+  findTenant(owner: string): ModelName | undefined {
+    return TENANT_NAME.test(owner) ? this.findHolder(owner) : undefined
   }
 
   /** The name that this key belongs to. */
@@ -159,12 +183,6 @@ export class ZoneModel {
     return this.names.find(name => isAtOrBelow(owner, this.fqdn(name)))
   }
 
-  /** The name that an owner name is at or below, as a domain. */
-  findFqdn(owner: string): string | undefined {
-    const holder = this.findHolder(owner)
-    return holder && this.fqdn(holder)
-  }
-
   /** To be called before a release of an active name, and before a commit. */
   doom(name: ModelName): void {
     for (const [key, set] of this.foreign) {
@@ -176,10 +194,9 @@ export class ZoneModel {
 
   /** The foreign record sets that block a name. */
   findBlockers(name: { subdomain: string }): RecordSet[] {
-    return this.getManagedRecords(name).flatMap(set =>
-      [...this.foreign.values()].filter(
-        ({ name: owner, type }) => owner === set.name && (type === 'CNAME' || type === 'A'),
-      ),
+    const owners = new Set(this.getManagedRecords(name).map(set => set.name))
+    return [...this.foreign.values()].filter(
+      ({ name: owner, type }) => owners.has(owner) && (type === 'CNAME' || type === 'A'),
     )
   }
 
@@ -192,7 +209,7 @@ export class ZoneModel {
   findInvalidChanges(changes: readonly RecordChange[], providerKeepsForeignRecords: boolean): string[] {
     return changes.flatMap(change => {
       const key = toChangeKey(change)
-      const isManaged = this.findName(key) !== undefined
+      const isManaged = (this.findName(key) ?? this.findTenant(toOwnerKey(change))) !== undefined
       if (!this.findHolder(toOwnerKey(change))) return [`${change.kind} of ${key}, which belongs to no name`]
       if (change.kind === 'upsert' && !isManaged) return [`upsert of ${key}, which is not managed`]
       const isProtected = this.foreign.has(key) && !(isManaged && providerKeepsForeignRecords)
@@ -231,10 +248,10 @@ export class ZoneModel {
           ...[this.zone, `www.${this.zone}`, `x${fqdn}`, this.zoneBelow, `ns.${this.zoneBelow}`],
           ...[`deep.${fqdn}`, `_sip._tcp.${fqdn}`, `*.deep.${fqdn}`],
         ])
-    const types = name === this.zone ? ['TXT', 'MX', 'AAAA', 'A'] : ['TXT', 'MX', 'AAAA', 'SRV', 'A', 'CNAME']
+    const types = name === this.zone ? ['TXT', 'MX', 'AAAA', 'A'] : ['TXT', 'MX', 'SRV', 'AAAA', 'A', 'CNAME']
     const typesAt: Readonly<Record<string, readonly string[]>> = {
-      [fqdn]: types.slice(0, 4),
-      [`*.${fqdn}`]: types.slice(0, 4),
+      [fqdn]: types.slice(0, 3),
+      [`*.${fqdn}`]: types.slice(0, 3),
       // BIND rejects addresses at such a name.
       [`_sip._tcp.${fqdn}`]: ['TXT', 'SRV'],
       [`deep.${fqdn}`]: [...types, ...this.#typesBelow],
@@ -279,7 +296,7 @@ export class ZoneModel {
 
   /** Creates, changes or removes an address at a managed key. Undefined if its owner would be undecidable. */
   createAddressEdit(prng: Prng, name: ModelName, state: RowState): { edit: Edit; fate: Fate } | undefined {
-    const set = prng.pick(this.getManagedRecords(name))
+    const set = prng.pick(this.getManagedRecords(name).filter(({ type }) => type === 'A'))
     const key = recordKey(set)
     const fate =
       state === 'withdrawn' || state === 'unsettled'
@@ -295,6 +312,15 @@ export class ZoneModel {
     if (prng.chance(0.3) && isRepaired) values.push(createForeignAddress(prng))
     const put = { ...set, ttl: this.#toTtl(60 + prng.below(999)), values: Array.from(new Set(values)).sort() }
     return { fate, edit: prng.chance(0.3) ? { remove: [set], put: [] } : { remove: [], put: [put] } }
+  }
+
+  /** Changes or removes a record set of a tenant, or a copy that it needs. Undefined: there is none. */
+  createTenantEdit(prng: Prng, { subdomain, address }: ModelName): Edit | undefined {
+    const sets = this.getAllRecords(subdomain, address).filter(set => this.findTenant(set.name))
+    if (sets.length === 0) return undefined
+    const set = prng.pick(sets)
+    const put = { ...set, values: [createForeignValue(set.type, prng)] }
+    return prng.chance(0.4) ? { remove: [set], put: [] } : { remove: [], put: [put] }
   }
 
   /** Records an external edit. */
@@ -364,12 +390,12 @@ export const findViolations = (model: ZoneModel, { present, active, rows, histor
 
   // A blocked name may have records of any earlier version. Foreign records are compared all the same.
   const isIgnored = (set: RecordSet) => {
-    const name = model.findName(recordKey(set))
+    const name = model.findName(recordKey(set)) ?? model.findTenant(set.name)
     return name !== undefined && isBlockedName(name) && !model.foreign.has(recordKey(set))
   }
   const expected = [
     ...model.foreign.values(),
-    ...active.filter(name => !isBlockedName(name)).flatMap(name => model.getRecords(name.subdomain, name.address)),
+    ...active.filter(name => !isBlockedName(name)).flatMap(name => model.getAllRecords(name.subdomain, name.address)),
   ].map(formatRecordSet)
   const found = present.filter(set => !isIgnored(set)).map(formatRecordSet)
   for (const text of expected) if (!found.includes(text)) violations.push(`missing: ${text}`)

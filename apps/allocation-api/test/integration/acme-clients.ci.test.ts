@@ -1,0 +1,194 @@
+import { execFile, spawnSync } from 'node:child_process'
+import { X509Certificate } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { freePort, isListening } from '@pool/dev/ports'
+import { findProgram, startServerAndWait } from '@pool/dev/server-process'
+import { createCa } from '@pool/test-kit/ceph/test-ca.ts'
+import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
+import { Program } from '@pool/test-kit/program.ts'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { startTestService } from '../support/service.ts'
+import { challenge, createTenants } from '../support/tenant-records.ts'
+
+// ACME clients as Debian has them, an authority that validates by DNS, and the DNS of the provider `local`.
+
+const programs = ['lego', 'pebble', 'certbot']
+const missing = programs.filter(name => findProgram(name) === undefined)
+const isSkipped = shouldSkip(
+  missing.length === 0
+    ? undefined
+    : `${missing.join(', ')} is not installed, the tests of ACME clients are skipped: apt-get install ${programs.join(' ')}`,
+)
+const page = readFileSync(new URL('../../../../docs/clients/records.md', import.meta.url), 'utf8')
+const service = await startTestService({ PDM_RECORDS: 'acme' })
+const { createTenant, mint, resolve } = createTenants(service)
+const endpoint = `${service.api.url}/api/v1/records/httpreq`
+let folder = ''
+let directory = ''
+let stopPebble = async () => {}
+
+beforeAll(async () => {
+  if (isSkipped) return
+  folder = await mkdtemp(join(tmpdir(), 'acme-clients-'))
+  const ca = await createCa()
+  const { key, cert } = await ca.issue({ names: ['localhost'], addresses: ['127.0.0.1'] })
+  const [port, managementPort] = [await freePort(), await freePort()]
+  const pebble = {
+    listenAddress: `127.0.0.1:${port}`,
+    managementListenAddress: `127.0.0.1:${managementPort}`,
+    certificate: join(folder, 'cert.pem'),
+    privateKey: join(folder, 'key.pem'),
+    httpPort: 9,
+    tlsPort: 9,
+  }
+  const files = { 'cert.pem': cert, 'key.pem': key, 'ca.pem': ca.cert, 'pebble.json': JSON.stringify({ pebble }) }
+  for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text, { mode: 0o600 })
+  directory = `https://127.0.0.1:${port}/dir`
+  stopPebble = await startServerAndWait({
+    name: 'pebble',
+    folder,
+    env: { ...process.env, PEBBLE_VA_NOSLEEP: '1', PEBBLE_WFE_NONCEREJECT: '0' },
+    command: [
+      findProgram('pebble') ?? '',
+      '-config',
+      join(folder, 'pebble.json'),
+      '-dnsserver',
+      `127.0.0.1:${service.api.dnsPort}`,
+    ],
+    isUp: () => isListening(port),
+  })
+})
+afterAll(async () => {
+  await stopPebble()
+  if (folder) await rm(folder, { recursive: true, force: true })
+})
+
+const names = (file: string): readonly string[] =>
+  new X509Certificate(readFileSync(file)).subjectAltName
+    ?.split(', ')
+    .map(name => name.replace('DNS:', ''))
+    .sort() ?? []
+
+const lego = (subdomain: string, token: string, path: string, env: object = {}) =>
+  new Program({
+    command: findProgram('lego') ?? '',
+    args: [
+      ...['--server', directory, '--email', 'ops@acme.example', '--accept-tos', '--path', path],
+      ...['--dns', 'httpreq', '--dns.resolvers', `127.0.0.1:${service.api.dnsPort}`, '--dns.disable-cp'],
+      ...[`${subdomain}.pool.test`, `*.${subdomain}.pool.test`].flatMap(name => ['--domains', name]),
+      'run',
+    ],
+    env: {
+      LEGO_CA_CERTIFICATES: join(folder, 'ca.pem'),
+      HTTPREQ_ENDPOINT: endpoint,
+      HTTPREQ_USERNAME: 'token',
+      HTTPREQ_PASSWORD: token,
+      HTTPREQ_POLLING_INTERVAL: '1',
+      ...env,
+    },
+  })
+
+describe.skipIf(isSkipped)('lego', () => {
+  test.each([
+    ['its default mode', 'default', {}],
+    ['mode RAW', 'raw', { HTTPREQ_MODE: 'RAW' }],
+  ])('in %s issues the name and its wildcard, twice, and leaves no value', async (_, subdomain, env) => {
+    const { token } = await createTenant(subdomain, { scope: 'acme' })
+    for (const run of ['first', 'second']) {
+      const path = join(folder, `${subdomain}-${run}`)
+      await lego(subdomain, token, path, env).untilSucceeded()
+      const file = join(path, 'certificates', `${subdomain}.pool.test.crt`)
+      expect(names(file)).toEqual([`*.${subdomain}.pool.test`, `${subdomain}.pool.test`])
+      await expect.poll(() => resolve(`_acme-challenge.${subdomain}.pool.test`, 'TXT')).toEqual([])
+    }
+  })
+
+  test('two at once with one token both issue', async () => {
+    const { token } = await createTenant('pair', { scope: 'acme' })
+    const paths = ['one', 'two'].map(name => join(folder, `pair-${name}`))
+    await Promise.all(paths.map(path => lego('pair', token, path).untilSucceeded()))
+    for (const path of paths) expect(names(join(path, 'certificates', 'pair.pool.test.crt'))).toHaveLength(2)
+  })
+
+  test('with a token of a name that was released prints what to do, and fails', async () => {
+    const { token } = await createTenant('gone', { scope: 'acme' })
+    await service.call('DELETE', '/api/v1/pool/pool.test/release', { subdomain: 'gone' })
+    const client = lego('gone', token, join(folder, 'gone'))
+    expect(await client.exited).toBe(1)
+    expect(client.output).toContain('its name was released')
+    expect(client.output).not.toContain(token)
+  })
+})
+
+test.skipIf(isSkipped)('certbot issues the name and its wildcard with the commands of the page', async () => {
+  const { token } = await createTenant('certbot', { scope: 'acme' })
+  const [, block = ''] = /```sh needs=installation\n(certbot [^`]*)```/.exec(page) ?? []
+  const command = block.replaceAll('acme.pool.example', 'certbot.pool.test')
+  const options = `--server ${directory} --config-dir ${folder}/certbot --work-dir ${folder}/work --logs-dir ${folder}/logs`
+  const client = new Program({
+    command: '/bin/bash',
+    args: ['-c', `${command.trimEnd()} ${options} -n --agree-tos -m ops@acme.example`],
+    env: { REQUESTS_CA_BUNDLE: join(folder, 'ca.pem'), HTTPREQ_ENDPOINT: endpoint, HTTPREQ_PASSWORD: token },
+  })
+  await client.untilSucceeded()
+  const file = join(folder, 'certbot', 'live', 'certbot.pool.test', 'cert.pem')
+  expect(names(file)).toEqual(['*.certbot.pool.test', 'certbot.pool.test'])
+  await expect.poll(() => resolve('_acme-challenge.certbot.pool.test', 'TXT')).toEqual([])
+})
+
+const missingGo =
+  spawnSync('go', ['version']).status === 0
+    ? undefined
+    : 'Go is not installed, the test of the solver of cert-manager is skipped: https://go.dev/doc/install'
+
+describe.skipIf(shouldSkip(missingGo))('the solver acmeDNS of cert-manager, built from its module', async () => {
+  const built = await mkdtemp(join(tmpdir(), 'cert-manager-'))
+  afterAll(() => rm(built, { recursive: true, force: true }))
+  const solve = (host: string, accounts: object, domain: string, value: string) => {
+    const file = join(built, `${domain}.json`)
+    return writeFile(file, JSON.stringify(accounts)).then(
+      () => new Program({ command: join(built, 'solver'), args: [host, file, domain, value] }),
+    )
+  }
+
+  beforeAll(async () => {
+    const source = fileURLToPath(new URL('../support/cert-manager-solver.go', import.meta.url))
+    await cp(source, join(built, 'main.go'))
+    const env = { ...process.env, GOFLAGS: '-mod=mod' }
+    for (const command of [
+      ['mod', 'init', 'solver'],
+      ['get', 'github.com/cert-manager/cert-manager/pkg/issuer/acme/dns/acmedns@v1.21.2'],
+      ['build', '-o', 'solver', '.'],
+    ])
+      await promisify(execFile)('go', command, { cwd: built, env })
+  }, 1_200_000)
+
+  test('presents the challenges of the name and of one below it, with the accounts of a token', async () => {
+    const { reservationToken, send } = await createTenant('solver', { scope: 'acme' })
+    const { body } = await mint('solver', { reservationToken, scope: 'acme' })
+    const account = body.acmeDnsAccounts['solver.pool.test']
+    const below = { ...account, subdomain: '_acme-challenge.shop.solver.pool.test' }
+    const accounts = { ...body.acmeDnsAccounts, 'shop.solver.pool.test': below }
+    const host = `${service.api.url}/api/v1/records/acme-dns`
+    for (const [domain, letters] of [
+      ['solver.pool.test', 'ab'],
+      ['shop.solver.pool.test', 'c'],
+    ] as const) {
+      for (const letter of letters) await (await solve(host, accounts, domain, challenge(letter))).untilSucceeded()
+      expect(await resolve(`_acme-challenge.${domain}`, 'TXT')).toEqual([...letters].map(challenge))
+    }
+    const unknown = await solve(
+      host,
+      { 'solver.pool.test': { ...account, password: 'x' } },
+      'solver.pool.test',
+      challenge('d'),
+    )
+    expect(await unknown.exited).toBe(1)
+    expect((await send('GET', '')).status).toBe(200)
+  })
+})
