@@ -20,6 +20,7 @@ operation): it is executed once, and its result is returned again. 202 means acc
     operations,
     tags: {
       Allocation: 'For services: a name from its reservation to its release.',
+      Records: 'For tenants and their tools: records at and below a name, with a token of that name.',
       Deployments: 'For services and operators: the infrastructure of a tenant under a name.',
       Credentials: 'For services: keys and tokens of a tenant, checked before they are used.',
       Operator: 'For operators: zones, records, buckets and the whole installation. Operator listener only.',

@@ -33,7 +33,7 @@ test.each<[string, object, Parameters<typeof toReference>[1]]>([
             /:null|\[null/.test(JSON.stringify(value).replaceAll(/"(?:finishedAt|expiresAt)":null/g, ''))
           ) {
             faults.push(`${place}: ${JSON.stringify(value)}`)
-          } else if (mediaType.endsWith('json')) {
+          } else if (/json(?:;|$)/.test(mediaType)) {
             const validate = ajv.compile(
               JSON.parse(JSON.stringify(schema).replaceAll('"#/components/', '"document#/components/')),
             )

@@ -10,7 +10,7 @@ subdomain: acme
 poolDomain managedDomains stoppedZones zone: pool.example
 drainingDomains: old.example
 domain: cloud.acme.example
-fqdn sovereignFQDN name: acme.pool.example
+fqdn sovereignFQDN name include: acme.pool.example
 names reserved: api
 createdBy: signup
 reservationToken: 6f1c2a9e-0b7d-4c58-9a51-2f7d5f3b9c10
@@ -41,6 +41,12 @@ node: v24.11.0
 reason: lease-unavailable
 slot: region-pair/primary
 holder to by: region-a
+owner: default
+id: 4f1c2a9e-0b7d-4c58-9a51-2f7d5f3b9c10
+values targets: 203.0.113.10
+dnsName: www.acme.pool.example
+recordType: A
+txt: LHDhK3oGRvkiefQnx7OOczTY5Tic_xZ6HcMOc_gmtoM
 from: region-b`
 const VALUES: Readonly<Record<string, string>> = Object.fromEntries(
   TABLE.split('\n').flatMap(line => {
@@ -112,7 +118,7 @@ export const toExample = (schema: JsonObject, name: string, schemas: Schemas): u
   }
 }
 
-const isJson = (mediaType: string): boolean => mediaType.endsWith('json')
+const isJson = (mediaType: string): boolean => /json(?:;|$)/.test(mediaType)
 
 export interface ReferenceOptions {
   /** Those that the page shows. */

@@ -2,7 +2,7 @@ import { startApi } from '@pool/test-kit/services.ts'
 import { afterAll, describe, expect, test } from 'vitest'
 import { createContractCall, createSteps, poolPath, startTestService } from '../support/service.ts'
 
-const { api, call, database } = await startTestService()
+const { api, call, database } = await startTestService({ PDM_DNS_COMMIT_WAIT: '5s' })
 const impatientApi = await startApi(database.url, { PDM_DNS_COMMIT_WAIT: '0s', PDM_SWEEPER_INTERVAL: '1h' })
 const impatient = createSteps(createContractCall(impatientApi.url))
 const { reserveName, reserveAndCommit, check, commitBody } = createSteps(call)
@@ -68,7 +68,7 @@ describe('failing, while the provider rejects writes', () => {
 
   test('the metrics show the oldest pending change and the failing names', async () => {
     const { text } = await call('GET', '/metrics')
-    expect(text).toMatch(/^pdm_dns_failing_names\{zone="pool\.test",cause="provider"\} 2$/m)
+    expect(text).toMatch(/^pdm_dns_failing_names\{zone="pool\.test",cause="zone"\} 2$/m)
     expect(text).toMatch(/^pdm_dns_circuit_open [01]$/m)
     expect(text).toMatch(/^pdm_dns_oldest_pending_seconds\{zone="pool\.test"\} 0*[.\d]*[1-9]/m)
   })

@@ -582,7 +582,7 @@ describe('the provider', () => {
     const changes = [
       upsert(a('good.provider.test', '192.0.2.1')),
       upsert(a('mixed.provider.test', '192.0.2.1')),
-      upsert({ name: 'mixed.provider.test', type: 'SRV', ttl: 60, values: ['0 0 1 a.example.'] }),
+      upsert({ name: 'mixed.provider.test', type: 'NAPTR', ttl: 60, values: ['1 1 "u" "" "" a.example.'] }),
       upsert(a('elsewhere.test', '192.0.2.1')),
     ]
     for (const _ of ['first', 'again']) {

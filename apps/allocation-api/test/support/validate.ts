@@ -89,7 +89,7 @@ export const expectContract = (method: string, path: string, response: ObservedR
     expectEvents(text)
     return
   }
-  if (!mediaType.includes('json')) {
+  if (mediaType === 'application/x-ndjson' || !mediaType.includes('json')) {
     expect(text).not.toBe('')
     return
   }

@@ -59,7 +59,8 @@ export const startSlowCloud = async (held: Moment | null) => {
   return {
     machines,
     reached: reached.promise,
-    interrupted: interrupted.promise,
+    /** A provider that reads data is not told of an interrupt. */
+    interrupted: held === 'plan' ? Promise.resolve() : interrupted.promise,
     release: () => released.resolve(),
     reattach: provider.reattach,
     stop: provider.stop,
