@@ -3,7 +3,7 @@ import { withTimeout } from '@pool/runtime/database/time'
 import pLimit from 'p-limit'
 import type { ZoneCheck } from '../dns/domain/result.ts'
 import type { DnsProvider } from '../dns/provider.ts'
-import { indexRecords, planName, toWantedRecords } from '../reconciler/domain/plan.ts'
+import { explainHidden, toWantedRecords } from '../reconciler/domain/plan.ts'
 import { createReconcilerRepository } from '../reconciler/repository.ts'
 
 export interface ZoneCheckOptions {
@@ -54,11 +54,7 @@ export const findHiddenNames = async (
   if (names.length === 0) return []
   const read = await provider.read(pool, toWantedRecords(pool, names), AbortSignal.timeout(timeoutMs))
   if (read.kind === 'unavailable') return []
-  const current = indexRecords(pool, { records: [], hidingZones: read.hidingZones })
-  return names.flatMap(name => {
-    const plan = planName(current, name, { zone: pool, hasZoneTtl: false, zones: [] })
-    return plan.kind === 'conflict' ? [plan.reason] : []
-  })
+  return names.flatMap(({ desired }) => explainHidden(desired, read.hidingZones) ?? [])
 }
 
 export interface UnusableZones {

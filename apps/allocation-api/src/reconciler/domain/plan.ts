@@ -135,8 +135,11 @@ const findHidingZone = ({ name, type }: RecordSet, zones: ReadonlySet<string>): 
     .find(above => zones.has(above) && !(isDelegation && above === name))
 }
 
-/** Records are also written below another zone, so that it can be removed without a moment in which nothing answers. */
-const explainHidden = (desired: readonly RecordSet[], zones: ReadonlySet<string>): string | null => {
+/**
+ * Why the provider would not answer with the desired records; null: it would. They are written all the same, so that the
+ * other zone can be removed without a moment in which nothing answers.
+ */
+export const explainHidden = (desired: readonly RecordSet[], zones = NO_ZONES): string | null => {
   const set = desired.find(one => findHidingZone(one, zones) !== undefined)
   return set
     ? `Another zone at the DNS provider, ${findHidingZone(set, zones)}, answers for ${set.name}. Delete that zone.`
