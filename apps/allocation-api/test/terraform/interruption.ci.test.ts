@@ -302,6 +302,7 @@ describe.skipIf(isTerraformMissing)('a run that ends early', () => {
   test('after a kill: no call forgets what may exist until it is confirmed', async () => {
     const started = await startDeployment('second exists')
     const { cloud, call, finish, statePath } = started
+    await started.recorded()
     await killAll(started)
     cloud.release()
     await restart(started)
