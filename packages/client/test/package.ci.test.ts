@@ -153,7 +153,7 @@ export const isCode = (error: ProblemError): boolean => error.code === 'no-such-
 })
 
 test('a method has the summary of its operation as its comment', async () => {
-  const declarations = await readFile(join(installed, 'dist/types/contract/src/operations.d.ts'), 'utf8')
+  const declarations = await readFile(join(installed, 'dist/types/contract/src/call-operations.d.ts'), 'utf8')
   expect(declarations).toMatch(/\/\*\* Reserves a free name for a limited time\. \*\/\n +readonly reserveName: /)
 })
 

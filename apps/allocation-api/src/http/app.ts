@@ -160,11 +160,14 @@ export const createRoutes = (deps: AppDependencies, { listener, tokens, exposeLi
   // The method of each route by its path, so that one lookup finds all. Hono's middleware for 405 also looks up every request
   // that has a route.
   const methods = new SmartRouter<string>({ routers: [new RegExpRouter(), new TrieRouter()] })
-  for (const { method, path } of app.routes) if (method !== METHOD_NAME_ALL) methods.add(METHOD_NAME_ALL, path, method)
+  const routes = app.routes.filter(({ method }) => method !== METHOD_NAME_ALL)
+  for (const { method, path } of routes) methods.add(METHOD_NAME_ALL, path, method)
+  // Of a path without parameters, the methods of another one that has parameters in its place are not meant.
+  const fixed = Map.groupBy(routes, ({ path }) => path)
   const listAllowed = (path: string): readonly string[] => {
     const [matched] = methods.match(METHOD_NAME_ALL, path)
     if (matched.length === 0) return []
-    const found = new Set(matched.map(([method]) => method))
+    const found = new Set(fixed.get(path)?.map(({ method }) => method) ?? matched.map(([method]) => method))
     return [...(found.has('GET') ? found.add('HEAD') : found)].toSorted()
   }
   // Not as middleware, so that it costs the existing routes nothing.
