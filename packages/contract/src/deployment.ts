@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { cursor, limit } from './allocation.ts'
 import { type FieldFault, firstViolation, problem, rule, violation } from './allocation-problem.ts'
-import { isOneLine, isPlainLine, TRIMMED_LINE, timestamp, trim } from './common.ts'
+import { isOneLine, isPlainLine, TRIMMED_LINE, timestamp, trim, WITHOUT_NULL } from './common.ts'
 import {
   asciiLowerCase,
   canonicalName,
@@ -552,9 +552,13 @@ export const deploymentsQuery = z.object({
     .optional(),
   search: z
     .string()
-    .regex(/^[^\0]{0,253}$/, rule('invalid-format', 'search must be text of at most 253 characters.'))
+    .regex(new RegExp(`^${WITHOUT_NULL}$`), rule('invalid-format', 'search must be text without NUL.'))
+    .refine(
+      text => Array.from(text).length <= 253,
+      rule('invalid-format', 'search must be text of at most 253 characters.'),
+    )
     .optional()
-    .meta({ description: 'Only deployments whose FQDN or `orgName` contains this text, in any case.' }),
+    .meta({ maxLength: 253, description: 'Only deployments whose FQDN or `orgName` contains this text, in any case.' }),
   limit: limit.optional().meta({ description: 'Maximum number of items; 100 by default, and never more than 1000.' }),
   cursor: cursor(/^[1-9][0-9]{0,15}$/).optional(),
 })
