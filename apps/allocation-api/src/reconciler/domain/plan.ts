@@ -140,10 +140,12 @@ const findHidingZone = ({ name, type }: RecordSet, zones: ReadonlySet<string>): 
  * other zone can be removed without a moment in which nothing answers.
  */
 export const explainHidden = (desired: readonly RecordSet[], zones = NO_ZONES): string | null => {
-  const set = desired.find(one => findHidingZone(one, zones) !== undefined)
-  return set
-    ? `Another zone at the DNS provider, ${findHidingZone(set, zones)}, answers for ${set.name}. Delete that zone.`
-    : null
+  for (const set of desired) {
+    const hiding = findHidingZone(set, zones)
+    if (hiding === undefined) continue
+    return `Another zone at the DNS provider, ${hiding}, answers for ${set.name}. Delete that zone.`
+  }
+  return null
 }
 
 /** Whether the plan of `name` can depend on a record set at or below it that is not one of its desired ones. */
