@@ -39,14 +39,67 @@ export interface CallRule {
   readonly attemptTimeoutMs?: number
 }
 
-/** Throws a TypeError for a time limit that would end every call at once. */
-export const validateLimits = (limits: Pick<CallOptions, 'deadlineMs' | 'attemptTimeoutMs'>): void => {
-  for (const name of ['deadlineMs', 'attemptTimeoutMs'] as const) {
-    const ms: unknown = limits[name]
-    if (ms !== undefined && !(typeof ms === 'number' && ms >= 0)) {
-      throw new TypeError(`${name} must be a number of milliseconds.`)
-    }
+const KINDS = {
+  /** Whoever uses it validates it. */
+  any: [() => true, ''],
+  flag: [value => typeof value === 'boolean', 'true or false'],
+  function: [value => typeof value === 'function', 'a function'],
+  milliseconds: [value => typeof value === 'number' && value >= 0, 'a number of milliseconds'],
+  count: [value => Number.isInteger(value) && Number(value) > 0, 'a whole number of at least 1'],
+  object: [value => typeof value === 'object' && value !== null && !Array.isArray(value), 'an object'],
+  signal: [value => value instanceof AbortSignal, 'an AbortSignal'],
+  token: [value => typeof value === 'string' || typeof value === 'function', 'text, or a function that returns it'],
+} satisfies Record<string, readonly [isValid: (value: unknown) => boolean, what: string]>
+
+/** The options of a type, and of which kind each one is. */
+export type OptionKinds<Options> = { readonly [Name in keyof Options]-?: keyof typeof KINDS }
+
+/**
+ * Throws a TypeError for what is not an object of options, for an option that would be ignored, and for a value of another kind.
+ * The types say the same, but not to JavaScript. No value is quoted.
+ */
+export const checkOptions = <Options extends object>(
+  owner: string,
+  options: Options,
+  kinds: OptionKinds<Options>,
+): void => {
+  const names = Object.keys(kinds).join(', ')
+  if (!KINDS.object[0](options) || options instanceof AbortSignal)
+    throw new TypeError(`${owner} needs an object with its options: ${names}.`)
+  for (const [name, value] of Object.entries(options)) {
+    if (!Object.hasOwn(kinds, name)) throw new TypeError(`${owner} has no option ${name}; it has ${names}.`)
+    const [isValid, what] = KINDS[kinds[name as keyof Options]]
+    if (value !== undefined && !isValid(value)) throw new TypeError(`${owner}: ${name} must be ${what}.`)
   }
+}
+
+export const CALL_OPTIONS: OptionKinds<CallOptions> = {
+  signal: 'signal',
+  deadlineMs: 'milliseconds',
+  attemptTimeoutMs: 'milliseconds',
+}
+
+/** Throws a TypeError if an option cannot be used. */
+export const checkClientOptions = (options: ClientOptions): void => {
+  checkOptions('The client', options, {
+    baseUrl: 'any',
+    token: 'token',
+    headers: 'object',
+    fetch: 'function',
+    retry: 'object',
+    deadlineMs: 'milliseconds',
+    attemptTimeoutMs: 'milliseconds',
+    hooks: 'object',
+    timing: 'object',
+  })
+  const { retry = {}, hooks = {} } = options
+  checkOptions('retry', retry, { maxAttempts: 'count', minBackoffMs: 'milliseconds', maxBackoffMs: 'milliseconds' })
+  checkOptions('hooks', hooks, {
+    onAttempt: 'function',
+    onAttemptEnd: 'function',
+    onCallEnd: 'function',
+    traceCall: 'function',
+  })
 }
 
 export const DEFAULT_DEADLINE_MS = 60_000

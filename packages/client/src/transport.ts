@@ -13,12 +13,14 @@ import { DeadlineError } from './errors.ts'
 import { type AttemptInfo, type CallInfo, notify } from './hooks.ts'
 import type { OperationResult } from './operation-types.ts'
 import {
+  CALL_OPTIONS,
   type CallOptions,
   type CallRule,
   type ClientOptions,
+  checkClientOptions,
+  checkOptions,
   DEFAULT_ATTEMPT_TIMEOUT_MS,
   DEFAULT_DEADLINE_MS,
-  validateLimits,
 } from './options.ts'
 import { parseBaseUrl, type RequestParts, toUrl } from './request.ts'
 import { createRandomId, pause, systemTiming } from './timing.ts'
@@ -46,8 +48,8 @@ const isDecisive = (rule: RepeatRule, failure: AttemptFailure): boolean =>
  * TypeError if an option is invalid.
  */
 export const createTransport = (options: ClientOptions, problem: z.ZodType): Transport => {
-  const baseUrl = parseBaseUrl(options?.baseUrl)
-  validateLimits(options)
+  checkClientOptions(options)
+  const baseUrl = parseBaseUrl(options.baseUrl)
   const { hooks = {}, timing = systemTiming } = options
   const policy: RetryPolicy = { ...DEFAULT_RETRY_POLICY, ...options.retry }
 
@@ -55,9 +57,10 @@ export const createTransport = (options: ClientOptions, problem: z.ZodType): Tra
     operation: Operation,
     parts: RequestParts,
     rule: CallRule,
-    { signal, ...limits }: CallOptions,
+    callOptions: CallOptions,
   ): Promise<AttemptResult> => {
-    validateLimits(limits)
+    checkOptions(operation.id, callOptions, CALL_OPTIONS)
+    const { signal, ...limits } = callOptions
     const startedAt = timing.now()
     const call: CallInfo = { operation: operation.id, method: operation.method.toUpperCase(), route: operation.path }
     const deadlineMs = limits.deadlineMs ?? rule.deadlineMs ?? options.deadlineMs ?? DEFAULT_DEADLINE_MS

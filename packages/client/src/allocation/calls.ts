@@ -1,7 +1,7 @@
 import { type AllocationOperation, type CallId, callOperations, type DeploymentPlan, problem } from '@pool/contract'
 import type * as z from 'zod'
 import { ProblemError } from '../errors.ts'
-import type { CallOptions, ClientOptions } from '../options.ts'
+import { CALL_OPTIONS, type CallOptions, type ClientOptions, checkOptions, type OptionKinds } from '../options.ts'
 import { createRandomId } from '../timing.ts'
 import { createTransport, type Transport } from '../transport.ts'
 import { dryRunRule, toCallRule } from './call-rules.ts'
@@ -48,16 +48,20 @@ const throwLateProblem = (operation: CallId, result: unknown, headers: Headers):
   throw new ProblemError(failure, { status: 409, body, retryAfter: undefined })
 }
 
+const WRITE_OPTIONS: OptionKinds<WriteOptions> = { ...CALL_OPTIONS, idempotencyKey: 'any' }
+
 /** Sends the request of an operation, under a new Idempotency-Key if it takes one and the caller has none. */
 const createCall = (id: CallId) => {
   const operation: AllocationOperation = callOperations[id]
   const { pathParams, query, headers: headerFields, body } = operation
   const hasParams = [pathParams, query, headerFields, body].some(part => part !== undefined)
   return async (transport: Transport, args: CallArguments): Promise<unknown> => {
-    const [params, options] = hasParams ? args : [{}, ...args]
+    const [params, allOptions = {}] = hasParams ? args : [{}, ...args]
+    checkOptions<CallOptions>(id, allOptions, operation.key ? WRITE_OPTIONS : CALL_OPTIONS)
+    const { idempotencyKey, ...options } = allOptions
     const parts = toRequestParts(operation, { ...params })
     const rule = operation.plan && parts.query?.dryRun === true ? dryRunRule : toCallRule(id)
-    const key = rule.repeat === 'under-key' ? { 'Idempotency-Key': options?.idempotencyKey ?? createRandomId() } : {}
+    const key = rule.repeat === 'under-key' ? { 'Idempotency-Key': idempotencyKey ?? createRandomId() } : {}
     const request = { ...parts, headers: { ...parts.headers, ...key } }
     const { body: result, headers } = await transport.call(operation, request, rule, options)
     throwLateProblem(id, result, headers)

@@ -22,7 +22,7 @@ import {
 } from '@pool/contract'
 import type * as z from 'zod'
 import { ClientError, NoResponseError, ProblemError, UnexpectedResponseError } from '../errors.ts'
-import type { CallOptions, ClientOptions } from '../options.ts'
+import { CALL_OPTIONS, type CallOptions, type ClientOptions, checkOptions } from '../options.ts'
 import { createRandomId, pause, systemTiming, type Timing } from '../timing.ts'
 import { AllocationCalls } from './calls.ts'
 import { readEvents, readLines, type ServerSentEvent } from './event-stream.ts'
@@ -148,8 +148,10 @@ export class AllocationClient extends AllocationCalls {
    */
   async reserveAndCommit(
     params: Params<'reserveName'> & Omit<Params<'commitName'>, 'reservationToken' | 'sovereignFQDN'>,
-    { onReserved, idempotencyKey = createRandomId(), ...options }: ReserveAndCommitOptions = {},
+    allOptions: ReserveAndCommitOptions = {},
   ): Promise<CommittedName> {
+    checkOptions('reserveAndCommit', allOptions, { ...CALL_OPTIONS, idempotencyKey: 'any', onReserved: 'function' })
+    const { onReserved, idempotencyKey = createRandomId(), ...options } = allOptions
     if (idempotencyKey.length > MAX_BASE_KEY_LENGTH)
       throw new TypeError(`reserveAndCommit: idempotencyKey must have ${MAX_BASE_KEY_LENGTH} characters at most.`)
     const { target, rest: reserve } = splitTarget(params)
@@ -181,17 +183,16 @@ export class AllocationClient extends AllocationCalls {
    * Polls an active name until its records are published. Waits on while the DNS provider or the service is unavailable.
    * Rejects with a NotPublishedError when the time is over.
    */
-  async waitUntilPublished(
-    { domain, subdomain }: Params<'getAllocation'>,
-    { signal, deadlineMs = DEFAULT_WAIT_MS, attemptTimeoutMs, onPending }: WaitOptions = {},
-  ): Promise<ActiveAllocation> {
+  async waitUntilPublished(name: Params<'getAllocation'>, waitOptions: WaitOptions = {}): Promise<ActiveAllocation> {
+    checkOptions('waitUntilPublished', waitOptions, { ...CALL_OPTIONS, onPending: 'function' })
+    const { signal, deadlineMs = DEFAULT_WAIT_MS, attemptTimeoutMs, onPending } = waitOptions
     const startedAt = this.#timing.now()
     const remaining = (): number => deadlineMs - (this.#timing.now() - startedAt)
     for (let limit = MIN_POLL_MS; ; limit = Math.min(limit * 2, MAX_POLL_MS)) {
       let failure: unknown
       try {
         const options = { signal, attemptTimeoutMs, deadlineMs: remaining() }
-        const allocation = await this.getAllocation({ domain, subdomain }, options)
+        const allocation = await this.getAllocation(name, options)
         if (allocation.state === 'active' && allocation.dns.status === 'published') return allocation
         failure = new NotPublishedError(allocation)
         if (allocation.state === 'reserved') throw failure
@@ -212,10 +213,11 @@ export class AllocationClient extends AllocationCalls {
    * connect. Throws a ProblemError with `not-found` if the deployment is deleted meanwhile.
    */
   async *followLogs(
-    { id, lastEventId = '' }: Params<'followDeployment'>,
+    { lastEventId = '', ...params }: Params<'followDeployment'>,
     options: CallOptions = {},
   ): AsyncGenerator<LogEntry, void> {
-    const connect = (last: string, limits: CallOptions) => this.followDeployment({ id, lastEventId: last }, limits)
+    const connect = (last: string, limits: CallOptions) =>
+      this.followDeployment({ ...params, lastEventId: last }, limits)
     for await (const event of this.#followEvents(connect, lastEventId, options)) {
       if (event.name === 'done') {
         yield { kind: 'done', deployment: parseItem('followDeployment', deployment, event.data) }
@@ -242,8 +244,10 @@ export class AllocationClient extends AllocationCalls {
   async *#followEvents(
     connect: (lastEventId: string, options: CallOptions) => Promise<AsyncGenerator<Uint8Array, void>>,
     lastEventId: string,
-    { signal, ...options }: CallOptions,
+    streamOptions: CallOptions,
   ): AsyncGenerator<ServerSentEvent, void> {
+    checkOptions('The stream', streamOptions, CALL_OPTIONS)
+    const { signal, ...options } = streamOptions
     let last = lastEventId
     for (let limit = MIN_RECONNECT_MS; ; limit = Math.min(limit * 2, MAX_RECONNECT_MS)) {
       const connection = new AbortController()

@@ -1,5 +1,6 @@
 import { holder, leaseValue, slot as slotSchema } from '@pool/contract/lease'
 import { notify } from '../hooks.ts'
+import { checkOptions, type OptionKinds } from '../options.ts'
 import { pause, systemTiming, type Timing } from '../timing.ts'
 import { DEFAULT_DURATIONS, type ElectionDurations, validateDurations } from './domain/durations.ts'
 import { createInstantReader, type Instant, msUntil } from './domain/elapsed-time.ts'
@@ -66,6 +67,26 @@ export interface LeaseElectorOptions extends Partial<ElectionDurations> {
   readonly renewalPhaseMs?: number
 }
 
+/** Of an elector that is given its slot and its work in another way. */
+export const CANDIDATE_OPTIONS: OptionKinds<Omit<LeaseElectorOptions, 'slot' | 'callbacks' | 'releaseOnCancel'>> = {
+  leases: 'object',
+  identity: 'any',
+  value: 'any',
+  leaseDuration: 'any',
+  renewDeadline: 'any',
+  retryPeriod: 'any',
+  onError: 'function',
+  timing: 'object',
+  renewalPhaseMs: 'milliseconds',
+}
+
+export const ELECTOR_OPTIONS: OptionKinds<LeaseElectorOptions> = {
+  ...CANDIDATE_OPTIONS,
+  slot: 'any',
+  callbacks: 'object',
+  releaseOnCancel: 'flag',
+}
+
 export interface ElectorHealth {
   readonly isLeader: boolean
   /** Milliseconds until this candidate stops leading; 0: it does not lead. */
@@ -84,6 +105,20 @@ export interface ElectorMetrics {
   /** Requests without a usable response. */
   readonly failures: number
   readonly lostRaces: number
+}
+
+const checkElectorOptions = (options: LeaseElectorOptions): void => {
+  checkOptions('The elector', options, ELECTOR_OPTIONS)
+  const { leases, callbacks } = options
+  if (!leases?.calls) throw new TypeError('The elector: leases must be a LeaseClient, or a RenewalBatch.')
+  checkOptions('callbacks', callbacks, {
+    onStartedLeading: 'function',
+    onStoppedLeading: 'function',
+    onNewLeader: 'function',
+  })
+  for (const name of ['onStartedLeading', 'onStoppedLeading'] as const) {
+    if (!callbacks[name]) throw new TypeError(`callbacks.${name} must be a function.`)
+  }
 }
 
 /** A renewal or a release whose response was lost may take effect between two attempts. */
@@ -144,8 +179,9 @@ export class LeaseElector {
     lostRaces: 0,
   }
 
-  /** Throws RangeError if the durations, the slot, the identity or the value violate a rule; TypeError without callbacks. */
+  /** Throws RangeError if the durations, the slot, the identity or the value violate a rule; TypeError for other options. */
   constructor(options: LeaseElectorOptions) {
+    checkElectorOptions(options)
     const {
       leaseDuration = DEFAULT_DURATIONS.leaseDuration,
       renewDeadline = DEFAULT_DURATIONS.renewDeadline,
@@ -162,9 +198,6 @@ export class LeaseElector {
       leaseValue.safeParse(value),
     ]) {
       if (!parsed.success) throw new RangeError(parsed.error.issues[0]?.message)
-    }
-    for (const name of ['onStartedLeading', 'onStoppedLeading'] as const) {
-      if (typeof options.callbacks?.[name] !== 'function') throw new TypeError(`callbacks.${name} must be a function.`)
     }
     this.#options = options
     this.#rules = {

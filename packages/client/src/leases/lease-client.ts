@@ -13,7 +13,7 @@ import { holder as holderSchema, LEASE_TTL, slot as slotSchema, WAIT } from '@po
 import { leaseOperations } from '@pool/contract/lease-operations'
 import { leaseProblem } from '@pool/contract/lease-problem'
 import { ClientError, ProblemError, UnexpectedResponseError } from '../errors.ts'
-import type { CallOptions, CallRule, ClientOptions } from '../options.ts'
+import { type CallOptions, type CallRule, type ClientOptions, checkOptions, type OptionKinds } from '../options.ts'
 import { createTransport, type Transport } from '../transport.ts'
 import { compareWrite, type SentWrite } from './domain/compare-write.ts'
 import { isCreatedHere } from './identity.ts'
@@ -90,14 +90,18 @@ const toReading = (lease: Lease, headers: Headers, fallbackMs: number): LeaseRea
 const isNeverWritten = (error: unknown): boolean =>
   error instanceof ProblemError && error.status === 404 && error.code === 'not-found'
 
+const WRITE_FIELDS: OptionKinds<LeaseGrantRequest> = { holder: 'any', generation: 'any', ttlMs: 'any', value: 'any' }
+
 /** Throws a TypeError. The types say the same, but not to JavaScript, and no response would: the witness has defaults. */
-const validateWrite = (slot: unknown, { holder, generation }: LeaseWrite, ttlMs?: number): void => {
+const validateWrite = (slot: unknown, write: LeaseWrite & { readonly ttlMs?: number }, isGrant: boolean): void => {
+  checkOptions('A write', write, WRITE_FIELDS)
+  const { holder, generation, ttlMs = Number.NaN } = write
   const maxMs = LEASE_TTL.max * 1_000
   const issues = [
     !slotSchema.safeParse(slot).success && 'slot must be text: the first argument, such as "region-pair/primary"',
     !holderSchema.safeParse(holder).success && 'holder must be text, from createIdentity',
     !(Number.isSafeInteger(generation) && generation >= 0) && 'generation must be that of the last response, or 0',
-    ttlMs !== undefined && !(ttlMs >= 1_000 && ttlMs <= maxMs) && `ttlMs must be milliseconds from 1000 to ${maxMs}`,
+    isGrant && !(ttlMs >= 1_000 && ttlMs <= maxMs) && `ttlMs must be milliseconds from 1000 to ${maxMs}`,
   ].filter(Boolean)
   if (issues.length > 0) throw new TypeError(`${issues.join('; ')}.`)
 }
@@ -162,7 +166,7 @@ export class LeaseClient {
 
   /** Finish or stop the work before the release: from then on another client can acquire the lease. */
   async release(slot: string, write: LeaseWrite, options: CallOptions = {}): Promise<LeaseWriteResult> {
-    validateWrite(slot, write)
+    validateWrite(slot, write, false)
     return this.#compared('release', slot, write, options, async () => {
       const result = await sendRelease(this.#transport, slot, write, options)
       if (result.status === 412) return toRejection('release', write, result)
@@ -181,7 +185,7 @@ export class LeaseClient {
     leases: readonly { readonly slot: string; readonly generation: number; readonly ttlMs: number }[],
     options: CallOptions = {},
   ): Promise<readonly RenewalResult[]> {
-    for (const { slot, generation, ttlMs } of leases) validateWrite(slot, { holder, generation }, ttlMs ?? Number.NaN)
+    for (const { slot, generation, ttlMs } of leases) validateWrite(slot, { holder, generation, ttlMs }, true)
     return renewMany(this.#transport, holder, leases, options)
   }
 
@@ -224,7 +228,7 @@ export class LeaseClient {
   }
 
   async #put(kind: 'acquire' | 'renew', slot: string, write: LeaseGrantRequest, options: CallOptions) {
-    validateWrite(slot, write, write.ttlMs ?? Number.NaN)
+    validateWrite(slot, write, true)
     return this.#compared(kind, slot, write, options, async () => {
       const result = await put(this.#transport, kind, slot, write, options)
       if (result.status === 412) return toRejection(kind, write, result)

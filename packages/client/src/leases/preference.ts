@@ -1,6 +1,7 @@
+import { checkOptions } from '../options.ts'
 import { pause, systemTiming } from '../timing.ts'
 import { DEFAULT_DURATIONS } from './domain/durations.ts'
-import { type LeaderCallbacks, LeaseElector, type LeaseElectorOptions } from './elector.ts'
+import { ELECTOR_OPTIONS, type LeaderCallbacks, LeaseElector, type LeaseElectorOptions } from './elector.ts'
 import type { CallResult, LeaseCalls } from './lease-calls.ts'
 import type { LeadershipContext } from './tenure-context.ts'
 
@@ -39,12 +40,13 @@ export class PreferenceElector extends LeaseElector {
   readonly #presence: LeaseElector | undefined
 
   constructor(options: PreferenceElectorOptions) {
-    const { isPreferred, slot, presenceSlot = `${slot}/preferred`, leases, callbacks } = options
-    const { timing = systemTiming, retryPeriod = DEFAULT_DURATIONS.retryPeriod } = options
+    checkOptions('The elector', options, { ...ELECTOR_OPTIONS, isPreferred: 'flag', presenceSlot: 'any' })
+    const { isPreferred, presenceSlot = `${options.slot}/preferred`, ...own } = options
+    const { leases, callbacks, timing = systemTiming, retryPeriod = DEFAULT_DURATIONS.retryPeriod } = own
     if (isPreferred) {
-      super(options)
+      super(own)
       const ignored: LeaderCallbacks = { onStartedLeading: () => {}, onStoppedLeading: () => {} }
-      this.#presence = new LeaseElector({ ...options, slot: presenceSlot, callbacks: ignored, releaseOnCancel: true })
+      this.#presence = new LeaseElector({ ...own, slot: presenceSlot, callbacks: ignored, releaseOnCancel: true })
       return
     }
     /** Hands over as soon as the preferred candidate runs. */
@@ -56,9 +58,9 @@ export class PreferenceElector extends LeaseElector {
       }
     }
     super({
-      ...options,
-      leases: { calls: deferring(leases.calls, presenceSlot) },
-      callbacks: {
+      ...own,
+      leases: leases && { calls: deferring(leases.calls, presenceSlot) },
+      callbacks: callbacks && {
         ...callbacks,
         onStartedLeading: context => {
           void watch(context)

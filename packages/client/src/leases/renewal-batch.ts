@@ -1,4 +1,5 @@
-import { MAX_SLOTS, type RenewalResult } from '@pool/contract/lease'
+import { holder, MAX_SLOTS, type RenewalResult } from '@pool/contract/lease'
+import { checkOptions } from '../options.ts'
 import { systemTiming, type Timing } from '../timing.ts'
 import type { CallResult, LeaseCalls, LeaseWriteInput } from './lease-calls.ts'
 import { type LeaseClient, toFailure } from './lease-client.ts'
@@ -56,7 +57,17 @@ export class RenewalBatch {
   readonly #timing: Timing
   #pending: PendingRenewal[] = []
 
+  /** Throws a TypeError if an option cannot be used. */
   constructor(options: RenewalBatchOptions) {
+    checkOptions('RenewalBatch', options, {
+      leases: 'object',
+      identity: 'any',
+      windowMs: 'milliseconds',
+      timing: 'object',
+    })
+    if (!options.leases?.calls) throw new TypeError('RenewalBatch: leases must be a LeaseClient.')
+    if (!holder.safeParse(options.identity).success)
+      throw new TypeError('RenewalBatch: identity must be from createIdentity.')
     this.#options = options
     this.#timing = options.timing ?? systemTiming
     this.calls = { ...options.leases.calls, renew: (slot, write, { signal }) => this.#renew(slot, write, signal) }

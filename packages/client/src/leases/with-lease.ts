@@ -1,4 +1,5 @@
-import { LeaseElector, type LeaseElectorOptions } from './elector.ts'
+import { checkOptions } from '../options.ts'
+import { CANDIDATE_OPTIONS, LeaseElector, type LeaseElectorOptions } from './elector.ts'
 import { type LeadershipContext, LeadershipLostError } from './tenure-context.ts'
 
 export interface WithLeaseOptions extends Omit<LeaseElectorOptions, 'slot' | 'callbacks' | 'releaseOnCancel'> {
@@ -16,6 +17,8 @@ export const withLease = async <Result>(
   work: (context: LeadershipContext) => Promise<Result>,
   options: WithLeaseOptions,
 ): Promise<Result> => {
+  checkOptions('withLease', options, { ...CANDIDATE_OPTIONS, signal: 'signal' })
+  if (typeof work !== 'function') throw new TypeError('withLease: the second argument must be a function, the work.')
   const { signal, ...rest } = options
   signal?.throwIfAborted()
   const stop = new AbortController()

@@ -52,9 +52,14 @@ test.each<[string, 'acquire' | 'read' | 'readMany' | 'release' | 'renew' | 'rene
   ['a read of an object', 'read', [{ slot: 'a' }], /slot must be text/],
   ['a list of objects', 'readMany', [[{ slot: 'a' }]], /slot must be text/],
   ['no write', 'release', ['a', {}], /holder must be .*generation must be/],
-  ['ttlSeconds', 'renew', ['a', { holder: 'a', generation: 5, ttlSeconds: 9 }], /^ttlMs must be/],
+  [
+    'ttlSeconds',
+    'renew',
+    ['a', { holder: 'a', generation: 5, ttlSeconds: 9 }],
+    /has no option ttlSeconds; it has .*ttlMs/,
+  ],
   ['a batch without ttlMs', 'renewMany', ['a', [{ slot: 'a', generation: 1 }]], /^ttlMs must be/],
-  ['a limit as text', 'read', ['a', { deadlineMs: '3s' }], /^deadlineMs must be a number/],
+  ['a limit as text', 'read', ['a', { deadlineMs: '3s' }], /^readLease: deadlineMs must be a number/],
 ])('%s is a TypeError, and no request is sent', async (_, method, values, message) => {
   const { client, requests } = createClient()
   const call = client[method].bind(client) as (...values: unknown[]) => Promise<unknown>
@@ -65,7 +70,9 @@ test.each<[string, 'acquire' | 'read' | 'readMany' | 'release' | 'renew' | 'rene
 })
 
 test('a client without options names the one that it needs', () => {
-  expect(() => new (LeaseClient as unknown as new () => LeaseClient)()).toThrow(/^baseUrl must be an absolute URL/)
+  expect(() => new (LeaseClient as unknown as new () => LeaseClient)()).toThrow(
+    /^The client needs an object with its options: baseUrl,/,
+  )
 })
 
 test('a slot that was never written is vacant', async () => {
