@@ -2,13 +2,14 @@ import { execFile, spawnSync } from 'node:child_process'
 import { Resolver } from 'node:dns/promises'
 import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { startDedicatedPostgres } from '@pool/test-kit/dedicated-postgres.ts'
 import { missingDig, missingPowerdns, startPowerdns } from '@pool/test-kit/dns/powerdns.ts'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { until } from '@pool/test-kit/poll.ts'
+import { isProof } from '@pool/test-kit/proof-size.ts'
 import { startApi } from '@pool/test-kit/services.ts'
 import { parseShellBlocks } from '@pool/test-kit/shell-blocks.ts'
 import { describe, expect, test } from 'vitest'
@@ -21,6 +22,7 @@ const missingTool = ['curl', 'jq'].some(tool => spawnSync(tool, ['--version']).e
   : undefined
 
 const token = 'operator-token-of-the-migration'
+const ASK_INTERVAL_MS = 20
 const POOL = 'pool.test'
 const NAMESERVERS = ['ns1.pool.test', 'ns2.pool.test']
 const path = `/api/v1/pool/${POOL}`
@@ -104,7 +106,7 @@ const startScene = async (form: keyof typeof forms) => {
     promisify(execFile)('bash', ['-ec', commands], { cwd: home.folder, env: variables }).then(({ stdout }) => stdout)
   await shell(`poolctl contexts set test --api ${api.operatorUrl} --api-token-file ${write('token', token)}`)
 
-  // A resolver that asks for every tenant as often as it can.
+  // A resolver that asks for every tenant all the time, and leaves the processor to the migration.
   const resolver = new Resolver({ tries: 4 })
   resolver.setServers([`127.0.0.1:${powerdns.dnsPort}`])
   const wrong: string[] = []
@@ -118,7 +120,7 @@ const startScene = async (form: keyof typeof forms) => {
           if (String(answer) !== toAddress(i)) wrong.push(`${name}.${subdomain}: ${answer}`)
         }
       }
-      await nextTurn()
+      await sleep(ASK_INTERVAL_MS)
     }
   }
   const asking = ask()
@@ -197,17 +199,21 @@ describe.skipIf(skip).each(['records', 'zones'] as const)('pool-domain-manager w
     expect(await readTable()).toBe(table)
   })
 
-  test('is fallen back to by the page: the zones as before, the same answers throughout', async () => {
-    await using scene = await startScene(form)
-    const { powerdns, api, shell, answers } = scene
-    const before = await powerdns.records(POOL)
-    await shell(IMPORT)
-    await shell(SWITCH)
-    await api.process.stop()
-    if (form === 'zones') await shell(FALL_BACK)
-    expect((await powerdns.records(POOL)).filter(({ type }) => type !== 'TXT')).toEqual(before)
-    expect(await answers()).toEqual([])
-  })
+  // Without zones, there is nothing to create again.
+  test.runIf(form === 'zones' || isProof)(
+    'is fallen back to by the page: the zones as before, the same answers throughout',
+    async () => {
+      await using scene = await startScene(form)
+      const { powerdns, api, shell, answers } = scene
+      const before = await powerdns.records(POOL)
+      await shell(IMPORT)
+      await shell(SWITCH)
+      await api.process.stop()
+      if (form === 'zones') await shell(FALL_BACK)
+      expect((await powerdns.records(POOL)).filter(({ type }) => type !== 'TXT')).toEqual(before)
+      expect(await answers()).toEqual([])
+    },
+  )
 })
 
 test('a name that cannot be imported, another database and a used file are named, and nothing is sent', async () => {

@@ -1,8 +1,10 @@
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { until } from '@pool/test-kit/poll.ts'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { createTerraform } from '../../src/deployments/terraform/terraform.ts'
+import { startSlowCloud } from './support/slow-cloud.ts'
 import { startStateServer } from './support/state-server.ts'
 import {
   findProcesses,
@@ -258,6 +260,27 @@ describe.skipIf(isTerraformMissing)('an apply', () => {
     )
     expect(isHere(twin)).toBe(false)
     expect(readdirSync(join(site.options.dataDir, 'state'))).toEqual(['one.test', 'two.test'])
+  })
+
+  // Terraform looks each second whether the process of a provider still exists.
+  test('uses a provider of this process for longer than a second', async () => {
+    const cloud = await startSlowCloud('first exists')
+    onTestFinished(cloud.stop)
+    const site = createTestSite(`
+      terraform {
+        required_providers { cloud = { source = "test/cloud" } }
+      }
+      resource "cloud_machine" "first" { name = "first" }`)
+    const env = { ...site.options.env, TF_REATTACH_PROVIDERS: cloud.reattach }
+    const run = startApply({
+      ...site.options,
+      env,
+      passthrough: [...site.options.passthrough, 'TF_REATTACH_PROVIDERS'],
+    })
+    await cloud.reached
+    await sleep(2_500)
+    cloud.release()
+    expect(await run.result).toEqual({ kind: 'applied', outputs: {} })
   })
 
   test('supports another backend, the CLI configuration of the user and the lock file of the module', async () => {

@@ -17,26 +17,33 @@ shift 3
 data=${workdir%/work/*}
 root=$data/root
 
+# A run has many commands, so this script starts as few processes as it can.
+
 # OPTION SOURCE TARGET
 bind() {
   if [ -d "$2" ]; then
-    mkdir -p "$root$3"
+    [ -d "$root$3" ] || mkdir -p "$root$3"
   else
-    mkdir -p "$root${3%/*}"
+    [ -d "$root${3%/*}" ] || mkdir -p "$root${3%/*}"
     [ -e "$root$3" ] || : >"$root$3"
   fi
   mount -o "$1" "$2" "$root$3"
 }
 
-# Read-only, with each mount below it.
+# With each mount below it.
 show() {
-  if [ -e "$1" ] && ! [ "$1" -ef "$root$1" ]; then
-    bind rbind "$1" "$1"
-    cut -d ' ' -f 5 /proc/self/mountinfo | while read -r target; do
-      target=$(printf %b "$target")
-      case $target in "$root$1" | "$root$1"/*) mount -o remount,bind,ro "$target" ;; esac
-    done
-  fi
+  if [ -e "$1" ] && ! [ "$1" -ef "$root$1" ]; then bind rbind "$1" "$1"; fi
+}
+
+# Makes all that is shown read-only.
+protect() {
+  cut -d ' ' -f 5 /proc/self/mountinfo | while read -r target; do
+    case $target in *\\*) target=$(printf %b "$target") ;; esac
+    case $target in
+      "$root/proc" | "$root/proc"/*) ;;
+      "$root"/*) mount -o remount,bind,ro "$target" ;;
+    esac
+  done
 }
 
 # What a path that is shown must not show.
@@ -48,15 +55,16 @@ mount -t tmpfs -o mode=755 tmpfs "$root"
 mkdir "$root/proc" "$root/dev" "$root/etc" "$root/.old" "$root/.tmp"
 mkdir -m 1777 "$root/tmp"
 mount -t proc proc "$root/proc"
+links=
 for name in bin sbin lib lib32 lib64 libx32; do
-  if [ -L "/$name" ]; then cp -P "/$name" "$root/$name"; else show "/$name"; fi
+  if [ -L "/$name" ]; then links="$links /$name"; else show "/$name"; fi
 done
+if [ "$links" ]; then cp -P $links "$root"; fi
+files=
 for name in resolv.conf hosts host.conf nsswitch.conf gai.conf services protocols passwd group localtime ld.so.cache gitconfig; do
-  if [ -f "/etc/$name" ]; then cat "/etc/$name" >"$root/etc/$name"; fi
+  if [ -f "/etc/$name" ]; then files="$files /etc/$name"; fi
 done
-for name in null zero full random urandom tty; do
-  if [ -e "/dev/$name" ]; then bind bind "/dev/$name" "/dev/$name"; fi
-done
+if [ "$files" ]; then cp $files "$root/etc"; fi
 ln -s /proc/self/fd "$root/dev/fd"
 ln -s /proc/self/fd/0 "$root/dev/stdin"
 ln -s /proc/self/fd/1 "$root/dev/stdout"
@@ -70,6 +78,10 @@ while [ "$count" -gt 0 ]; do
   if [ "$1" = /usr ]; then cover /usr/src; fi
   count=$((count - 1))
   shift
+done
+protect
+for name in null zero full random urandom tty; do
+  if [ -e "/dev/$name" ]; then bind bind "/dev/$name" "/dev/$name"; fi
 done
 for name in work state root; do cover "$data/$name"; done
 bind bind "$workdir" "$workdir"
