@@ -111,7 +111,7 @@ const env = { PDM_DATABASE_POOL_SIZE: '5', PDM_RESERVATION_TTL: '1h', ...patienc
 /** Reservations per second. */
 const RATE = isProof ? 200 : 50
 /** Successful requests of each mix of replicas. */
-const REQUESTS_PER_STEP = proofSize(2_000, 100)
+const REQUESTS_PER_STEP = proofSize(1_000, 100)
 const CALLERS = proofSize(32, 2)
 /** Of each call of the DNS provider, so that a zone has a writer nearly always. */
 const PROVIDER_DELAY_MS = isProof ? 200 : 0
