@@ -36,6 +36,10 @@ test('a missing privilege: the role of migrate needs other rights than that of t
   })
 })
 
+test.each(['42P01', '42703', '42883'])('SQLSTATE %s: the schema is not that of the build', code => {
+  expect(explain(code, true)).toEqual({ isFinal: false, text: expect.stringMatching(/lacks a table.* search_path/) })
+})
+
 const systemError = (code: string) =>
   toConnectionError(Object.assign(new Error('mark-host'), { code }), { hadSession: false })
 const serverError = (code: string) => Object.assign(new postgres.PostgresError('mark-role'), { code })

@@ -78,9 +78,11 @@ export const explainStartupError = (error: unknown, config: ConnectionConfig): S
       ? `the connection pooler rejects the connection; check the user, the password and the name of the database in ${config.urlVariable} and in userlist.txt, whether the database responds, and the log of the pooler`
       : code === '57014'
         ? `the server ended a statement; remove statement_timeout from the role and the database that ${config.urlVariable} names`
-        : isDatabaseReadOnly(error)
-          ? `the database accepts no writes; wait until it does, or name the primary in ${config.urlVariable}`
-          : `the database cannot be reached; start the server, or correct the host and the port in ${config.urlVariable}`
+        : /^42(?:P01|703|883)$/.test(code)
+          ? 'the database lacks a table, a column or a function; restore it, or correct search_path of the role'
+          : isDatabaseReadOnly(error)
+            ? `the database accepts no writes; wait until it does, or name the primary in ${config.urlVariable}`
+            : `the database cannot be reached; start the server, or correct the host and the port in ${config.urlVariable}`
   return { isFinal: false, text: `${reason} (${code})` }
 }
 
