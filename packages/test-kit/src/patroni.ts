@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { freePort } from '@pool/dev/ports'
 import { findProgram } from '@pool/dev/server-process'
 import { until } from './poll.ts'
-import { freezeFamily } from './processes.ts'
+import { freezeFamily, waitForExit } from './processes.ts'
 import { Program } from './program.ts'
 
 const [postgresFolder] = globSync('/usr/lib/postgresql/*/bin').sort().reverse()
@@ -87,8 +87,11 @@ export const startPatroniPair = async (cleanup: AsyncDisposableStack) => {
     own(file)
     const node: PatroniNode = { name, port, restUrl: `http://${rest}`, folder, patroni: start(name) }
     cleanup.defer(async () => {
-      await node.patroni[Symbol.asyncDispose]()
-      process.kill(readPostmaster(node), 'SIGQUIT')
+      node.patroni.child.kill('SIGKILL')
+      const postmaster = readPostmaster(node)
+      // It may be frozen.
+      for (const signal of ['SIGQUIT', 'SIGCONT']) process.kill(postmaster, signal)
+      await waitForExit(postmaster, 60_000)
     })
     return node
   }
