@@ -359,10 +359,11 @@ const createSocketFactory = (
         addFailure(known, state, error as Error, startedAt)
       }
     }
-    // A standby that rejects a session is the better explanation than a server that is down.
+    // A standby, or another server that rejects a session, is the better explanation than a server that is down.
     const errors = known.states.map(({ lastError }) => lastError).filter(error => error !== null)
     const unfit = errors.find(error => 'code' in error && error.code === NO_WRITABLE_SERVER)
-    return createFailedSocket(unfit ?? errors[0] ?? toConnectError('CONNECT_FAILED', 'no database server'))
+    const answer = errors.find(error => error instanceof postgres.PostgresError)
+    return createFailedSocket(unfit ?? answer ?? errors[0] ?? toConnectError('CONNECT_FAILED', 'no database server'))
   }
 }
 
