@@ -44,10 +44,9 @@ try {
   }
 } catch (error) {
   const { name, code, message } = describeError(error)
-  const explanation =
-    isDatabaseUnavailable(error) || code === '42501'
-      ? explainStartupError(error, { usesTls, urlVariable: 'PDM_DATABASE_URL' }).text
-      : null
+  const explanation = isDatabaseUnavailable(error)
+    ? explainStartupError(error, { usesTls, urlVariable: 'PDM_DATABASE_URL' }).text
+    : null
   const line = `migrate: ${explanation ?? message ?? code ?? name}`
   exitWith(error instanceof SchemaVersionError ? EXIT_INVALID_CONFIG : EXIT_FAILURE, line)
 } finally {

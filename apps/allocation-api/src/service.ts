@@ -14,6 +14,9 @@ import type { Part } from './parts/part.ts'
 import { createZones } from './parts/zones.ts'
 import { findConfigWarnings, type ServiceConfig } from './service-config.ts'
 
+/** How long a request can wait for its records after a stop has begun: for less than the listeners leave it open. */
+const MAX_WAIT_MS = 6_000
+
 export interface Service {
   /** Where it listens, for the log. */
   readonly address: Readonly<Record<string, unknown>>
@@ -73,8 +76,10 @@ export const startService = async (config: ServiceConfig, log: Log, nodeVersion:
       // Terraform can need minutes to save what it is creating. Until then, requests are answered.
       await withoutLimit(deployments.stop())
       base.endStreams()
+      const ending = setTimeout(zones.endWaits, MAX_WAIT_MS)
       // Runs need the database until they end, and the reconciler for their names.
       await Promise.all([deployments.stop(), listeners.stop()])
+      clearTimeout(ending)
       // A request that ended in the meantime may have started another run.
       await deployments.stop()
       await Promise.all([...jobs.map(job => job.stop()), zones.stop()])

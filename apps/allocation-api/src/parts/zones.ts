@@ -93,6 +93,7 @@ export const createZones = async (config: ServiceConfig, base: Base, database: D
       isCircuitOpen: reconciler.isCircuitOpen,
     },
     jobs,
+    endWaits: reconciler.endWaits,
     stop: reconciler.stop,
     close: () => provider.close(),
   }

@@ -317,7 +317,8 @@ describe('the provider client', () => {
     for (let i = 0; i < 5; i += 1) {
       clock.now += 60_000
       const result = i % 2 ? await readWith(down) : await read()
-      expect(result).toMatchObject({ kind: 'unavailable', scope: 'zone', isTransient: true })
+      // Of the provider, and not of one zone.
+      expect(result).toEqual({ kind: 'unavailable', reason: expect.any(String), retryAfterMs: 1_000 })
     }
     expect(client.isDown()).toBe(false)
     expect(circuit).toEqual([])

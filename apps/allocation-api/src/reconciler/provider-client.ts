@@ -81,15 +81,11 @@ interface TimeLimit {
   remainingMs(): number
 }
 
-/** Not a failure of the provider. */
-const LOCK_ENDED: Unavailable = {
-  kind: 'unavailable',
-  scope: 'zone',
-  isTransient: true,
-  reason: 'The zone lock ended before the write did.',
-}
+/** The zone lock ended before the write did. Not a failure of the provider. */
+const LOCK_ENDED = { kind: 'lock-ended' } as const
 
 type CallResult = ReadResult | ApplyResult | { readonly kind: 'complete' }
+type EndedResult<Result> = Result | Unavailable | typeof LOCK_ENDED
 
 /** One call. `onProgress` restarts its time limit, and `pause` stops it until then. */
 type Run<Result> = (signal: AbortSignal, onProgress: () => void, pause: () => void) => Promise<Result>
@@ -100,8 +96,11 @@ const PROBE_DELAY_MS = 1_000
 /** The pause for the calls that are rejected while the call of a half-open circuit is in flight. */
 const HALF_OPEN_RETRY_MS = 500
 
-const toCallOutcome = (result: CallResult): ProviderOutcome => {
-  if (result.kind === 'unavailable') return 'unavailable'
+/** The pause after a failure of the database that has the records. */
+const DATABASE_RETRY_MS = 1_000
+
+const toCallOutcome = (result: EndedResult<CallResult>): ProviderOutcome => {
+  if (result.kind === 'unavailable' || result.kind === 'lock-ended') return 'unavailable'
   return result.kind === 'applied' && result.rejected.length > 0 ? 'rejected' : 'done'
 }
 
@@ -221,12 +220,12 @@ export class ProviderClient {
     run: Run<Result>,
     onFirstProgress: () => void,
     lock?: TimeLimit,
-  ): Promise<Result | Unavailable> {
+  ): Promise<EndedResult<Result>> {
     const remainingMs = () => lock?.remainingMs() ?? Number.POSITIVE_INFINITY
     if (remainingMs() <= 0) return LOCK_ENDED
     const { timeoutMs, observer } = this.#options
     const controller = new AbortController()
-    const { promise: timedOut, resolve } = Promise.withResolvers<Unavailable>()
+    const { promise: timedOut, resolve } = Promise.withResolvers<Unavailable | typeof LOCK_ENDED>()
     let hasProgress = false
     let timer: NodeJS.Timeout | undefined
     const restart = () => {
@@ -269,11 +268,14 @@ export class ProviderClient {
       })
   }
 
-  #updateBreaker<Result extends CallResult>(zone: string, result: Result | Unavailable): Result | Unavailable {
-    if (result === LOCK_ENDED) return result
-    // A busy or absent database says nothing about a provider, and one that is part of it needs no circuit.
-    if (result.kind === 'unavailable' && this.#options.provider.isDatabase) {
-      return { ...result, scope: 'zone', isTransient: true }
+  #updateBreaker<Result extends CallResult>(zone: string, result: EndedResult<Result>): Result | Unavailable {
+    if (result.kind === 'lock-ended') {
+      const reason = 'The zone lock ended before the write did.'
+      return { kind: 'unavailable', scope: 'zone', isTransient: true, reason }
+    }
+    // A provider whose records are in the database needs no circuit: everything else waits for the database too.
+    if (result.kind === 'unavailable' && result.scope !== 'zone' && this.#options.provider.isDatabase) {
+      return { ...result, retryAfterMs: DATABASE_RETRY_MS }
     }
     if (result.kind !== 'unavailable' || result.scope === 'zone') {
       this.#setBreaker(CLOSED)

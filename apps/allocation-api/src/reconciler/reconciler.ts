@@ -146,6 +146,8 @@ export interface Reconciler extends ZoneOperations, NameInspection, ZoneStates {
   syncDueZones(): Promise<void>
   /** Checks the markers that are due; see `createMarkerChecks`. A job to repeat. */
   checkMarkers(signal: AbortSignal): Promise<void>
+  /** Ends all waits for records, also those that begin later, with what is published by then. */
+  endWaits(): void
   /** Starts no more syncs and drift checks, and waits for those in flight. */
   stop(): Promise<void>
 }
@@ -179,6 +181,8 @@ export const createReconciler = (options: ReconcilerOptions): Reconciler => {
   const drift = createDriftChecks(tools, withZone)
   const queues = new Map<string, ZoneSyncQueue>()
   let isStopping = false
+  let hasEndedWaits = false
+  const waits = new Set<(result: null) => void>()
 
   const reportError = (zone: string, error: unknown) => observer.onError('zone sync failed', error, { zone })
 
@@ -207,9 +211,14 @@ export const createReconciler = (options: ReconcilerOptions): Reconciler => {
   const requestSync = (zone: string): Promise<SyncResult> =>
     isStopping || !writesZones ? Promise.resolve(NOTHING_SYNCED) : (queues.get(zone) ?? createQueue(zone)).request()
 
-  /** Null: the sync has not ended at `deadline`. It continues. */
-  const requestSyncUntil = (zone: string, deadline: number): Promise<SyncResult | null> =>
-    withTimeout(requestSync(zone), Math.max(0, deadline - performance.now())).catch(() => null)
+  /** Null: the sync has not ended at `deadline`, or when waits ended. It continues. */
+  const requestSyncUntil = (zone: string, deadline: number): Promise<SyncResult | null> => {
+    const { promise: ended, resolve } = Promise.withResolvers<null>()
+    waits.add(resolve)
+    if (hasEndedWaits) resolve(null)
+    const synced = withTimeout(requestSync(zone), Math.max(0, deadline - performance.now())).catch(() => null)
+    return Promise.race([ended, synced]).finally(() => waits.delete(resolve))
+  }
 
   /** Waits until nothing is due in the zone, for `commitWaitMs` at most. Returns what is still not applied. */
   const settle = async (zone: string): Promise<PendingCounts> => {
@@ -234,7 +243,7 @@ export const createReconciler = (options: ReconcilerOptions): Reconciler => {
       try {
         // Another replica may have applied it: the table knows.
         const status = await repository.findStatus(zone, subdomain)
-        const isOver = isStopping || !writesZones || performance.now() >= deadline
+        const isOver = hasEndedWaits || isStopping || !writesZones || performance.now() >= deadline
         if (isOver || isDecided(status, version, isTransient)) {
           return isWithdrawal ? toWithdrawalState(status, version) : toDnsState(status)
         }
@@ -298,6 +307,11 @@ export const createReconciler = (options: ReconcilerOptions): Reconciler => {
     },
 
     checkMarkers: createMarkerChecks(tools, withZone),
+
+    endWaits() {
+      hasEndedWaits = true
+      for (const end of waits) end(null)
+    },
 
     async stop() {
       isStopping = true

@@ -1,18 +1,11 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-import { createDatabaseClient } from '@pool/runtime/database/client'
 import { until } from '@pool/test-kit/poll.ts'
 import { proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
 import { type ReplicatedPostgres, startReplicatedPostgres } from '@pool/test-kit/replicated-postgres.ts'
 import { type Api, startApi } from '@pool/test-kit/services.ts'
 import { afterEach, expect, test } from 'vitest'
-import { reserve } from '../support/operations.ts'
-import { tokenDigest } from '../support/token-repository.ts'
+import { countDoubles, findLost, startRivals, UNAVAILABLE } from '../support/rivals.ts'
 
 const PROMOTIONS = proofSize(20, 2)
-const CALLERS = 8
-/** Each name is requested by so many callers concurrently, at both replicas. */
-const RIVALS = 2
-
 let servers: ReplicatedPostgres | undefined
 const apis: Api[] = []
 afterEach(async () => {
@@ -28,54 +21,6 @@ const start = async (replication: 'synchronous' | 'asynchronous') => {
   }
   return { servers, apis }
 }
-
-/** Reserves names without an end. Records who holds which name according to the responses. */
-const startRivals = (targets: readonly Api[]) => {
-  const holders = new Map<string, string[]>()
-  const outcomes = new Map<string, number>()
-  let isStopping = false
-  let successes = 0
-  const run = async (caller: number) => {
-    for (let round = 0; !isStopping; round += 1) {
-      const name = `rival-${Math.floor(caller / RIVALS)}-${round}`
-      const api = targets[caller % targets.length] as Api
-      const response = await reserve(api, name).catch(() => null)
-      const outcome = response ? `${response.status} ${response.body?.error ?? 'ok'}` : 'aborted'
-      outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
-      if (response?.status === 201) {
-        successes += 1
-        holders.set(name, [...(holders.get(name) ?? []), response.body.reservationToken])
-      } else if (response?.status !== 409) await sleep(10)
-    }
-  }
-  const ended = Promise.all(Array.from({ length: CALLERS }, (_, caller) => run(caller)))
-  return {
-    holders,
-    outcomes,
-    successes: () => successes,
-    async stop() {
-      isStopping = true
-      await ended
-    },
-  }
-}
-
-/** The acknowledged names that the database gave to another client, or lost. */
-const findLost = async (url: string, holders: ReadonlyMap<string, readonly string[]>): Promise<string[]> => {
-  const sql = createDatabaseClient(url, { maxConnections: 1, applicationName: 'tests' })
-  const rows = await sql<{ subdomain: string; digest: string }[]>`
-    select subdomain, encode(token_hash, 'hex') as digest from pool_allocations`
-  await sql.end({ timeout: 1 })
-  const stored = new Map(rows.map(({ subdomain, digest }) => [subdomain, digest]))
-  return [...holders].flatMap(([name, tokens]) =>
-    tokens.some(token => tokenDigest(token) === stored.get(name)) ? [] : [name],
-  )
-}
-
-const countDoubles = (holders: ReadonlyMap<string, readonly string[]>): number =>
-  [...holders.values()].filter(tokens => tokens.length > 1).length
-
-const UNAVAILABLE = /^(?:201 ok|409 conflict|503 database-(?:unavailable|read-only))$/
 
 test(`a synchronous standby is promoted ${PROMOTIONS} times under load: no acknowledged name is lost, none has two holders`, async () => {
   const pair = await start('synchronous')

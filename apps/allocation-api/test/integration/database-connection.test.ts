@@ -4,6 +4,7 @@ import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { freePort } from '@pool/dev/ports'
 import { createDatabaseClient, createSessions } from '@pool/runtime/database/client'
+import { applySessionSettings } from '@pool/runtime/database/session-settings'
 import { createCa } from '@pool/test-kit/ceph/test-ca.ts'
 import { type DedicatedPostgres, startDedicatedPostgres } from '@pool/test-kit/dedicated-postgres.ts'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
@@ -251,6 +252,26 @@ describe('several hosts', async () => {
     expect(await sql`select 1 as one`).toEqual([{ one: 1 }])
     await sql.end({ timeout: 1 })
     closing.close()
+  })
+
+  test('a setting that no server knows is left out, as with a single host, whatever the others do', async () => {
+    const port = Number(new URL(database.url).port)
+    const wanted = {
+      client_encoding: { value: 'UTF8' },
+      'pool.no': { value: '1' },
+      no_such: { value: '1', since: 17 },
+    } as const
+    const options = { applicationName: 'hosts', timeoutMs: 10_000 }
+    const closed = await freePort()
+    for (const [first, second] of [
+      [port, port],
+      [closed, port],
+      [port, closed],
+    ]) {
+      const url = withHosts(`127.0.0.1:${first},localhost:${second}`)
+      const applied = await applySessionSettings(url, wanted, options)
+      expect(Object.keys(applied.parameters)).toEqual(['client_encoding', 'pool.no'])
+    }
   })
 
   test('if every host refuses, statements fail quickly, and the pool recovers', async () => {

@@ -629,6 +629,7 @@ describe('the provider', () => {
       kind: 'unavailable',
       reason: 'Zone serial conflict: the zone was modified concurrently.',
       scope: 'zone',
+      isTransient: true,
     }
     expect(await provider.apply(at, [set('192.0.2.2')], never)).toEqual(overtaken)
     await provider.read(at, { names: [], branches: [at] }, never)

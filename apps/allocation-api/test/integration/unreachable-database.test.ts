@@ -101,6 +101,7 @@ const SERVICES = [
     aliveStatus: 200,
     ready: '/readyz',
     read: '/api/v1/pool/pool.test/list',
+    table: 'pool_allocations',
     write: (url: string, name: string) =>
       sendRequest(`${url}/api/v1/pool/pool.test/reserve`, 'POST', { subdomain: name }),
   },
@@ -117,6 +118,7 @@ const SERVICES = [
     aliveStatus: 404,
     ready: '/healthz',
     read: '/lease/one',
+    table: 'leases',
     write: (url: string, name: string) => sendRequest(`${url}/lease/${name}`, 'PUT', { holder: 'a' }, WITNESS_WRITE),
   },
 ] as const
@@ -253,3 +255,21 @@ describe('of several hosts, one that does not respond', () => {
     await Promise.all([first.close(), second.close()])
   })
 })
+
+test.each(SERVICES)(
+  'a table that $service loses while it runs: 503 without an effect, and no restart is needed',
+  async ({ start, alive, aliveStatus, ready, read, table, write }) => {
+    const { url, process: child } = await start(database.url)
+    onTestFinished(async () => void (await child.kill()))
+    const get = async (path: string) => (await sendRequest(url + path, 'GET', undefined, WITNESS_WRITE)).status
+    await until('it is ready', async () => (await get(ready)) === 200)
+    const rename = (from: string, to: string) =>
+      database.sql`alter table ${database.sql(from)} rename to ${database.sql(to)}`
+    await rename(table, 'taken_away')
+    const written = await write(url, 'taken-away')
+    expect([await get(read), written.status, await get(alive)]).toEqual([503, 503, aliveStatus])
+    expect(written.body.detail).toMatch(/Nothing changed|read the lease and compare/)
+    await rename('taken_away', table)
+    expect((await write(url, 'taken-away')).status).toBeLessThan(300)
+  },
+)

@@ -44,25 +44,37 @@ export const untilApplied = (sql: Sql, withinMs?: number): Promise<true> =>
     withinMs,
   )
 
-/** Fails unless the active names, their desired records and the whole zone table of the local provider agree. */
-export const expectConsistentTables = async (sql: Sql): Promise<void> => {
+/** One address of a name. */
+interface PublishedAddress {
+  readonly name: string
+  readonly content: string
+}
+
+const reverse = (name: string): string => name.split('.').reverse().join('.')
+
+const readLocalZones = async (sql: Sql): Promise<PublishedAddress[]> => {
+  const rows = await sql<{ reversed: string; content: string }[]>`
+    select reversed_name as reversed, array_to_string(record_values, ',') as content from local_dns_record_sets
+    where type <> 'TXT'`
+  return rows.map(({ reversed, content }) => ({ name: reverse(reversed), content }))
+}
+
+/** Fails unless the active names, their desired records and what is published agree. By default that is what `local` has. */
+export const expectConsistentTables = async (
+  sql: Sql,
+  published: PublishedAddress[] | Promise<PublishedAddress[]> = readLocalZones(sql),
+): Promise<void> => {
   const [active, desired, records] = await Promise.all([
     activeNames(sql),
     sql`select zone, subdomain, jsonb_array_length(desired) as records from dns_names
         where desired <> '[]' order by 1, 2`,
-    sql<{ record: string }[]>`
-      select zone || ' ' || reversed_name || ' ' || type || ' ' || array_to_string(record_values, ',') as record
-      from local_dns_record_sets where type <> 'TXT'`,
+    published,
   ])
   expect(desired).toEqual(active.map(({ zone, subdomain }) => ({ zone, subdomain, records: recordNames.length })))
-  const reversed = (name: string) => name.split('.').reverse().join('.')
   const wanted = active.flatMap(({ zone, subdomain, address }) =>
-    recordNames.map(relative => {
-      const fqdn = `${subdomain}.${zone}`
-      return `${zone} ${reversed(relative === '@' ? fqdn : `${relative}.${fqdn}`)} A ${address}`
-    }),
+    recordNames.map(relative => `${relative === '@' ? '' : `${relative}.`}${subdomain}.${zone} ${address}`),
   )
-  expect(records.map(row => row.record).sort()).toEqual(wanted.sort())
+  expect(records.map(({ name, content }) => `${name} ${content}`).sort()).toEqual(wanted.sort())
 }
 
 /** The receive buffer of one UDP socket holds this number of responses. */

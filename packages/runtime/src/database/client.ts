@@ -140,14 +140,15 @@ interface DriverTarget {
 interface HostState {
   readonly host: string
   readonly port: number
-  /** Its server rejected a session: another host is tried until this time. */
-  rejectedUntil: number
   /** Not null: it did not respond, so every other host comes first, and it is tried again at this time. */
   silentUntil: number | null
   lastError: Error | null
 }
 
-/** What this process knows of the hosts of a connection string. Every client, and every attempt of a start, adds to it. */
+/**
+ * What this process knows of the hosts of a connection string. Every client, and every attempt of a start, adds to it. A
+ * rejection is not part of it: another client can ask for another session.
+ */
 interface KnownHosts {
   readonly states: readonly HostState[]
   /** The host that last accepted a session. */
@@ -254,11 +255,14 @@ const createFailedSocket = (error: Error): Socket => {
  * The hosts to try, in this order. A host that does not respond costs one connect timeout: after it, all others come first,
  * and it is tried again only while none of them accepts sessions.
  */
-const toCandidates = ({ states, preferred }: KnownHosts): readonly HostState[] => {
+const toCandidates = (
+  { states, preferred }: KnownHosts,
+  rejectedUntil: ReadonlyMap<HostState, number>,
+): readonly HostState[] => {
   const now = monotonicNow()
   const ordered = preferred ? [preferred, ...states.filter(state => state !== preferred)] : states
   if (states.length === 1 || states.every(({ silentUntil }) => silentUntil !== null)) return ordered
-  const usable = ordered.filter(({ rejectedUntil, silentUntil }) => now >= Math.max(rejectedUntil, silentUntil ?? 0))
+  const usable = ordered.filter(state => now >= Math.max(rejectedUntil.get(state) ?? 0, state.silentUntil ?? 0))
   return usable.toSorted((a, b) => Number(a.silentUntil !== null) - Number(b.silentUntil !== null))
 }
 
@@ -280,12 +284,15 @@ const createSocketFactory = (
     }))
     const key = JSON.stringify([connection.sessions, addresses])
     const known = knownHosts.get(key) ?? {
-      states: addresses.map(address => ({ ...address, rejectedUntil: 0, silentUntil: null, lastError: null })),
+      states: addresses.map(address => ({ ...address, silentUntil: null, lastError: null })),
       preferred: null,
     }
     knownHosts.set(key, known)
     return known
   }
+
+  /** The server of the host rejected a session of this client: another host is tried until this time. */
+  const rejectedUntil = new Map<HostState, number>()
 
   const addSilence = (known: KnownHosts, state: HostState): void => {
     state.silentUntil = monotonicNow() + SILENCE_MS
@@ -304,7 +311,7 @@ const createSocketFactory = (
     const reject = (error: Error): void => {
       if (socket.destroyed) return
       addFailure(known, state, error, startedAt)
-      state.rejectedUntil = monotonicNow() + REJECTION_MS
+      rejectedUntil.set(state, monotonicNow() + REJECTION_MS)
       // Without an error, the driver connects again at once. Of a single host, it would never stop.
       socket.destroy(known.states.length > 1 ? undefined : error)
     }
@@ -332,7 +339,7 @@ const createSocketFactory = (
     socket.on('error', error => {
       if (!hadSession) {
         addFailure(known, state, error, startedAt)
-        state.rejectedUntil = monotonicNow() + REJECTION_MS
+        rejectedUntil.set(state, monotonicNow() + REJECTION_MS)
       }
       toConnectionError(error, { hadSession })
     })
@@ -342,7 +349,7 @@ const createSocketFactory = (
   let known: KnownHosts | undefined
   return async (driver: DriverTarget): Promise<Socket> => {
     known ??= findKnown(driver)
-    for (const state of toCandidates(known)) {
+    for (const state of toCandidates(known, rejectedUntil)) {
       const startedAt = monotonicNow()
       // While it is tried, other connections do not wait for it.
       if (state.silentUntil !== null) state.silentUntil = startedAt + CONNECT_TIMEOUT_MS + SILENCE_MS
@@ -352,10 +359,11 @@ const createSocketFactory = (
         addFailure(known, state, error as Error, startedAt)
       }
     }
-    // A standby that rejects a session is the better explanation than a server that is down.
+    // A standby, or another server that rejects a session, is the better explanation than a server that is down.
     const errors = known.states.map(({ lastError }) => lastError).filter(error => error !== null)
     const unfit = errors.find(error => 'code' in error && error.code === NO_WRITABLE_SERVER)
-    return createFailedSocket(unfit ?? errors[0] ?? toConnectError('CONNECT_FAILED', 'no database server'))
+    const answer = errors.find(error => error instanceof postgres.PostgresError)
+    return createFailedSocket(unfit ?? answer ?? errors[0] ?? toConnectError('CONNECT_FAILED', 'no database server'))
   }
 }
 

@@ -32,6 +32,13 @@ test.each([
   ['40001', 'serialization failure'],
   ['40P01', 'deadlock'],
   ['55P03', 'lock not available'],
+  ['25P03', 'timeout of an idle transaction'],
+  ['25P04', 'timeout of a transaction'],
+  ['42501', 'missing privilege'],
+  ['3F000', 'unknown schema'],
+  ['42P01', 'unknown table'],
+  ['42703', 'unknown column'],
+  ['42883', 'unknown function'],
 ])('SQLSTATE %s (%s): the database is unavailable and the statement is not rejected', code => {
   expect(isDatabaseUnavailable(serverError(code))).toBe(true)
   expect(isStatementRejected(serverError(code))).toBe(false)
@@ -43,7 +50,6 @@ test.each([
   ['23505', 'unique violation'],
   ['23514', 'check violation'],
   ['42601', 'syntax error'],
-  ['42P01', 'undefined table'],
   ['XX000', 'internal error of the server'],
 ])('SQLSTATE %s (%s): the statement is rejected and the database is available', code => {
   expect(isDatabaseUnavailable(serverError(code))).toBe(false)
@@ -114,10 +120,23 @@ test.each([
   expect(isDatabaseUnavailable(error)).toBe(true)
 })
 
-test.each(['28P01', '3D000', '40001', '40P01', '53100', '53300', '55P03', '57P03', '57PD1', '57PD2'])(
-  'SQLSTATE %s: the statement had no effect',
-  code => expect(isNotExecuted(serverError(code))).toBe(true),
-)
+test.each([
+  '28P01',
+  '3D000',
+  '3F000',
+  '42501',
+  '42P01',
+  '42703',
+  '42883',
+  '40001',
+  '40P01',
+  '53100',
+  '53300',
+  '55P03',
+  '57P03',
+  '57PD1',
+  '57PD2',
+])('SQLSTATE %s: the statement had no effect', code => expect(isNotExecuted(serverError(code))).toBe(true))
 
 test.each([
   serverError('08006'),

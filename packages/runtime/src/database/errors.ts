@@ -3,10 +3,12 @@ import { TimeoutError } from './time.ts'
 
 /**
  * SQLSTATE classes and codes (Postgres manual, appendix A) after which the same statement may succeed later. They include
- * a database that does not exist (3D000), failed authentication (class 28), and a full or failing disk (classes 53, 58):
+ * a database that does not exist (3D000), failed authentication (class 28), a full or failing disk (classes 53, 58), and a
+ * privilege, schema, table, column or function that was taken away (42501, 3F000, 42P01, 42703, 42883):
  * an operator can correct each of them without a change to the statement.
  */
-const UNAVAILABLE_SQLSTATE = /^(?:08|28|3D000|53|57P|57014|58|25006|40001|40P01|55P03)/
+const UNAVAILABLE_SQLSTATE =
+  /^(?:08|25006|25P0[34]|28|3D000|3F000|40001|40P01|42501|42703|42883|42P01|53|55P03|57014|57P|58)/
 /** The driver's own errors of a connection. Those of the socket are known by their origin. */
 const UNAVAILABLE_DRIVER_CODE = /^CONNECT/
 const CONNECTION_REJECTED_SQLSTATE = /^(?:28|3D000)/
@@ -22,7 +24,7 @@ const CLOSED_STANDBY = { code: '57P03', detail: 'Hot standby mode is disabled.' 
 export const NO_WRITABLE_SERVER = 'CONNECT_NO_WRITABLE_SERVER'
 
 /** Errors of a statement that the server has rolled back. */
-const NOT_EXECUTED_SQLSTATE = /^(?:28|3D000|40001|40P01|53|55P03|57P03|57PD)/
+const NOT_EXECUTED_SQLSTATE = /^(?:28|3D000|3F000|40001|40P01|42|53|55P03|57P03|57PD)/
 
 /**
  * The errors of connections to a server, of any kind of address and with any code, and whether a session had begun.

@@ -36,6 +36,18 @@ test('a missing privilege: the role of migrate needs other rights than that of t
   })
 })
 
+test.each([
+  ['42P01', /lacks a table.* search_path/],
+  ['42883', /lacks a table.* search_path/],
+  ['53300', /too many connections; raise max_connections/],
+  ['57P03', /starts, stops or recovers/],
+  ['57014', /statement_timeout .* that URL names/],
+  ['55000', /allow_connections true/],
+  ['58030', /reports an error; read its log/],
+])('a server that answers %s is waited for, and is not called unreachable', (code, text) => {
+  expect(explain(code, true)).toEqual({ isFinal: false, text: expect.stringMatching(text) })
+})
+
 const systemError = (code: string) =>
   toConnectionError(Object.assign(new Error('mark-host'), { code }), { hadSession: false })
 const serverError = (code: string) => Object.assign(new postgres.PostgresError('mark-role'), { code })

@@ -57,6 +57,29 @@ const explainRejection = (code: string, { usesTls, urlVariable }: ConnectionConf
   return null
 }
 
+/** A server that answers can be reached. Each text has URL for the name of the variable. The first entry that fits applies. */
+const ANSWERS: readonly (readonly [sqlState: RegExp, text: string])[] = [
+  // PgBouncer reports a wrong user, password or database with the same code as a database that does not respond.
+  [
+    /^08P01/,
+    'the connection pooler rejects the connection; check the user, the password and the name of the database in URL and in userlist.txt, whether the database responds, and the log of the pooler',
+  ],
+  [/^57014/, 'the server ended a statement; remove statement_timeout from the role and the database that URL names'],
+  [
+    /^42(?:P01|703|883)/,
+    'the database lacks a table, a column or a function; restore it, or correct search_path of the role',
+  ],
+  [
+    /^53[34]/,
+    'the server has too many connections; raise max_connections, or the connection limit of the role and the database, or lower the pool sizes',
+  ],
+  [/^57P/, 'the server starts, stops or recovers, or ended the session; wait, or read its log'],
+  [/^55000/, 'the database accepts no connections; execute alter database <database> allow_connections true'],
+]
+
+const explainAnswer = (code: string): string =>
+  ANSWERS.find(([sqlState]) => sqlState.test(code))?.[1] ?? 'the server reports an error; read its log'
+
 const toCode = (error: unknown): string =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'no response'
 
@@ -72,16 +95,12 @@ export const explainStartupError = (error: unknown, config: ConnectionConfig): S
       text: `${(error as Error).message}; correct sslmode and sslrootcert in ${config.urlVariable}, or the certificate of the server`,
     }
   }
-  // PgBouncer reports a wrong user, password or database with the same code as a database that does not respond.
-  const reason =
-    code === '08P01'
-      ? `the connection pooler rejects the connection; check the user, the password and the name of the database in ${config.urlVariable} and in userlist.txt, whether the database responds, and the log of the pooler`
-      : code === '57014'
-        ? `the server ended a statement; remove statement_timeout from the role and the database that ${config.urlVariable} names`
-        : isDatabaseReadOnly(error)
-          ? `the database accepts no writes; wait until it does, or name the primary in ${config.urlVariable}`
-          : `the database cannot be reached; start the server, or correct the host and the port in ${config.urlVariable}`
-  return { isFinal: false, text: `${reason} (${code})` }
+  const reason = isDatabaseReadOnly(error)
+    ? 'the database accepts no writes; wait until it does, or name the primary in URL'
+    : error instanceof postgres.PostgresError
+      ? explainAnswer(code)
+      : 'the database cannot be reached; start the server, or correct the host and the port in URL'
+  return { isFinal: false, text: `${reason.replaceAll('URL', config.urlVariable)} (${code})` }
 }
 
 export interface DatabaseWait {

@@ -72,6 +72,8 @@ export interface CloudflareDouble extends AsyncDisposable {
   readonly calls: readonly Call[]
   readonly count: (kind?: CallKind) => number
   readonly resetCalls: () => void
+  /** The largest number of batches in progress that were not for deletions alone, as a check of the token is. */
+  readonly maxConcurrentBatches: () => number
   /** Creates a zone and returns its id. Replaces an existing zone of this name. */
   readonly addZone: (name: string, plan?: 'free' | 'pro', type?: 'full' | 'secondary') => string
   /** Default: `active`. */
@@ -296,6 +298,7 @@ export const startCloudflareDouble = async (options: CloudflareDoubleOptions = {
   const statuses = new Map<string, string>()
   const calls: Call[] = []
   const faults: Record<CallKind, CloudflareFault[]> = { zones: [], list: [], batch: [] }
+  const batches = { current: 0, max: 0 }
   let delayMs = options.delayMs ?? 0
   let retryAfter: number | undefined
 
@@ -372,6 +375,13 @@ export const startCloudflareDouble = async (options: CloudflareDoubleOptions = {
     const body = await readBody(request)
     const kind = toCallKind(request.method ?? '', url.pathname)
     const fault = kind && faults[kind].shift()
+    if (kind === 'batch' && operationLists.some(key => key !== 'deletes' && toFieldsList(body[key]).length > 0)) {
+      batches.current += 1
+      batches.max = Math.max(batches.max, batches.current)
+      response.once('close', () => {
+        batches.current -= 1
+      })
+    }
     const createResult = (): ApiResponse => {
       if (!kind) return createErrorResponse(404, 7000, 'No route for that URI')
       if (fault?.kind === 'concurrent-write') fault.before()
@@ -432,6 +442,7 @@ export const startCloudflareDouble = async (options: CloudflareDoubleOptions = {
     calls,
     count: kind => calls.filter(call => kind === undefined || call.kind === kind).length,
     resetCalls: () => calls.splice(0),
+    maxConcurrentBatches: () => batches.max,
     addZone: (name, plan = 'free', type = 'full') => {
       const zone = { id: newId(), name, plan, type, quota: Number.POSITIVE_INFINITY, records: [], previous: [] }
       zones.set(name, zone)

@@ -1,6 +1,8 @@
 -- Oldest build: 2
 --
 -- The lock of a zone, or of every zone of an account, is a lease: nobody keeps a transaction open for it.
+-- Builds before this one lock the table for as long as a call of the DNS provider, one after the other, and no request needs it.
+set local lock_timeout = '15s';
 alter table dns_zone_locks rename to zone_leases;
 alter table zone_leases rename constraint dns_zone_locks_pkey to zone_leases_pkey;
 alter table zone_leases

@@ -219,6 +219,7 @@ const serialConflict: Unavailable = {
   kind: 'unavailable',
   reason: 'Zone serial conflict: the zone was modified concurrently.',
   scope: 'zone',
+  isTransient: true,
 }
 
 /** Record sets per statement of a read of the whole zone. */
