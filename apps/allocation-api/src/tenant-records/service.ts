@@ -16,8 +16,9 @@ import { describeChanges, toTenantSets } from '../records/domain/describe.ts'
 import { dropOldChallenges, findNextExpiry, type StoredRecords } from '../records/domain/stored.ts'
 import type { MintCommand, MintOutcome, SetChange, TenantRecords } from '../records/domain/types.ts'
 import type { NameRecords, RecordsReader, TokenRecords } from './reader.ts'
+import { toTokenInfo } from './sql.ts'
 import { deleteTokenStatement } from './statements/delete-token.ts'
-import { mintStatement, toTokenInfo } from './statements/mint.ts'
+import { mintStatement } from './statements/mint.ts'
 import { type WriteDecision, writeStatement } from './statements/write.ts'
 
 export interface TenantRecordsOptions {
