@@ -48,7 +48,7 @@ export const expectProblem = (
   const hasFaults = read.error === 'invalid-deployment'
   expect([read.field !== undefined, read.faults !== undefined]).toEqual([hasFaults, hasFaults])
   if (hasFaults) expect(read.faults?.[0]).toEqual({ field: read.field, detail: read.detail })
-  expect(read.detail ?? 'A sentence.', 'detail is one sentence').toMatch(/^[A-Z"a-z].*[.>]$/s)
+  expect(read.detail ?? 'A sentence.', 'detail is one sentence').toMatch(/^[A-Z"a-z_*].*[.>]$/s)
   expect(status).toBe(toErrorStatus(read.error, path.split('?')[0] ?? ''))
   return read.error
 }
