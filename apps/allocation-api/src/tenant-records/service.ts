@@ -231,7 +231,13 @@ export const createTenantRecords = ({
       const { poolDomain: zone, subdomain } = name
       // Starts the sync in any case.
       const applied = waitUntilApplied({ zone, subdomain, version, waitMs: waitMs ?? 0 })
-      if (waitMs !== null) return { kind: 'changed', refusals, dns: await applied }
+      if (waitMs !== null) {
+        const dns = await applied
+        // A release also ends the wait: the provider has nothing of this holder then.
+        const current = await reader.findByName(name)
+        if (!current?.reservationHash.equals(name.reservationHash)) return UNAUTHORIZED
+        return { kind: 'changed', refusals, dns }
+      }
       return { kind: 'changed', refusals, dns: decided.version === null ? toCurrentDns(name) : { status: 'pending' } }
     },
 
