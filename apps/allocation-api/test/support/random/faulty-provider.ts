@@ -141,6 +141,9 @@ export interface InterleavingCounts {
   deleted: number
   /** Commits of a name that had an earlier holder. */
   regrants: number
+  /** Writes of tenants to their records. */
+  tenantWrites: number
+  targetChanges: number
 }
 
 /** Injects faults into the calls of both replicas to one zone. */
@@ -160,6 +163,8 @@ export class FaultInjector {
     edits: 0,
     deleted: 0,
     regrants: 0,
+    tenantWrites: 0,
+    targetChanges: 0,
   }
   readonly #options: FaultInjectorOptions
   readonly #pausedCalls = new Set<{ steps: number; resume: () => void }>()
