@@ -1,7 +1,7 @@
-import { execFile, spawnSync } from 'node:child_process'
+import { execFile, execFileSync, spawnSync } from 'node:child_process'
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -74,12 +74,12 @@ const names = (file: string): readonly string[] =>
     .map(name => name.replace('DNS:', ''))
     .sort() ?? []
 
-const lego = (subdomain: string, token: string, path: string, env: object = {}) =>
+const lego = (subdomain: string, token: string, path: string, env: object = {}, provider = 'httpreq') =>
   new Program({
     command: findProgram('lego') ?? '',
     args: [
       ...['--server', directory, '--email', 'ops@acme.example', '--accept-tos', '--path', path],
-      ...['--dns', 'httpreq', '--dns.resolvers', `127.0.0.1:${service.api.dnsPort}`, '--dns.disable-cp'],
+      ...['--dns', provider, '--dns.resolvers', `127.0.0.1:${service.api.dnsPort}`, '--dns.disable-cp'],
       ...[`${subdomain}.pool.test`, `*.${subdomain}.pool.test`].flatMap(name => ['--domains', name]),
       'run',
     ],
@@ -125,20 +125,60 @@ describe.skipIf(isSkipped)('lego', () => {
   })
 })
 
-test.skipIf(isSkipped)('certbot issues the name and its wildcard with the commands of the page', async () => {
-  const { token } = await createTenant('certbot', { scope: 'acme' })
-  const [, block = ''] = /```sh needs=installation\n(certbot [^`]*)```/.exec(page) ?? []
-  const command = block.replaceAll('acme.pool.example', 'certbot.pool.test')
-  const options = `--server ${directory} --config-dir ${folder}/certbot --work-dir ${folder}/work --logs-dir ${folder}/logs`
+/** Runs a block of the page for another name, with `options` of this authority. Returns its output and the certificate. */
+const runBlock = async (tool: string, options: string, env: NodeJS.ProcessEnv, certificate: string) => {
+  const { token } = await createTenant(tool, { scope: 'acme' })
+  const cwd = join(folder, tool)
+  await mkdir(cwd)
+  await writeFile(join(cwd, 'acme.token'), token)
+  const blocks = page.matchAll(/```sh needs=installation\n([^`]*)```/g)
+  const start = new RegExp(`^${tool} `, 'm')
+  const command = Array.from(blocks, ([, text = '']) => text)
+    .filter(text => start.test(text))
+    .join('\n')
+    .replaceAll('acme.pool.example', `${tool}.pool.test`)
+    .replace('https://records.pool.example', service.api.url)
+    .replace(start, `${tool} ${options} `)
   const client = new Program({
     command: '/bin/bash',
-    args: ['-c', `${command.trimEnd()} ${options} -n --agree-tos -m ops@acme.example`],
-    env: { REQUESTS_CA_BUNDLE: join(folder, 'ca.pem'), HTTPREQ_ENDPOINT: endpoint, HTTPREQ_PASSWORD: token },
+    args: ['-euc', command],
+    cwd,
+    env: { HTTPREQ_PASSWORD: token, ...env },
   })
-  await client.untilSucceeded()
-  const file = join(folder, 'certbot', 'live', 'certbot.pool.test', 'cert.pem')
-  expect(names(file)).toEqual(['*.certbot.pool.test', 'certbot.pool.test'])
-  await expect.poll(() => resolve('_acme-challenge.certbot.pool.test', 'TXT')).toEqual([])
+  const output = await client.untilSucceeded()
+  await expect.poll(() => resolve(`_acme-challenge.${tool}.pool.test`, 'TXT')).toEqual([])
+  return { output, certificate: join(cwd, certificate) }
+}
+
+/** What the page shows of a command: `…` stands for what differs from run to run. */
+const expectTranscript = (command: string, tool: string, output: string, certificate: string): void => {
+  const transcript = page.split(`\n$ ${command} `)[1]?.split(/\n(?=[$`])/)[0] ?? ''
+  const openssl = ['x509', '-noout', '-issuer', '-ext', 'subjectAltName', '-in', certificate]
+  const shown = `${output}\n${execFileSync('openssl', openssl)}`
+  const [, ...lines] = transcript.replaceAll('acme.pool.example', `${tool}.pool.test`).split('\n')
+  const parts = lines.flatMap(line => line.split('…'))
+  expect(parts).toContain(`    DNS:${tool}.pool.test, DNS:*.${tool}.pool.test`)
+  expect(
+    parts.filter(part => !shown.includes(part.trim())),
+    shown,
+  ).toEqual([])
+  expect(names(certificate)).toEqual([`*.${tool}.pool.test`, `${tool}.pool.test`])
+}
+
+describe.skipIf(isSkipped)('the commands of the page issue the name and its wildcard, as it shows', () => {
+  test('lego', async () => {
+    const options = `--server ${directory} --dns.resolvers 127.0.0.1:${service.api.dnsPort} --dns.disable-cp`
+    const env = { LEGO_CA_CERTIFICATES: join(folder, 'ca.pem'), HTTPREQ_POLLING_INTERVAL: '1' }
+    const { output, certificate } = await runBlock('lego', options, env, '.lego/certificates/lego.pool.test.crt')
+    expectTranscript('lego', 'lego', output, certificate)
+  })
+
+  test('certbot', async () => {
+    const options = `--server ${directory} --config-dir . --work-dir work --logs-dir logs -n --agree-tos -m ops@acme.example`
+    const env = { REQUESTS_CA_BUNDLE: join(folder, 'ca.pem'), HTTPREQ_ENDPOINT: endpoint }
+    const { output, certificate } = await runBlock('certbot', options, env, 'live/certbot.pool.test/cert.pem')
+    expectTranscript('certbot', 'certbot', output, certificate)
+  })
 })
 
 const missingGo =
@@ -167,6 +207,22 @@ describe.skipIf(shouldSkip(missingGo))('the solver acmeDNS of cert-manager, buil
     ])
       await promisify(execFile)('go', command, { cwd: built, env })
   }, 1_200_000)
+
+  test.skipIf(isSkipped)('issues the name and its wildcard, with lego for the order', async () => {
+    const { reservationToken } = await createTenant('issued', { scope: 'acme' })
+    const { body } = await mint('issued', { reservationToken, scope: 'acme' })
+    const [accounts, script, path] = ['accounts.json', 'present.sh', 'lego'].map(file => join(built, file)) as [
+      string,
+      string,
+      string,
+    ]
+    await writeFile(accounts, JSON.stringify(body.acmeDnsAccounts))
+    const call = `[ "$1" != present ] || exec ${built}/solver ${service.api.url}/api/v1/records/acme-dns ${accounts} issued.pool.test "$3"`
+    await writeFile(script, `#!/bin/sh\n${call}\n`, { mode: 0o755 })
+    const env = { EXEC_PATH: script, EXEC_POLLING_INTERVAL: '1', EXEC_SEQUENCE_INTERVAL: '1' }
+    const output = await lego('issued', '', path, env, 'exec').untilSucceeded()
+    expectTranscript('cert-manager', 'issued', output, join(path, 'certificates', 'issued.pool.test.crt'))
+  })
 
   test('presents the challenges of the name and of one below it, with the accounts of a token', async () => {
     const { reservationToken, send } = await createTenant('solver', { scope: 'acme' })
