@@ -51,10 +51,13 @@ const createClient = async (n: number) => {
   const { token } = JSON.parse(minted)
   const endpoints = toEndpoints(subdomain)
   await send('POST', `${RECORDS}/records`, { create: endpoints }, token)
-  /** A cycle without changes: what is there is what is wanted. */
-  return async (): Promise<void> => {
-    const current = JSON.parse(await send('GET', `${RECORDS}/records`, undefined, token))
-    const wanted = JSON.parse(await send('POST', `${RECORDS}/adjustendpoints`, endpoints, token))
+  const body = JSON.stringify(endpoints)
+  /** A cycle without changes. With `isChecked`, what is there must be what is wanted, which costs this process time. */
+  return async (isChecked = false): Promise<void> => {
+    const found = await send('GET', `${RECORDS}/records`, undefined, token)
+    const adjusted = await send('POST', `${RECORDS}/adjustendpoints`, body, token)
+    if (!isChecked) return
+    const [current, wanted] = [JSON.parse(found), JSON.parse(adjusted)]
     const sort = (list: typeof endpoints) => list.toSorted((a, b) => (a.dnsName < b.dnsName ? -1 : 1))
     expect(sort(current)).toEqual(sort(wanted))
   }
@@ -66,12 +69,12 @@ const toP99 = (times: readonly number[]): number =>
 test(`external-dns for ${NAMES} names: what a cycle costs, and commits beside it`, { timeout: 3_600_000 }, async () => {
   const limit = pLimit(CLIENTS)
   const cycles = await Promise.all(Array.from({ length: NAMES }, (_, n) => limit(() => createClient(n))))
-  const runAll = () => Promise.all(cycles.map(cycle => limit(cycle)))
-  await runAll()
+  const runAll = (isChecked: boolean) => Promise.all(cycles.map(cycle => limit(() => cycle(isChecked))))
+  await runAll(true)
 
   const { pid } = api.process
   const [cpuBefore, started] = [readCpuUs(pid) ?? 0, performance.now()]
-  await runAll()
+  await runAll(false)
   const requests = 2 * NAMES
   const perSecond = requests / ((performance.now() - started) / 1_000)
   const cpuMs = ((readCpuUs(pid) ?? 0) - cpuBefore) / 1_000 / requests
