@@ -41,12 +41,12 @@ const checkOutChart = (folder: string, file: string, parent = ''): string => {
 
 const page = join(root, 'docs/install/kubernetes.md')
 
-/** The file in the documentation that has an object of a kind. */
-const readExample = (kind: string): string => {
-  const example = Array.from(readFile(page).matchAll(/```yaml\n(.*?)```/gs), ([, block]) => block ?? '').find(block =>
+/** The file in a page of the documentation that has an object of a kind. */
+const readExample = (kind: string, file = page): string => {
+  const example = Array.from(readFile(file).matchAll(/```yaml\n(.*?)```/gs), ([, block]) => block ?? '').find(block =>
     block.includes(`kind: ${kind}\n`),
   )
-  if (!example) throw new Error(`${page} has no ${kind}`)
+  if (!example) throw new Error(`${file} has no ${kind}`)
   return example
 }
 
@@ -195,6 +195,14 @@ describe.skipIf(missingApiServer !== undefined)('a Kubernetes API server', () =>
       expect([code, stderr], mistake).toEqual([1, expect.stringContaining('violates PodSecurity "restricted')])
       expect(findPodSecurityFaults(pod?.spec), mistake).not.toEqual([])
     }
+  })
+
+  test('accepts the route of the page on records of tenants, whose timeout is longer than a write waits', async () => {
+    const route = readExample('HTTPRoute', join(root, 'docs/operate/records.md'))
+    const applied = await kubectl(['apply', '--dry-run=server', '--validate=strict', '-o', 'json', '-f', '-'], route)
+    const [rule] = JSON.parse(applied).spec.rules
+    expect(rule.matches).toEqual([{ path: { type: 'PathPrefix', value: '/api/v1/records' } }])
+    expect(Number.parseInt(rule.timeouts.request, 10)).toBeGreaterThan(20)
   })
 
   test.each(valueSets)(

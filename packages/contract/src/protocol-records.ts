@@ -28,7 +28,7 @@ export const EXTERNAL_DNS_MEDIA_TYPE = 'application/external.dns.webhook+json;ve
 
 const endpointRule = rule(
   'invalid-record',
-  'An endpoint must have dnsName and recordType, and targets must be a list of text.',
+  'An endpoint must have dnsName and recordType, targets must be a list of text, recordTTL seconds, and labels text.',
 )
 
 /** Other fields of an endpoint, such as setIdentifier, are not returned: the client then compares without them. */
@@ -39,7 +39,7 @@ export const externalDnsEndpoint = z
       recordType: z.string(endpointRule),
       targets: absentIfNull(z.array(z.string(endpointRule), endpointRule).default([])),
       recordTTL: absentIfNull(z.int(endpointRule).optional()),
-      labels: absentIfNull(z.record(z.string(), z.string(), endpointRule).optional()),
+      labels: absentIfNull(z.record(z.string(), z.string(endpointRule), endpointRule).optional()),
     },
     endpointRule,
   )

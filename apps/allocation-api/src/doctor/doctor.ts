@@ -13,6 +13,7 @@ import { findConfigWarnings, findSecrets, readServiceConfig, type ServiceConfig 
 import { checkDatabase } from './database.ts'
 import { bad, countProblems, type Finding, good, notChecked, toJson, toText } from './domain/report.ts'
 import { checkDeployments, checkRunner } from './machine.ts'
+import { checkRecordsUrl, checkRecordsZone, createZoneResolver } from './records.ts'
 import { findUnreachableStorage } from './storage.ts'
 import { checkWitness } from './witness.ts'
 import { type CheckedZone, checkZones, findHiddenNames } from './zones.ts'
@@ -28,7 +29,14 @@ const LIMITS: Limits = { statementMs: 6_000, callMs: 8_000 }
 /** For one group of checks, whose parts have shorter limits of their own. */
 const GROUP_TIMEOUT_MS = 60_000
 
-const checkDns = async (config: ServiceConfig, { callMs }: Limits): Promise<readonly Finding[]> => {
+/** Whether an operator wants tenants to have records. The default permits them, and no tenant has to use it. */
+const usesRecords = ({ env, records, recordsUrl }: ServiceConfig): boolean =>
+  records.maxScope !== 'off' && Boolean(env.PDM_RECORDS?.trim() || recordsUrl)
+
+const checkDns = async (
+  config: ServiceConfig,
+  { limits: { callMs }, createResolver }: Required<Dependencies>,
+): Promise<readonly Finding[]> => {
   const { dnsProvider, managedDomains } = config
   if (dnsProvider.kind === 'local') {
     return [notChecked('dns', 'the built-in server runs inside the service; it is for development')]
@@ -54,7 +62,10 @@ const checkDns = async (config: ServiceConfig, { callMs }: Limits): Promise<read
     const findings: Finding[] = []
     // A provider can accept one call at a time.
     for (const one of checked) findings.push(await toZoneFinding(one))
-    return findings
+    if (!usesRecords(config)) return findings
+    const resolver = createResolver(callMs)
+    const zones = new Set(managedDomains.map(pool => zoneOf(pool) ?? pool))
+    return [...findings, ...(await Promise.all(Array.from(zones, zone => checkRecordsZone(zone, resolver))))]
   } finally {
     await provider.close()
     await sql.end({ timeout: 0 })
@@ -116,7 +127,10 @@ const findAll = async (config: ServiceConfig, dependencies: Required<Dependencie
         statementTimeoutMs: statementMs,
       }),
     ),
-    runGroup('dns', () => checkDns(config, dependencies.limits)),
+    runGroup('dns', () => checkDns(config, dependencies)),
+    runGroup('records of tenants', async () =>
+      usesRecords(config) && config.recordsUrl !== null ? [await checkRecordsUrl(config.recordsUrl, callMs)] : [],
+    ),
     runGroup('object storage', () => checkStorage(config, dependencies)),
     runGroup('lease witness', () => checkWitness(config.witness, callMs)),
     runGroup('deployments', async () => {
@@ -153,6 +167,7 @@ const parseOptions = (args: readonly string[]): { readonly json: boolean } | nul
 /** For tests, which need no network and do not wait. */
 interface Dependencies {
   readonly createGet?: typeof createHttpsGet
+  readonly createResolver?: typeof createZoneResolver
   readonly limits?: Limits
 }
 
@@ -172,6 +187,7 @@ export const runDoctor = async ({
   args,
   print,
   createGet = createHttpsGet,
+  createResolver = createZoneResolver,
   limits = LIMITS,
 }: DoctorIo): Promise<number> => {
   const options = parseOptions(args)
@@ -185,7 +201,7 @@ export const runDoctor = async ({
     report([...parsed.issues.map(toFinding), notChecked('everything else', 'the configuration is invalid')])
     return EXIT_INVALID_CONFIG
   }
-  const findings = removeSecrets(await findAll(parsed.config, { createGet, limits }), parsed.config.env)
+  const findings = removeSecrets(await findAll(parsed.config, { createGet, createResolver, limits }), parsed.config.env)
   report(findings)
   return countProblems(findings) === 0 ? 0 : EXIT_FAILURE
 }

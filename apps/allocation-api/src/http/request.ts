@@ -286,6 +286,21 @@ const rejectUnknownParameters = ([first, ...rest]: H<HttpEnv>[], query: z.ZodObj
   return [check, ...rest]
 }
 
+/** The paths without parameters that `pattern` matches, and that do not have the method: they are not its own. */
+const listExceptions = (pattern: string, method: string): ReadonlySet<string> => {
+  const matcher = new RegExp(`^${pattern.replace(/\{\w+\}/g, '[^/]+')}$`)
+  const others = operationList.filter(({ path }) => path !== pattern && !path.includes('{') && matcher.test(path))
+  const own = new Set(others.filter(other => other.method === method).map(({ path }) => path))
+  return new Set(others.map(({ path }) => path).filter(path => !own.has(path)))
+}
+
+/** Not a route for all methods of the paths: with one, Hono needs its slower router. */
+const exceptAt = (paths: ReadonlySet<string>, steps: H<HttpEnv>[]): H<HttpEnv>[] => {
+  if (paths.size === 0) return steps
+  const [first, ...rest] = steps
+  return [(c, next) => (paths.has(c.req.path) ? c.notFound() : first?.(c, next)), ...rest]
+}
+
 /** Adds the route of each operation that this listener has, in the order of the contract. */
 export const addRoutes = (
   app: Hono<HttpEnv>,
@@ -296,7 +311,7 @@ export const addRoutes = (
     if (listener !== undefined && !has[listener]) continue
     const steps = toSteps(handlers[id as OperationId])
     const checked = ignoresUnknownQuery ? steps : rejectUnknownParameters(steps, query)
-    app.on([method.toUpperCase()], [toRoute(path)], ...checked)
+    app.on([method.toUpperCase()], [toRoute(path)], ...exceptAt(listExceptions(path, method), checked))
   }
 }
 

@@ -9,7 +9,7 @@ import { toHex } from '../idempotency/idempotency.ts'
 import type { PoolName } from '../naming/naming.ts'
 import { NO_RECORDS, type StoredRecords } from '../records/domain/stored.ts'
 import type { HolderProof, TokenScope } from '../records/domain/types.ts'
-import { IS_UNEXPIRED, TOKEN_COLUMNS, type TokenRow } from './statements/mint.ts'
+import { IS_UNEXPIRED, TOKEN_COLUMNS, type TokenRow } from './sql.ts'
 
 /** A live name with all that decides about its records, as of one moment. */
 export interface NameRecords extends PoolName {

@@ -16,8 +16,9 @@ import { describeChanges, toTenantSets } from '../records/domain/describe.ts'
 import { dropOldChallenges, findNextExpiry, type StoredRecords } from '../records/domain/stored.ts'
 import type { MintCommand, MintOutcome, SetChange, TenantRecords } from '../records/domain/types.ts'
 import type { NameRecords, RecordsReader, TokenRecords } from './reader.ts'
+import { toTokenInfo } from './sql.ts'
 import { deleteTokenStatement } from './statements/delete-token.ts'
-import { mintStatement, toTokenInfo } from './statements/mint.ts'
+import { mintStatement } from './statements/mint.ts'
 import { type WriteDecision, writeStatement } from './statements/write.ts'
 
 export interface TenantRecordsOptions {
@@ -230,7 +231,13 @@ export const createTenantRecords = ({
       const { poolDomain: zone, subdomain } = name
       // Starts the sync in any case.
       const applied = waitUntilApplied({ zone, subdomain, version, waitMs: waitMs ?? 0 })
-      if (waitMs !== null) return { kind: 'changed', refusals, dns: await applied }
+      if (waitMs !== null) {
+        const dns = await applied
+        // A release also ends the wait: the provider has nothing of this holder then.
+        const current = await reader.findByName(name)
+        if (!current?.reservationHash.equals(name.reservationHash)) return UNAUTHORIZED
+        return { kind: 'changed', refusals, dns }
+      }
       return { kind: 'changed', refusals, dns: decided.version === null ? toCurrentDns(name) : { status: 'pending' } }
     },
 

@@ -50,28 +50,44 @@ const rejected = (place: Place): readonly string[] =>
   place === 'outside' ? ['outside-scope'] : ['invalid-record', 'outside-scope']
 const isRejected = (place: Place): boolean => place === 'outside' || place === 'invalid'
 
+const VALUES: Readonly<Record<string, string>> = {
+  A: '192.0.2.1',
+  AAAA: '2001:db8::1',
+  CNAME: 'x.example',
+  TXT: 'x',
+  MX: '10 mx.example',
+  SRV: '0 5 443 x.example',
+  NS: 'ns.example',
+}
+const ofType =
+  (type: string) =>
+  (scope: Scope, place: Place): readonly string[] => {
+    if (scope === 'acme') return ['outside-scope', ...(place === 'invalid' ? ['invalid-record'] : [])]
+    if (isRejected(place)) return rejected(place)
+    if (type === 'NS') return ['type-not-allowed']
+    return [place === 'template' && ['A', 'AAAA', 'CNAME'].includes(type) ? 'template-record' : 'accepted']
+  }
+const ofChallenge = (_: Scope, place: Place): readonly string[] => (isRejected(place) ? rejected(place) : ['accepted'])
+const toEndpoint = (dnsName: string, type: string) => ({ dnsName, recordType: type, targets: [VALUES[type]] })
+
 /** Each dialect: what it sends for a name, and the outcomes that are right. */
 const dialects: readonly (readonly [
   what: string,
   send: (send: Send, name: string) => Promise<string>,
   expected: (scope: Scope, place: Place) => readonly string[],
 ])[] = [
-  ...(['A', 'CNAME', 'TXT'] as const).map(type => {
-    const values = { A: ['192.0.2.1'], CNAME: ['x.example'], TXT: ['x'] }[type]
-    return [
-      `PUT of ${type}`,
-      async (send: Send, name: string) => {
-        const answer = await send('PUT', `/${encodeURIComponent(name)}/${type}`, { values })
-        if (answer.status === 200) await send('DELETE', `/${encodeURIComponent(name)}/${type}`)
-        return outcome(answer)
-      },
-      (scope: Scope, place: Place) => {
-        if (scope === 'acme') return ['outside-scope', ...(place === 'invalid' ? ['invalid-record'] : [])]
-        if (isRejected(place)) return rejected(place)
-        return [place === 'template' && type !== 'TXT' ? 'template-record' : 'accepted']
-      },
-    ] as const
-  }),
+  ...['A', 'CNAME', 'TXT'].map(
+    type =>
+      [
+        `PUT of ${type}`,
+        async (send: Send, name: string) => {
+          const answer = await send('PUT', `/${encodeURIComponent(name)}/${type}`, { values: [VALUES[type]] })
+          if (answer.status === 200) await send('DELETE', `/${encodeURIComponent(name)}/${type}`)
+          return outcome(answer)
+        },
+        ofType(type),
+      ] as const,
+  ),
   [
     'httpreq',
     async (send, name) => {
@@ -80,26 +96,35 @@ const dialects: readonly (readonly [
       await send('POST', '/httpreq/cleanup', body)
       return outcome(answer)
     },
-    (_, place) => (isRejected(place) ? rejected(place) : ['accepted']),
+    ofChallenge,
   ],
   [
     'acme-dns',
     async (send, name) => outcome(await send('POST', '/acme-dns/update', { subdomain: name, txt: challenge('b') })),
-    (_, place) => (isRejected(place) ? rejected(place) : ['accepted']),
+    ofChallenge,
   ],
+  // The rules of types are the same in all dialects, and this one writes nothing.
+  ...Object.keys(VALUES).map(
+    type =>
+      [
+        `external-dns, adjust of ${type}`,
+        async (send: Send, name: string) => {
+          const { body, headers } = await send('POST', '/external-dns/adjustendpoints', [toEndpoint(name, type)])
+          const [reason] = JSON.parse(headers.get('records-rejected') ?? '[]')
+          return body.length === 1 ? 'accepted' : reason.error
+        },
+        ofType(type),
+      ] as const,
+  ),
   [
-    'external-dns, adjust',
+    'external-dns, create and delete',
     async (send, name) => {
-      const endpoint = { dnsName: name, recordType: 'A', targets: ['192.0.2.1'] }
-      const { body, headers } = await send('POST', '/external-dns/adjustendpoints', [endpoint])
-      const [reason] = JSON.parse(headers.get('records-rejected') ?? '[]')
-      return body.length === 1 ? 'accepted' : reason.error
+      const [created, deleted] = [{ create: [toEndpoint(name, 'A')] }, { delete: [toEndpoint(name, 'A')] }]
+      const answer = await send('POST', '/external-dns/records', created)
+      if (answer.status === 204) expect((await send('POST', '/external-dns/records', deleted)).status).toBe(204)
+      return outcome(answer)
     },
-    (scope, place) => {
-      if (scope === 'acme') return ['outside-scope', ...(place === 'invalid' ? ['invalid-record'] : [])]
-      if (isRejected(place)) return rejected(place)
-      return [place === 'template' ? 'template-record' : 'accepted']
-    },
+    ofType('A'),
   ],
 ]
 

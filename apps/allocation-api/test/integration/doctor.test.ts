@@ -381,6 +381,23 @@ const broken: Readonly<Record<string, readonly Broken[]>> = {
       /DNS Write/,
     ],
   ],
+  'records in records.test': [
+    [
+      'a SOA that lets resolvers keep empty answers',
+      () => recordsEnv(),
+      /SOA of records.test is 3600 s.*60/,
+      { soa: 3_600 },
+    ],
+    ['a zone without SOA', () => recordsEnv(), /delegate it/, { soa: 'ENOTFOUND' }],
+  ],
+  PDM_RECORDS_URL: [
+    [
+      'an address of records that no server has',
+      () => ({ PDM_RECORDS_URL: `http://127.0.0.1:${closedPort}` }),
+      /route/,
+    ],
+    ['another server at the address of records', () => ({ PDM_RECORDS_URL: cloudflare.url }), /responds with 4/],
+  ],
   'object storage': [
     [
       'an object storage whose name does not exist',
@@ -462,6 +479,10 @@ const broken: Readonly<Record<string, readonly Broken[]>> = {
       /HCLOUD_TOKEN.*set each variable/,
     ],
   ],
+}
+const recordsEnv = (): Env => {
+  cloudflare.addZone('records.test')
+  return cloudflareEnv({ DNSPROVIDER_MANAGED_DOMAINS: 'records.test', PDM_RECORDS: 'records' })
 }
 const goodTerraform = (): Env => ({
   PDM_TERRAFORM_BINARY: toScript('terraform', `echo '{"terraform_version":"1.11.4"}'`),

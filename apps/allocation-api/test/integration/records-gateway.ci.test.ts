@@ -77,6 +77,13 @@ test.each(gateways)(
     const large = JSON.stringify({ fqdn, value: challenge('a') }).padEnd(1_000_000)
     expect(await send('POST', '/api/v1/records/httpreq/present', large)).toBe(200)
     expect(await send('GET', '/api/v1/records/external-dns/records')).toBe(200)
+    // The reasons are in a header, for which gateways have little room.
+    const rejected = Array.from({ length: 30 }, (_, n) => ({
+      dnsName: `${'\u00fc'.repeat(100)}${n}.${fqdn}`,
+      recordType: 'A',
+      targets: ['192.0.2.1'],
+    }))
+    expect(await send('POST', '/api/v1/records/external-dns/adjustendpoints', JSON.stringify(rejected))).toBe(200)
     expect(await send('GET', '/api/v1/records', '', `Bearer ${OPERATOR_TOKEN}`)).toBe(401)
     for (const path of [
       '/',

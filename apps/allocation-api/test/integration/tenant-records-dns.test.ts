@@ -127,6 +127,25 @@ test('a new name is published before the changes of tenants, whenever these were
   expect(due.map(({ subdomain }) => subdomain)).toEqual(['beta', 'gamma', 'acme'])
 })
 
+test.each([false, true])(
+  'a release during the wait of a write, granted again %s: the write is not a success',
+  async isGranted => {
+    const { tenants, dns } = start()
+    await tenants.activate('acme')
+    const other = createTenants(fixture.sql, {
+      template,
+      async waitUntilApplied(desired) {
+        await tenants.release('acme')
+        if (isGranted) await tenants.activate('acme')
+        return dns.waitUntilApplied(desired)
+      },
+    })
+    const token = await tenants.mint('acme')
+    expect(await other.publish(token, present('acme.pool.test', 'a'))).toEqual({ kind: 'unauthorized' })
+    expect(keys()).toEqual(isGranted ? TEMPLATE : [])
+  },
+)
+
 test('a write that takes effect after the release leaves nothing', async () => {
   const { dns, tenants } = start({ waitMs: 0 })
   await tenants.activate('acme')

@@ -17,16 +17,28 @@ const createGet =
       ? { kind: 'failed', cause: failure }
       : { kind: 'response', status: 200, body: Buffer.from('<ListAllMyBucketsResult/>') }
 
+const createResolver =
+  (soa: number | string): NonNullable<DoctorIo['createResolver']> =>
+  () => ({
+    resolveNs: async () => ['ns1.test', 'ns2.test'],
+    resolveSoa: async () => {
+      if (typeof soa === 'string') throw Object.assign(new Error('querySoa'), { code: soa })
+      return { nsname: 'ns1.test', hostmaster: 'x.test', serial: 1, refresh: 1, retry: 1, expire: 1, minttl: soa }
+    },
+  })
+
 export interface DoctorRun {
   readonly args?: readonly string[]
   /** Why the object storage does not answer; undefined: it does. */
   readonly storageFailure?: 'dns' | 'tls' | 'refused' | undefined
+  /** The minimum in the SOA of each zone, in seconds, or the code of the resolver's error; by default 60. */
+  readonly soa?: number | string | undefined
   /** For servers that never answer. */
   readonly limits?: DoctorIo['limits'] | undefined
 }
 
 /** Runs the doctor in this process, without a network. No output contains `SECRET`. */
-export const run = async (env: Env, { args = [], storageFailure, limits }: DoctorRun = {}) => {
+export const run = async (env: Env, { args = [], storageFailure, soa = 60, limits }: DoctorRun = {}) => {
   let text = ''
   const print = (part: string): void => {
     text += part
@@ -36,6 +48,7 @@ export const run = async (env: Env, { args = [], storageFailure, limits }: Docto
     args,
     print,
     createGet: createGet(storageFailure),
+    createResolver: createResolver(soa),
     ...(limits ? { limits } : {}),
   })
   expect(text).not.toContain(SECRET)

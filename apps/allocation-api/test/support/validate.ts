@@ -25,14 +25,13 @@ const operationPatterns = Object.values<Operation>(operations).map(operation => 
   pattern: toPathPattern(operation.path),
 }))
 
-/** The operation of a request, or null. HEAD counts as GET. */
+/** The operation of a request, or null. HEAD counts as GET. A path without parameters is not one with parameters. */
 export const findOperation = (method: string, path: string): Operation | null => {
   const [pathname = ''] = path.split('?')
   const wantedMethod = method === 'HEAD' ? 'get' : method.toLowerCase()
-  return (
-    operationPatterns.find(({ operation, pattern }) => operation.method === wantedMethod && pattern.test(pathname))
-      ?.operation ?? null
-  )
+  const own = operationPatterns.filter(({ operation }) => operation.path === pathname)
+  const matching = own.length > 0 ? own : operationPatterns.filter(({ pattern }) => pattern.test(pathname))
+  return matching.find(({ operation }) => operation.method === wantedMethod)?.operation ?? null
 }
 
 /** Fails unless the body is an error with exactly the documented fields and the status of its code. Returns the code. */
@@ -49,7 +48,7 @@ export const expectProblem = (
   const hasFaults = read.error === 'invalid-deployment'
   expect([read.field !== undefined, read.faults !== undefined]).toEqual([hasFaults, hasFaults])
   if (hasFaults) expect(read.faults?.[0]).toEqual({ field: read.field, detail: read.detail })
-  expect(read.detail ?? 'A sentence.', 'detail is one sentence').toMatch(/^[A-Z"a-z].*[.>]$/s)
+  expect(read.detail ?? 'A sentence.', 'detail is one sentence').toMatch(/^[A-Z"a-z_*].*[.>]$/s)
   expect(status).toBe(toErrorStatus(read.error, path.split('?')[0] ?? ''))
   return read.error
 }

@@ -5,7 +5,7 @@ import { deriveRecords } from './derive.ts'
 import { isChallengeName, toDataName, toRecordName } from './names.ts'
 import { dropOldChallenges, type StoredRecords, type StoredSet } from './stored.ts'
 import type { RecordsOptions, Refusal, RefusalKind, SetChange, TokenScope } from './types.ts'
-import { CHALLENGE_VALUE, MAX_VALUE_SIZE, quoteText, toRecordValue, toShownValue, unquoteText } from './values.ts'
+import { CHALLENGE_VALUE, explainValue, quoteText, toRecordValue, toShownValue, unquoteText } from './values.ts'
 
 const MAX_VALUES = 20
 /** Bytes of the names and values of a name. */
@@ -194,13 +194,9 @@ class NameChanges {
     const ttl = change.ttl ?? Math.min(template.ttl, MAX_TTL)
     if (!Number.isInteger(ttl) || ttl < 0 || ttl > MAX_TTL)
       refuse('invalid-record', `The TTL must be from 0 to ${MAX_TTL} seconds.`)
-    const values = change.values.map(value => {
-      const normal = Buffer.byteLength(value) > 2 * MAX_VALUE_SIZE ? null : toRecordValue(type, value, this.#rules)
-      if (normal === null || Buffer.byteLength(unquoteText(normal)) > MAX_VALUE_SIZE) {
-        refuse('invalid-record', `A value is not one of a ${type} record of at most ${MAX_VALUE_SIZE} bytes.`)
-      }
-      return normal ?? ''
-    })
+    const values = change.values.map(
+      value => toRecordValue(type, value, this.#rules) ?? refuse('invalid-record', explainValue(type, value)),
+    )
     const distinct = Array.from(new Set(values)).sort()
     if (distinct.length === 0 || distinct.length > MAX_VALUES) {
       refuse('invalid-record', `A record set must have 1 to ${MAX_VALUES} values.`)

@@ -44,6 +44,10 @@ test.each<[type: string, value: string, expected: string | null, shown?: string]
   ['TXT', '"\\065\\"\\\\"', '"A\\"\\\\"'],
   ['TXT', '"\\999"', null],
   ['TXT', 'ä', '"\\195\\164"'],
+  ['TXT', '"\\255"', '"\\255"'],
+  ['TXT', '"\\"in quotes\\""', '"\\"in quotes\\""'],
+  ['TXT', '\ud800', null],
+  ['TXT', 'x'.repeat(2_049), null],
   ['TXT', '', '""'],
   ['TXT', 'x'.repeat(300), `"${'x'.repeat(255)}" "${'x'.repeat(45)}"`],
   ['PTR', 'x.example', null],
@@ -55,6 +59,8 @@ test.each<[type: string, value: string, expected: string | null, shown?: string]
   expect(normal(type, found)).toBe(found)
   expect(toShownValue(type, found)).toBe(shown)
   expect(normal(type, toShownValue(type, found))).toBe(found)
+  // Without quotes, as most tools read and write it.
+  if (type === 'TXT') expect(normal(type, unquoteText(found))).toBe(found)
   expect(isRecordValue(type, found)).toBe(true)
   expect(encodeRdata(type, found)).toBeDefined()
 })

@@ -9,7 +9,7 @@ import {
 } from '../../allocation/sql.ts'
 import { IS_OWN, PROOF_COLUMNS, toProofColumns } from '../../allocation/statements/release.ts'
 import type { HolderProof } from '../../records/domain/types.ts'
-import { revise, SAME_RECORDS } from './mint.ts'
+import { revise, SAME_RECORDS } from '../sql.ts'
 
 export interface DeleteTokenRequest extends NameRequest, HolderProof {
   readonly id: string

@@ -11,6 +11,7 @@ import {
 import { IS_OWN, PROOF_COLUMNS, toProofColumns } from '../../allocation/statements/release.ts'
 import { KEYS, storeOutcomes, toHex } from '../../idempotency/idempotency.ts'
 import type { HolderProof, TokenInfo, TokenScope } from '../../records/domain/types.ts'
+import { IS_UNEXPIRED, revise, SAME_RECORDS, TOKEN_COLUMNS, type TokenRow, toTokenInfo } from '../sql.ts'
 
 const MAX_TOKENS = 10
 const MAX_OWNERS = 10
@@ -24,52 +25,11 @@ export interface MintRequest extends NameRequest, HolderProof {
   readonly needsProof: boolean
 }
 
-/** The columns of the row `k` of record_tokens that are a `TokenRow`. */
-export const TOKEN_COLUMNS = `
-  k.id, k.scope, k.owner, k.created_at as "createdAt", k.expires_at as "expiresAt", k.last_used_on::text as "lastUsedOn"`
-
-export interface TokenRow {
-  readonly id: string
-  readonly scope: TokenScope
-  readonly owner: string
-  readonly createdAt: Date
-  readonly expiresAt: Date | null
-  readonly lastUsedOn: string | null
-}
-
-export const toTokenInfo = ({ id, scope, owner, createdAt, expiresAt, lastUsedOn }: TokenRow): TokenInfo => ({
-  id,
-  scope,
-  owner,
-  createdAt: createdAt.toISOString(),
-  ...(expiresAt === null ? {} : { expiresAt: expiresAt.toISOString() }),
-  ...(lastUsedOn === null ? {} : { lastUsedAt: lastUsedOn }),
-})
-
-/** Whether a token `k` has not expired. */
-export const IS_UNEXPIRED = `(k.expires_at is null or k.expires_at > ${NOW})`
-
 type MintRow = (TokenRow & { readonly outcome: 'minted' }) | { readonly outcome: MintRejection }
 type MintRejection = 'not-found' | 'token-mismatch' | 'too-many-tokens' | 'stale'
 
 /** `stale`: the tokens of the name have changed since the start of the statement; execute it again. */
 export type MintDecision = { readonly kind: 'minted'; readonly info: TokenInfo } | { readonly kind: MintRejection }
-
-/**
- * Gives the names in `rows`, which are rows of pool_allocations that a statement has changed, their new revision in
- * tenant_records too, with their columns `records`, JSON, and `due_at`. Without `records`, both stay as they are.
- */
-export const revise = (rows: string): string => `
-  insert into tenant_records as t (pool_domain, subdomain, revision, records, due_at)
-  select pool_domain, subdomain, records_revision, records, due_at
-  from ${rows} order by pool_domain collate "C", subdomain collate "C"
-  on conflict (pool_domain, subdomain) do update set
-    revision = excluded.revision, records = coalesce(excluded.records, t.records),
-    due_at = case when excluded.records is null then t.due_at else excluded.due_at end
-  returning 1`
-
-/** The columns of names whose records stay as they are. */
-export const SAME_RECORDS = 'null::jsonb as records, null::timestamptz as due_at'
 
 /**
  *   input     the requests

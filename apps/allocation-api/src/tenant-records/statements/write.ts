@@ -14,7 +14,7 @@ import type { RecordSet } from '../../dns/domain/rrset.ts'
 import { targetOf } from '../../dns/domain/target.ts'
 import { toHex } from '../../idempotency/idempotency.ts'
 import type { StoredRecords } from '../../records/domain/stored.ts'
-import { IS_UNEXPIRED, revise } from './mint.ts'
+import { IS_UNEXPIRED, revise } from '../sql.ts'
 
 /** The records of an active name that were decided on what `expected` says of it. */
 export interface WriteRequest extends NameRequest {

@@ -141,6 +141,9 @@ export interface InterleavingCounts {
   deleted: number
   /** Commits of a name that had an earlier holder. */
   regrants: number
+  /** Writes of tenants to their records. */
+  tenantWrites: number
+  targetChanges: number
 }
 
 /** Injects faults into the calls of both replicas to one zone. */
@@ -152,6 +155,8 @@ export class FaultInjector {
   lateWrites: LateWrite[] = []
   /** Another zone, which answers for the names at and below it; null: there is none. */
   hidingZone: string | null = null
+  /** The same in the last read. */
+  #readHidingZone: string | null = null
   readonly counts: InterleavingCounts = {
     writes: 0,
     faults: 0,
@@ -160,6 +165,8 @@ export class FaultInjector {
     edits: 0,
     deleted: 0,
     regrants: 0,
+    tenantWrites: 0,
+    targetChanges: 0,
   }
   readonly #options: FaultInjectorOptions
   readonly #pausedCalls = new Set<{ steps: number; resume: () => void }>()
@@ -270,6 +277,7 @@ export class FaultInjector {
     if (fault === 'stale' && before) {
       // Never two stale reads in a row.
       this.#previousRecords = null
+      this.#readHidingZone = null
       this.counts.staleReads += 1
       await this.#pause()
       return { kind: 'read', records: before }
@@ -279,6 +287,7 @@ export class FaultInjector {
       wanted === 'all' ? readAll(inner, zone, callSignal) : inner.read(zone, wanted, callSignal),
     )
     if (wanted === 'all' && result.kind === 'read') this.#isDoomUnread = false
+    this.#readHidingZone = this.hidingZone
     const hidingZones = new Set(this.hidingZone === null ? [] : [this.hidingZone])
     await this.#pause()
     if (fault === 'response lost') return unavailable('no response in time')
@@ -297,7 +306,9 @@ export class FaultInjector {
     onWrite(ofNames)
     const result = await this.#perform(inner, zone, changes, signal)
     if (result.kind === 'applied') {
-      const unapplied = new Set([...result.rejected.map(({ name }) => name), ...(result.skipped ?? [])])
+      // What a sync writes to a name that is hidden is not confirmed.
+      const hidden = [this.hidingZone, this.#readHidingZone].flatMap(name => name ?? [])
+      const unapplied = new Set([...result.rejected.map(({ name }) => name), ...(result.skipped ?? []), ...hidden])
       onApplied(ofNames, unapplied)
     }
     return result

@@ -1,13 +1,12 @@
 import { createDatabaseClient, type Sql } from '@pool/runtime/database/client'
 import { createPrng, type Prng } from '@pool/test-kit/prng.ts'
 import { type RecordSet, recordKey } from '../../../src/dns/domain/rrset.ts'
-import { createRecords } from '../../../src/dns/domain/target.ts'
+import { createRecords, targetOf } from '../../../src/dns/domain/target.ts'
 import type { DnsProvider } from '../../../src/dns/provider.ts'
 import { type Caller, createPools } from '../../../src/naming/naming.ts'
 import { createReconciler, type Reconciler } from '../../../src/reconciler/reconciler.ts'
 import { createZoneLocks, type WithLock } from '../../../src/reconciler/zone-lock.ts'
-import { NO_RECORDS } from '../../../src/records/domain/stored.ts'
-import type { SetChange } from '../../../src/records/domain/types.ts'
+import type { RefusalKind, SetChange } from '../../../src/records/domain/types.ts'
 import { createTestDatabase, type TestDatabase } from '../database.ts'
 import { createTenants, type Tenants, toChallenge } from '../tenant-fixture.ts'
 import { createTokenRepository, type TokenRepository } from '../token-repository.ts'
@@ -22,7 +21,10 @@ import {
   type QuiescentHistoryEntry,
   type QuiescentName,
   type RowState,
+  TARGET_FORMS,
+  type TenantRow,
   template,
+  toTarget,
   ZoneModel,
 } from './zone-model.ts'
 
@@ -121,6 +123,9 @@ class Interleaving {
   readonly #violations: string[] = []
   readonly #waits: Promise<unknown>[] = []
   readonly #seed: number
+  /** The tokens for records of the former holders of each name. */
+  readonly #formerTokens: { readonly subdomain: string; readonly token: string }[] = []
+  #recordWrites = 0
   readonly #inFlight = createInFlight()
   readonly trace: string[] = []
   #clockMs = 0
@@ -240,8 +245,9 @@ class Interleaving {
     const name = prng.pick(this.#model.names)
     const run = prng.pickWeighted<() => Promise<void>>([
       [40, () => this.#requestNext(name)],
-      [20, () => this.#changeRecords(name)],
-      [4, () => this.#updateTarget(name)],
+      [40, () => this.#changeRecordsOften(name)],
+      [24, () => this.#updateTarget(name)],
+      [4, () => this.#overreach(name)],
       [6, () => this.#editTenant(name)],
       [14, () => this.#plant(this.#model.createUnrelatedEdit(prng))],
       [4, () => this.#plant(this.#model.createCnameEdit(prng))],
@@ -275,7 +281,7 @@ class Interleaving {
     if (name.state === 'reserved' && this.#prng.chance(0.85)) {
       const address = this.#model.nextAddress()
       // Before the statement: another replica can publish the records before the commit returns.
-      Object.assign(name, { address, confirmed: new Set() })
+      Object.assign(name, { form: 'addresses', address, hasIpv6: false, confirmed: new Set() })
       if (name.wasHeld) {
         this.#model.doom(name)
         this.counts.regrants += 1
@@ -298,27 +304,41 @@ class Interleaving {
       this.#model.doom(name)
       name.wasHeld = true
     }
-    const tokenBefore = name.recordToken
-    Object.assign(name, { recordToken: '', tenant: NO_RECORDS, ipv6: null })
+    if (name.recordToken !== '') this.#formerTokens.push({ subdomain, token: name.recordToken })
+    name.recordToken = ''
+    this.#model.dropTenant(name)
     const decision = await this.#store.release(allocationName, caller)
     this.trace.push(`release ${subdomain}: ${decision.kind}`)
     if (decision.kind !== 'released')
       return void this.#violations.push(`${subdomain} was ${expected}, but release returned ${decision.kind}`)
     name.state = 'free'
     if (decision.version !== null) this.#startWait(subdomain, decision.version)
-    if (tokenBefore === '') return
-    const late = await this.#tenant.change(tokenBefore, {
-      kind: 'put',
-      name: `t0.${this.#model.fqdn(name)}`,
-      type: 'TXT',
-      values: ['late'],
-    })
-    if (late.kind !== 'unauthorized')
-      this.#violations.push(`the token of a former holder of ${subdomain}: ${late.kind}`)
+  }
+
+  /** A former holder of the name writes, whoever has it now, or the holder of another one. */
+  async #overreach(name: ModelName): Promise<void> {
+    const put = { kind: 'put', name: `t0.${this.#model.fqdn(name)}`, type: 'TXT', values: ['overreach'] } as const
+    for (const { token } of this.#formerTokens.filter(({ subdomain }) => subdomain === name.subdomain)) {
+      const { kind } = await this.#tenant.change(token, put)
+      if (kind !== 'unauthorized') this.#violations.push(`a former holder of ${name.subdomain} writes: ${kind}`)
+    }
+    for (const { subdomain, recordToken, state } of this.#model.names) {
+      if (subdomain === name.subdomain || recordToken === '' || state !== 'active') continue
+      const remove = { kind: 'delete', name: put.name, type: 'A' } as const
+      for (const change of [put, remove]) {
+        const outcome = await this.#tenant.change(recordToken, change)
+        if (outcome.kind !== 'refused' || outcome.refusals[0].kind !== 'outside-scope')
+          this.#violations.push(`the holder of ${subdomain} writes below ${name.subdomain}: ${JSON.stringify(outcome)}`)
+      }
+    }
   }
 
   get #tenant() {
     return this.#prng.pick(this.#tenants)
+  }
+
+  async #changeRecordsOften(name: ModelName): Promise<void> {
+    for (let times = this.#prng.below(4); times >= 0; times -= 1) await this.#changeRecords(name)
   }
 
   /** A write of the tenant of an active name. Names more than one label below need copies of the wildcard. */
@@ -328,38 +348,49 @@ class Interleaving {
     const fqdn = this.#model.fqdn(name)
     if (name.recordToken === '') name.recordToken = await this.#tenant.mint(name.subdomain)
     const { sets, challenges } = name.tenant
+    const isDelegated = name.form === 'name servers'
     const label = `t${prng.below(3)}`
     if (prng.chance(0.4)) {
       const owner = prng.pick([`_acme-challenge.${fqdn}`, `_acme-challenge.${label}.${fqdn}`])
       const value = toChallenge(`v${prng.below(2)}`)
       const others = challenges.filter(other => other.name !== owner || other.value !== value)
       const isAdded = prng.chance(0.6)
+      if (isAdded && isDelegated) return this.#send(name, { kind: 'add-challenge', name: owner, value }, 'delegated')
       name.tenant = {
         sets,
         challenges: isAdded ? [...others, { name: owner, value, owner: 'default', setAt: 0 }] : others,
       }
       return this.#send(name, { kind: isAdded ? 'add-challenge' : 'remove-challenge', name: owner, value })
     }
-    const owner = `${prng.pick(['', 'x.', '*.', 'x.y.'])}${label}.${fqdn}`
-    const type = prng.pick(['A', 'TXT'])
+    const owner = `${prng.pick(['', 'x.', '*.', 'x.y.', '*.x.'])}${label}.${fqdn}`
+    const type = prng.pick(['A', 'TXT', 'CNAME'])
     const others = sets.filter(set => set.name !== owner || set.type !== type)
     if (prng.chance(0.35)) {
       name.tenant = { sets: others, challenges }
       return this.#send(name, { kind: 'delete', name: owner, type })
     }
-    const text = String(1 + prng.below(250))
-    const value = type === 'A' ? `203.0.113.${text}` : `"${text}"`
+    this.#recordWrites += 1
+    const number = this.#recordWrites
+    const value =
+      { A: `203.0.113.${number}`, TXT: `"text of ${number}"`, CNAME: `host-of-${number}.example.` }[type] ?? ''
+    const put = { kind: 'put', name: owner, type, values: [value] } as const
+    if (isDelegated) return this.#send(name, put, 'delegated')
+    const isAliased = others.some(set => set.name === owner && (type === 'CNAME' || set.type === 'CNAME'))
+    if (isAliased) return this.#send(name, put, 'record-conflict')
     name.tenant = {
       sets: [...others, { name: owner, type, ttl: 300, values: [value], owner: 'default', isPublished: true }],
       challenges,
     }
-    return this.#send(name, { kind: 'put', name: owner, type, values: [value] })
+    return this.#send(name, put)
   }
 
-  async #send({ subdomain, recordToken }: ModelName, change: SetChange): Promise<void> {
+  /** `refusal`: what the write must be refused for. */
+  async #send({ subdomain, recordToken }: ModelName, change: SetChange, refusal?: RefusalKind): Promise<void> {
     const outcome = await this.#tenant.change(recordToken, change)
+    this.counts.tenantWrites += 1
     this.trace.push(`records of ${subdomain} ${JSON.stringify(change)}: ${outcome.kind}`)
-    if (outcome.kind !== 'changed')
+    const found = outcome.kind === 'refused' ? outcome.refusals[0].kind : undefined
+    if (outcome.kind !== (refusal ? 'refused' : 'changed') || found !== refusal)
       this.#violations.push(`a write of the tenant of ${subdomain}: ${JSON.stringify(outcome)}`)
     const [row] = await this.#worker.database.sql<{ version: number }[]>`
       select version from dns_names where zone = ${this.#zone} and subdomain = ${subdomain}`
@@ -368,11 +399,20 @@ class Interleaving {
 
   async #updateTarget(name: ModelName): Promise<void> {
     if (name.state !== 'active') return
-    const address = this.#model.nextAddress()
-    const ipv6 = name.ipv6 === null ? `2001:db8::${address.slice(8)}` : null
-    Object.assign(name, { address, ipv6, confirmed: new Set() })
-    const outcome = await this.#tenant.update(name.subdomain, { loadBalancerIP: address, loadBalancerIPv6: ipv6 })
-    this.trace.push(`update ${name.subdomain} ${address}: ${outcome.kind}`)
+    const canDelegate = this.#worker.host.typesBelow?.includes('NS') ?? false
+    const forms = TARGET_FORMS.filter(
+      one => one === 'addresses' || (name.changesForm && (canDelegate || one === 'host name')),
+    )
+    const form = this.#prng.pick(forms)
+    if (form === 'name servers') this.#model.dropTenant(name)
+    Object.assign(name, { form, address: this.#model.nextAddress(), hasIpv6: !name.hasIpv6, confirmed: new Set() })
+    const target = toTarget(name)
+    this.counts.targetChanges += 1
+    const outcome = await this.#tenant.update(name.subdomain, {
+      ...(form === 'addresses' ? { loadBalancerIPv6: null } : {}),
+      ...target,
+    })
+    this.trace.push(`update ${name.subdomain} ${JSON.stringify(target)}: ${outcome.kind}`)
     if (outcome.kind !== 'updated')
       this.#violations.push(`${name.subdomain} is active, but update returned ${outcome.kind}`)
   }
@@ -548,10 +588,11 @@ class Interleaving {
 
   async #expectQuiescence(): Promise<void> {
     const { sql } = this.#worker.database
-    const [present, active, rows, history] = await Promise.all([
+    const [present, active, tenants, rows, history] = await Promise.all([
       this.#worker.host.records(this.#zone),
       sql<ActiveName[]>`
-        select subdomain, host(load_balancer_ip) as address from pool_allocations where state = 'active'`,
+        select subdomain, ${sql.unsafe(targetOf('a'))} as target from pool_allocations a where state = 'active'`,
+      sql<TenantRow[]>`select subdomain, records from tenant_records`,
       sql<QuiescentName[]>`
         select subdomain, previous_records as previous, applied_version = version as "isApplied", failure from dns_names`,
       sql<QuiescentHistoryEntry[]>`
@@ -559,7 +600,7 @@ class Interleaving {
         where pool_domain = ${this.#zone} order by id`,
     ])
     this.counts.deleted = this.#model.doomed.length
-    this.#violations.push(...findViolations(this.#model, { present, active, rows, history }))
+    this.#violations.push(...findViolations(this.#model, { present, active, tenants, rows, history }))
   }
 }
 

@@ -1,10 +1,13 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { Target } from '@pool/contract'
 import { findHistoryErrors, type RecordHistoryEntry } from '@pool/test-kit/history-rules.ts'
 import type { Prng } from '@pool/test-kit/prng.ts'
 import { isAtOrBelow, type RecordChange, type RecordSet, recordKey } from '../../../src/dns/domain/rrset.ts'
 import { createRecords } from '../../../src/dns/domain/target.ts'
+import { resolve } from '../../../src/dns/providers/local/domain/resolve.ts'
 import type { DeletedRecord } from '../../../src/reconciler/domain/plan.ts'
 import { deriveRecords } from '../../../src/records/domain/derive.ts'
+import { namesBetween, toParent } from '../../../src/records/domain/names.ts'
 import { NO_RECORDS, type StoredRecords } from '../../../src/records/domain/stored.ts'
 import { toChangeKey, toOwnerKey } from './faulty-provider.ts'
 import type { Edit, ZoneHost } from './hosts.ts'
@@ -27,6 +30,9 @@ export type RowState = 'none' | 'withdrawn' | 'unsettled' | 'settled'
  */
 export type Fate = 'stays' | 'doomed' | 'repaired'
 
+export const TARGET_FORMS = ['addresses', 'host name', 'name servers'] as const
+type TargetForm = (typeof TARGET_FORMS)[number]
+
 /** A name, with the state that the model expects. */
 export interface ModelName {
   readonly subdomain: string
@@ -34,10 +40,13 @@ export interface ModelName {
   token: string
   /** On the clock of the interleaving. */
   reservedAtMs: number
-  /** The address of the last commit. No two commits have the same. */
+  /** Whether its target can have another form than addresses. Then external edits of its records are drift only. */
+  readonly changesForm: boolean
+  form: TargetForm
+  /** The address of the last commit or update, or what it has in its place. No two have the same. */
   address: string
-  /** Its target has this address too. No external edit has an IPv6 address at a name of the template. */
-  ipv6: string | null
+  /** Its target has an IPv6 address too. No external edit has one at a name of the template. */
+  hasIpv6: boolean
   /** Keys for which a write of this address was confirmed. */
   confirmed: Set<string>
   /** An active name was released before: the next commit deletes what is left below it. */
@@ -52,6 +61,14 @@ export interface ModelName {
 interface DoomedRecordSet {
   readonly subdomain: string
   readonly set: RecordSet
+}
+
+/** The target of a name, in the form that it has. */
+export const toTarget = ({ form, address, hasIpv6 }: Pick<ModelName, 'form' | 'address' | 'hasIpv6'>): Target => {
+  const number = address.slice(address.lastIndexOf('.') + 1)
+  if (form === 'host name') return { loadBalancerHostname: `lb${number}.example` }
+  if (form === 'name servers') return { nameservers: [`ns${number}a.example`, `ns${number}b.example`] }
+  return { loadBalancerIP: address, ...(hasIpv6 ? { loadBalancerIPv6: `2001:db8::${number}` } : {}) }
 }
 
 /** An address that no commit has. */
@@ -97,6 +114,9 @@ const createForeignValue = (type: string, prng: Prng): string => {
  * a commit of a name that was held before. A record set that an external edit creates while the name has no holder, or
  * before its new holder is published, is doomed as well. The history lists all doomed record sets.
  *
+ * The names of which the target changes its form have no foreign record sets at the names of the template: what blocks one
+ * form does not block the others.
+ *
  * In the following cases the owner of a key is undecidable, or nothing could protect a record set. They do not occur:
  * - An external edit writes a managed key between the first write of it and the confirmation.
  * - An external edit writes one between the read and the end of a sync: providers have no conditional write. So such an
@@ -120,6 +140,8 @@ export class ZoneModel {
   doomed: DoomedRecordSet[] = []
   /** Every record set that an external edit has created. */
   readonly planted: RecordSet[] = []
+  /** The values that tenants had set at the release of their names. No two writes have the same, apart from challenges. */
+  readonly formerValues = new Set<string>()
   readonly #toTtl: (ttl: number) => number
   readonly #typesBelow: readonly string[]
   #commits = 0
@@ -135,10 +157,12 @@ export class ZoneModel {
       token: '',
       reservedAtMs: 0,
       address: '',
+      changesForm: subdomain === 'gamma',
+      form: 'addresses',
+      hasIpv6: false,
       confirmed: new Set(),
       wasHeld: false,
       recordToken: '',
-      ipv6: null,
       tenant: NO_RECORDS,
     }))
   }
@@ -150,21 +174,27 @@ export class ZoneModel {
     return `192.0.2.${this.#commits}`
   }
 
-  getManagedRecords(name: { subdomain: string }): RecordSet[] {
-    return this.getRecords(name.subdomain, { loadBalancerIP: '192.0.2.0', loadBalancerIPv6: '2001:db8::' })
-  }
-
-  /** The record sets of the name, as the provider returns them. */
-  getRecords(subdomain: string, target: Target): RecordSet[] {
-    return createRecords(this.fqdn({ subdomain }), target, { ...template, ttl: this.#toTtl(template.ttl) })
+  /** A record set for each managed key of the name. */
+  getManagedRecords(name: ModelName): RecordSet[] {
+    const forms = name.changesForm ? TARGET_FORMS : (['addresses'] as const)
+    return forms
+      .flatMap(form =>
+        createRecords(this.fqdn(name), toTarget({ form, address: '192.0.2.0', hasIpv6: true }), template),
+      )
+      .filter(set => !this.findTenant(set.name))
+      .map(set => ({ ...set, ttl: this.#toTtl(set.ttl) }))
   }
 
   /** All that the name must have, as the provider returns it. */
-  getAllRecords(subdomain: string, address: string): RecordSet[] {
-    const name = this.names.find(other => other.subdomain === subdomain)
-    const target = { loadBalancerIP: address, ...(name?.ipv6 ? { loadBalancerIPv6: name.ipv6 } : {}) }
-    const records = deriveRecords(this.fqdn({ subdomain }), target, name?.tenant ?? NO_RECORDS, template)
+  getAllRecords(name: ModelName): RecordSet[] {
+    const records = deriveRecords(this.fqdn(name), toTarget(name), name.tenant, template)
     return records.map(set => ({ ...set, ttl: this.#toTtl(set.ttl) }))
+  }
+
+  /** To be called before a release, and before an update to name servers. */
+  dropTenant(name: ModelName): void {
+    for (const value of name.tenant.sets.flatMap(set => set.values)) this.formerValues.add(value)
+    name.tenant = NO_RECORDS
   }
 
   /** The name whose tenant alone has records at an owner name. */
@@ -193,7 +223,7 @@ export class ZoneModel {
   }
 
   /** The foreign record sets that block a name. */
-  findBlockers(name: { subdomain: string }): RecordSet[] {
+  findBlockers(name: ModelName): RecordSet[] {
     const owners = new Set(this.getManagedRecords(name).map(set => set.name))
     return [...this.foreign.values()].filter(
       ({ name: owner, type }) => owners.has(owner) && (type === 'CNAME' || type === 'A'),
@@ -239,9 +269,9 @@ export class ZoneModel {
             put: [{ ...set, ttl: this.#toTtl(1 + prng.below(999)), values: [createForeignValue(set.type, prng)] }],
           }
     }
-    const { subdomain } = prng.pick(this.names)
+    const { subdomain, changesForm } = prng.pick(this.names)
     const fqdn = `${subdomain}.${this.zone}`
-    const isAtManagedName = prng.chance(0.6)
+    const isAtManagedName = !changesForm && prng.chance(0.6)
     const name = isAtManagedName
       ? prng.pick([fqdn, `*.${fqdn}`])
       : prng.pick([
@@ -279,7 +309,7 @@ export class ZoneModel {
 
   /** Creates a CNAME at a managed owner name and removes the other record sets there. */
   createCnameEdit(prng: Prng): Edit {
-    const { name } = prng.pick(this.getManagedRecords(prng.pick(this.names)))
+    const { name } = prng.pick(this.getManagedRecords(prng.pick(this.names.filter(({ changesForm }) => !changesForm))))
     const others = [...this.foreign.values()].filter(set => set.name === name && set.type !== 'CNAME')
     return {
       remove: [...others.filter(set => set.type !== 'A'), { name, type: 'A' }],
@@ -304,7 +334,7 @@ export class ZoneModel {
         : state === 'none' || this.foreign.has(key)
           ? 'stays'
           : 'repaired'
-    if (fate === 'repaired' && !name.confirmed.has(key)) return undefined
+    if (fate === 'repaired' ? !name.confirmed.has(key) : name.changesForm) return undefined
     if ([...this.foreign.values()].some(({ name: owner, type }) => owner === set.name && type === 'CNAME'))
       return undefined
     const isRepaired = fate === 'repaired'
@@ -315,8 +345,8 @@ export class ZoneModel {
   }
 
   /** Changes or removes a record set of a tenant, or a copy that it needs. Undefined: there is none. */
-  createTenantEdit(prng: Prng, { subdomain, address }: ModelName): Edit | undefined {
-    const sets = this.getAllRecords(subdomain, address).filter(set => this.findTenant(set.name))
+  createTenantEdit(prng: Prng, name: ModelName): Edit | undefined {
+    const sets = this.getAllRecords(name).filter(set => this.findTenant(set.name))
     if (sets.length === 0) return undefined
     const set = prng.pick(sets)
     const put = { ...set, values: [createForeignValue(set.type, prng)] }
@@ -340,7 +370,12 @@ export class ZoneModel {
 
 export interface ActiveName {
   readonly subdomain: string
-  readonly address: string
+  readonly target: Target
+}
+
+export interface TenantRow {
+  readonly subdomain: string
+  readonly records: StoredRecords | null
 }
 
 /** A row of `dns_names`. */
@@ -356,6 +391,8 @@ interface QuiescentState {
   readonly present: readonly RecordSet[]
   /** The active rows of `pool_allocations`. */
   readonly active: readonly ActiveName[]
+  /** The rows of `tenant_records`. */
+  readonly tenants: readonly TenantRow[]
   readonly rows: readonly QuiescentName[]
   /** The history of the zone, oldest first. */
   readonly history: readonly QuiescentHistoryEntry[]
@@ -382,8 +419,55 @@ const findListingErrors = (model: ZoneModel, history: readonly QuiescentHistoryE
 
 export const formatRecordSet = ({ name, type, ttl, values }: RecordSet): string => `${name} ${ttl} ${type} ${values}`
 
+/** What the values of `A` at `probe` must be, by the rules of DNS and not by those of the product; null: other servers answer. */
+const toAnswer = (fqdn: string, name: ModelName, probe: string): readonly string[] | null => {
+  const target = toTarget(name)
+  if (target.nameservers) return null
+  const ofTarget = [target.loadBalancerIP ?? `${target.loadBalancerHostname}.`]
+  const { sets, challenges } = name.tenant
+  const all = [...sets, ...challenges.map(({ name: owner }) => ({ name: owner, type: 'TXT', values: [] }))]
+  const at = (owner: string) => all.filter(set => set.name === owner)
+  const pick = (sets: ReturnType<typeof at>) => sets.find(({ type }) => type === 'A' || type === 'CNAME')?.values ?? []
+  if (probe === fqdn) return ofTarget
+  if (at(probe).length > 0) return pick(at(probe))
+  for (const above of [...namesBetween(probe, fqdn).reverse(), fqdn]) {
+    if (at(`*.${above}`).length > 0) return pick(at(`*.${above}`))
+    // The closest encloser, without a wildcard.
+    if (above !== fqdn && at(above).length > 0) return []
+  }
+  return ofTarget
+}
+
+/** What should answer and does not, or with other values. */
+const findAnswerErrors = (model: ModelName, fqdn: string, present: readonly RecordSet[]): string[] => {
+  const zone = toParent(fqdn)
+  const ask = (name: string, type: string) => resolve(zone, { serial: 1, records: present }, { name, type })
+  const owners = [...model.tenant.sets, ...model.tenant.challenges].map(set => set.name.replace(/^\*\./, 'q.'))
+  const probes = new Set([
+    fqdn,
+    `q.${fqdn}`,
+    ...owners.flatMap(owner => [owner, `q.${owner}`, ...namesBetween(owner, fqdn)]),
+  ])
+  const wrong = Array.from(probes).flatMap(probe => {
+    const { answers, isReferral } = ask(probe, 'A')
+    const found = isReferral ? null : (answers[0]?.values ?? [])
+    const expected = toAnswer(fqdn, model, probe)
+    return isDeepStrictEqual(found, expected) ? [] : [`${probe} should answer ${expected}, and answers ${found}`]
+  })
+  const isAlias = ask(`_acme-challenge.${fqdn}`, 'TXT').answers.some(({ type }) => type === 'CNAME')
+  return isAlias ? [...wrong, `the challenge of ${fqdn} is an alias`] : wrong
+}
+
+const toComparable = ({ sets, challenges }: StoredRecords): unknown => [
+  sets.map(({ name, type, values }) => `${name} ${type} ${values}`).sort(),
+  challenges.map(({ name, value }) => `${name} ${value}`).sort(),
+]
+
 /** Returns what differs from the expected state after the last fault, when nothing is due. */
-export const findViolations = (model: ZoneModel, { present, active, rows, history }: QuiescentState): string[] => {
+export const findViolations = (
+  model: ZoneModel,
+  { present, active, tenants, rows, history }: QuiescentState,
+): string[] => {
   const violations = findListingErrors(model, history)
   const blocked = new Set(model.names.filter(name => model.isBlocked(name)).map(name => name.subdomain))
   const isBlockedName = (name: { subdomain: string }) => blocked.has(name.subdomain)
@@ -395,16 +479,30 @@ export const findViolations = (model: ZoneModel, { present, active, rows, histor
   }
   const expected = [
     ...model.foreign.values(),
-    ...active.filter(name => !isBlockedName(name)).flatMap(name => model.getAllRecords(name.subdomain, name.address)),
+    ...model.names
+      .filter(name => name.state === 'active' && !isBlockedName(name))
+      .flatMap(name => model.getAllRecords(name)),
   ].map(formatRecordSet)
   const found = present.filter(set => !isIgnored(set)).map(formatRecordSet)
   for (const text of expected) if (!found.includes(text)) violations.push(`missing: ${text}`)
   for (const text of found) if (!expected.includes(text)) violations.push(`unexpected: ${text}`)
 
-  const addresses = new Map(active.map(name => [name.subdomain, name.address]))
-  for (const { subdomain, state, address } of model.names) {
-    if (addresses.get(subdomain) !== (state === 'active' ? address : undefined))
-      violations.push(`${subdomain} should be ${state} ${address}; the table has ${addresses.get(subdomain)}`)
+  for (const set of present.filter(({ values }) => values.some(value => model.formerValues.has(value))))
+    violations.push(`record of a former holder: ${formatRecordSet(set)}`)
+
+  const addresses = new Map(active.map(name => [name.subdomain, name.target]))
+  for (const name of model.names) {
+    const { subdomain, state } = name
+    const target = state === 'active' ? toTarget(name) : undefined
+    if (!isDeepStrictEqual(addresses.get(subdomain), target))
+      violations.push(
+        `${subdomain} should be ${state} ${JSON.stringify(target)}; the table has ${JSON.stringify(addresses.get(subdomain))}`,
+      )
+    const { records } = tenants.find(row => row.subdomain === subdomain) ?? { records: null }
+    if (!isDeepStrictEqual(toComparable(records ?? NO_RECORDS), toComparable(name.tenant)))
+      violations.push(`record of a tenant touched: ${subdomain} has ${JSON.stringify(records)} in the table`)
+    if (state === 'active' && !blocked.has(subdomain))
+      violations.push(...findAnswerErrors(name, model.fqdn(name), present))
     if (addresses.has(subdomain) && !rows.some(row => row.subdomain === subdomain))
       violations.push(`${subdomain} is active without desired records`)
     const nameHistory = history.filter(row => row.subdomain === subdomain)

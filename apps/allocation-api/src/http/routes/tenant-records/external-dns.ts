@@ -11,9 +11,13 @@ import { unquoteText } from '../../../records/domain/values.ts'
 import { type Handlers, type HttpEnv, parseBody, sendError } from '../../request.ts'
 import { changeRecords, forTenant, rejectToken } from './change.ts'
 
-/** The client reads no reason; the webhook of poolctl prints it. Headers of 16 KiB are accepted everywhere. */
-const MAX_REASONS = 20
-const MAX_REASON_LENGTH = 300
+/**
+ * The client reads no reason; the webhook of poolctl prints it. By default, nginx has 4 KiB for all headers of a response, and
+ * replaces one that has more by a 502.
+ */
+const MAX_REASONS_SIZE = 2_048
+/** Of a name and of a sentence, in characters: with each of them escaped, the first reason alone is not too large. */
+const MAX_REASON_LENGTH = 253
 
 type Put = Extract<SetChange, { kind: 'put' }>
 
@@ -42,14 +46,17 @@ const toDelete = ({ dnsName, recordType }: ExternalDnsEndpoint): SetChange => ({
 const toTargets = (type: string, values: readonly string[]): string[] =>
   type === 'TXT' ? values.map(unquoteText) : [...values]
 
-/** Printable ASCII, as a header must be. */
+/** Printable ASCII, as a header must be. The first reason, and as many others as have room. */
 const toHeader = (refusals: readonly Refusal[]): string => {
-  const reasons = refusals.slice(0, MAX_REASONS).map(({ kind, detail, change: { name } }) => ({
-    dnsName: name.slice(0, MAX_REASON_LENGTH),
-    error: kind,
-    detail: detail.slice(0, MAX_REASON_LENGTH),
-  }))
-  return JSON.stringify(reasons).replace(/[^ -~]/g, unit => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+  const reasons: string[] = []
+  for (const { kind, detail, change } of refusals) {
+    const [dnsName, sentence] = [change.name, detail].map(text => text.slice(0, MAX_REASON_LENGTH))
+    const json = JSON.stringify({ dnsName, error: kind, detail: sentence })
+    const reason = json.replace(/[^ -~]/g, unit => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+    if (reasons.length > 0 && reasons.join().length + reason.length > MAX_REASONS_SIZE) break
+    reasons.push(reason)
+  }
+  return `[${reasons.join()}]`
 }
 
 const send = (c: Context<HttpEnv>, body: unknown, outcome: string, headers = {}): Response => {
