@@ -336,7 +336,7 @@ const MAX_SPREAD_MS = 250
 const STOPPED_RETRY_MS = 600_000
 
 /** Of the calls of one zone, on average. */
-const CALL_PACE_MS = 2_500
+const CALL_PACE_MS = 3_500
 
 /** Calls of a sync, apart from the search for the record sets that the provider rejects. */
 const CALLS_OF_SYNC = 6
