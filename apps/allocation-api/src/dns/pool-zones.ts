@@ -23,11 +23,17 @@ export const readPoolZones = (env: EnvReader): ReadonlyMap<string, string> => {
 /** A zone can be created, or deleted. */
 const MAX_AGE_MS = 600_000
 
+/** For so long, a pool without a zone is not searched for again. A zone of its own name is found at once. */
+const MAX_ABSENT_MS = 30_000
+
 /** Which zone of the provider has the names of each pool: the configured one, else the longest one that it has. */
 export class PoolZones {
   readonly #configured: ReadonlyMap<string, string>
   /** `foundAt`: of `performance.now`. */
   readonly #found = new Map<string, { readonly zone: string; readonly foundAt: number }>()
+
+  /** By pool, of `performance.now`: when the provider had no zone for it. */
+  readonly #absentAt = new Map<string, number>()
 
   constructor(configured: ReadonlyMap<string, string>) {
     this.#configured = configured
@@ -42,7 +48,8 @@ export class PoolZones {
 
   /** Finds the zone of the pool if necessary. Without one, the provider says that it has no zone of the pool's name. */
   async find(pool: string, hasZone: (name: string) => Promise<boolean | Unavailable>): Promise<Unavailable | null> {
-    if (this.isKnown(pool)) return null
+    const absentAt = this.#absentAt.get(pool)
+    if (this.isKnown(pool) || (absentAt !== undefined && performance.now() - absentAt < MAX_ABSENT_MS)) return null
     const [, ...labels] = pool.split('.')
     for (const name of [pool, ...labels.map((_, i) => labels.slice(i).join('.'))]) {
       const answer = await hasZone(name)
@@ -52,6 +59,7 @@ export class PoolZones {
       return null
     }
     this.#found.delete(pool)
+    this.#absentAt.set(pool, performance.now())
     return null
   }
 

@@ -2,6 +2,7 @@ import type { Fragment, Sql } from '@pool/runtime/database/client'
 import { drainRows } from '@pool/runtime/database/client'
 import { timeSql, withTimeout } from '@pool/runtime/database/time'
 import type { RecordSet } from '../dns/domain/rrset.ts'
+import { JOIN_MS } from './domain/backoff.ts'
 import type { CheckedName, DueName, NameVersion } from './domain/name.ts'
 import type { AppliedName, AttemptedName, FailedName } from './domain/plan.ts'
 import type { FailureCause, SyncStatus } from './domain/status.ts'
@@ -127,13 +128,15 @@ const checkedColumns = (sql: Sql) => sql`
 
 /**
  * The names that are due, as `DueName`: withdrawals, then names that are not published for their holder yet, then changes, of
- * which tenants can make many; each time those that wait longest first. Names that wait for their zone are with
- * them: they need no calls of their own, and get the room that a withdrawal makes. They alone are not a reason to sync.
+ * which tenants can make many; each time those that wait longest first. Names that wait for their zone are with them, and those
+ * that are due soon, unless they were rejected: they need few calls of their own, and get the room that a withdrawal makes. They
+ * alone are not a reason to sync.
  */
 const selectDue = (sql: Sql, zone: string, limit: number) => sql`
   select ${desiredColumns(sql)}, attempts, failure, is_drift_repair as "isDriftRepair"
   from dns_names
-  where zone = ${zone} and applied_version < version and (next_attempt_at <= statement_timestamp() or failure = 'zone')
+  where zone = ${zone} and applied_version < version and (next_attempt_at <= statement_timestamp() or failure = 'zone'
+      or (failure in ('foreign-record', 'provider') and next_attempt_at <= statement_timestamp() + ${JOIN_MS}::float8 * interval '1 millisecond'))
     and (select min(next_attempt_at) from dns_names where zone = ${zone} and applied_version < version) <= statement_timestamp()
   order by next_attempt_at > statement_timestamp(), desired <> '[]', applied_version > purge_version and applied_version > 0,
     changed_at limit ${limit}`
@@ -256,7 +259,9 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
    *
    *   item     the names whose rows are not locked
    *   applied  those whose version the provider has, unless a newer one was attempted or applied
-   *   failed   those whose version could not be applied, unless it was replaced in the meantime
+   *   failed   those whose version could not be applied, unless it was replaced in the meantime; a rejected one retries
+   *            after the other rejected names
+   *   freed    the other rejected names, if the provider has accepted one of them
    *   events   for the history: a failure when its cause changes, not for every attempt
    *   synced   the end of the sync
    */
@@ -265,19 +270,23 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
     { applied, failed, isComplete, serial, firstDriftCheckMs }: SyncOutcomes,
     lease: Lease,
   ): Promise<boolean> {
+    let queueMs = 0
     const rows = [
       ...applied.map(({ subdomain, version, desired, event, detail, leftover }) => {
         const owned = desired.map(({ name, type }) => ({ name, type }))
         return { subdomain, version, event, state: toState(desired), detail, leftover, owned }
       }),
-      ...failed.map(({ subdomain, version, desired, failure, reason: detail, retryDelayMs }) => {
-        return { subdomain, version, event: 'failing', state: toState(desired), detail, failure, retryDelayMs }
+      ...failed.map(({ subdomain, version, desired, failure, reason: detail, retryDelayMs, paceMs }) => {
+        const row = { subdomain, version, event: 'failing', state: toState(desired), detail, failure, retryDelayMs }
+        queueMs += paceMs
+        return { ...row, paceMs, queueMs }
       }),
     ]
     const items = sql`
       jsonb_to_recordset(${sql.json(rows)}) as item
         (subdomain text, version bigint, event text, state text, detail text, leftover text, owned jsonb, failure text,
-          "retryDelayMs" float8)`
+          "retryDelayMs" float8, "paceMs" float8, "queueMs" float8)`
+    const milliseconds = (sql: Sql, column: string) => sql`item.${sql(column)} * interval '1 millisecond'`
     const [row] = await withTimeout(
       zoneSql<{ isHeld: boolean }[]>`
         with ${updateLease(sql, lease, 'release')}, item as (${unlockedNames(sql, zone, items)}), applied as (
@@ -293,7 +302,17 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
           update dns_names d set
             attempts = case when d.failure = 'provider' and item.failure <> 'provider' then 1 else d.attempts + 1 end,
             failure = item.failure, last_error = item.detail,
-            next_attempt_at = statement_timestamp() + item."retryDelayMs" * interval '1 millisecond'
+            next_attempt_at = greatest(
+              statement_timestamp() + ${milliseconds(sql, 'retryDelayMs')},
+              case when item."paceMs" > 0 then
+                -- The first name that fails is tried again at once.
+                ${milliseconds(sql, 'queueMs')}
+                  - case when d.failure is distinct from 'rejected' then ${milliseconds(sql, 'paceMs')} else interval '0' end
+                  + greatest(statement_timestamp(), (
+                    select max(other.next_attempt_at) from dns_names other
+                    where other.zone = d.zone and other.applied_version < other.version and other.failure = 'rejected'
+                      and not exists (select from item where item.subdomain = other.subdomain)))
+              end)
           from item
           where item.failure is not null and d.zone = item.zone and d.subdomain = item.subdomain
             and d.version = item.version and d.applied_version < d.version
@@ -306,6 +325,16 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
           from (
             select * from applied union all select * from failed where failure is distinct from former_failure
           ) as changed
+        ), freed as (
+          update dns_names d set next_attempt_at = statement_timestamp()
+          from (
+            select zone, subdomain from dns_names
+            where zone = ${zone} and applied_version < version and failure = 'rejected'
+              and exists (select from applied where former_failure = 'rejected')
+              and not exists (select from item where item.subdomain = dns_names.subdomain)
+            for no key update skip locked
+          ) as rejected
+          where d.zone = rejected.zone and d.subdomain = rejected.subdomain
         ), confirmed as (
           update dns_zone_writes set confirmed_serial = ${serial}::bigint, confirmed_at = statement_timestamp()
           where zone = ${zone} and confirmed_serial < ${serial}::bigint and exists (select from lease)

@@ -1,5 +1,6 @@
 import type { Unavailable } from '../dns/domain/result.ts'
 import { diffZone, type ZoneDiff } from './diff-zone.ts'
+import { backoffMs } from './domain/backoff.ts'
 import type { Busy, LockedZone, ReconcilerTools, WithZone } from './locked-zone.ts'
 import { findOrphans, NAMES_PER_STATEMENT } from './orphans.ts'
 
@@ -52,8 +53,8 @@ export const createDriftChecks = (tools: ReconcilerTools, withZone: WithZone) =>
   }
 }
 
-/** The pause after a marker check that failed, without its jitter of a fifth either way. */
-const MARKER_RETRY_MS = 10_000
+/** The longest pause after a marker check that failed, without its jitter. */
+const MAX_MARKER_RETRY_MS = 60_000
 
 /**
  * Keeps the names out of use whose records were in the zone before the service. A zone that it has written has only names
@@ -97,6 +98,7 @@ export const createMarkerChecks = (
   const checked = new Set<string>()
   /** Whether a zone can have unknown names: decided once, before the requests that follow. */
   const mayHaveUnknown = new Map<string, boolean>()
+  const attempts = new Map<string, number>()
   const retryAt = new Map<string, number>()
 
   const findDueZone = (): string | null => {
@@ -111,7 +113,9 @@ export const createMarkerChecks = (
     while (!signal.aborted) {
       const zone = findDueZone()
       if (zone === null) return
-      retryAt.set(zone, now() + MARKER_RETRY_MS * (0.8 + 0.4 * random()))
+      const count = (attempts.get(zone) ?? 0) + 1
+      attempts.set(zone, count)
+      retryAt.set(zone, now() + backoffMs(count, random(), MAX_MARKER_RETRY_MS))
       try {
         if (!mayHaveUnknown.has(zone)) {
           mayHaveUnknown.set(zone, keepsUnknown && (await operations.mayHaveUnknown(zone)))

@@ -157,6 +157,31 @@ describe('the reconciler', () => {
     expect(bad).toEqual({ status: 'failing', detail: 'The DNS provider rejected *.bad.pool.test: not allowed' })
   })
 
+  test('rejected names are tried one after the other, and all of them when one is accepted', async () => {
+    const { dns, untilIdle } = replica()
+    const names = ['a', 'b', 'c', 'd']
+    for (const name of names) {
+      fixture.provider.rejectedNames.add(`${name}.${poolDomain}`)
+      await activate(name)
+    }
+    const sync = async () => {
+      await dns.syncDueZones()
+      await untilIdle()
+    }
+    await sync()
+    const waits = await fixture.sql<{ s: number }[]>`
+      select extract(epoch from next_attempt_at - lag(next_attempt_at) over (order by next_attempt_at))::float8 as s from dns_names`
+    expect(Math.min(...waits.slice(2).map(({ s }) => s))).toBeGreaterThanOrEqual(25)
+    await advance(1_000)
+    await sync()
+    expect(await fixture.sql`select subdomain from dns_names where attempts > 1`).toHaveLength(1)
+    fixture.provider.rejectedNames.clear()
+    await advance(60_000)
+    await sync()
+    await sync()
+    expect(fixture.provider.names()).toHaveLength(2 * names.length)
+  })
+
   test('a foreign record at a name is not changed, and the name is failing with that reason', async () => {
     const { dns } = replica()
     const foreign = { name: 'acme.pool.test', type: 'CNAME', ttl: 60, values: ['elsewhere.example'] }

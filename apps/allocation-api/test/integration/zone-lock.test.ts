@@ -43,6 +43,7 @@ const failing = {
   failure: 'provider',
   reason: '',
   retryDelayMs: 1,
+  paceMs: 0,
 } as const
 const outcomes = {
   applied: [{ subdomain: 'acme', version: 1, event: 'withdrawn', desired: [], detail: null, leftover: null }],

@@ -6,7 +6,7 @@ import { startPowerdnsSubject } from './support/powerdns.ts'
 import { bind, knot, type ServerKind, startServer, withSettings } from './support/rfc2136.ts'
 import { describeTargets } from './support/targets.ts'
 
-const describeServer = (kind: ServerKind, title = kind.name, hasGap = false): void => {
+const describeServer = (kind: ServerKind, title = kind.name, { isSigned = false, hasGap = false } = {}): void => {
   if (shouldSkip(kind.missingPrograms)) {
     test.skip(kind.missingPrograms ?? '')
     return
@@ -19,21 +19,33 @@ const describeServer = (kind: ServerKind, title = kind.name, hasGap = false): vo
       remove: server.remove,
       dnsPort: server.port,
       hasGap,
+      isSigned,
       [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
     }
   })
 }
 const signing = withSettings(knot, text => text.replace('acl: [full,', 'dnssec-signing: on\n    acl: [full,'))
 
+const policy = (settings: string) =>
+  withSettings(bind, text => text.replace('type primary;\n', `type primary;\n  dnssec-policy default; ${settings}\n`))
+
 describe('a resolver gets the answer of the old form or of the new one, never none', () => {
   describeServer(bind)
   describeServer(knot)
-  describeServer(signing, 'Knot, which signs the zone', true)
+  describeServer(signing, 'Knot, which signs the zone', { isSigned: true, hasGap: true })
+  describeServer(policy(''), 'BIND, which signs the zone', { isSigned: true })
+  describeServer(policy('inline-signing yes;'), 'BIND, which signs a copy of the zone', { isSigned: true })
 
   if (shouldSkip(missingPowerdns)) test.skip(missingPowerdns ?? '')
   else
     describeTargets('PowerDNS', async () => {
       const subject = await startPowerdnsSubject()
       return { ...subject, dnsPort: subject.server.dnsPort }
+    })
+  if (!missingPowerdns)
+    describeTargets('PowerDNS, which signs the zone', async () => {
+      const subject = await startPowerdnsSubject(['gsqlite3-dnssec=yes'])
+      await subject.server.call('PUT', `/zones/${subject.zone}.`, { dnssec: true })
+      return { ...subject, dnsPort: subject.server.dnsPort, isSigned: true }
     })
 })

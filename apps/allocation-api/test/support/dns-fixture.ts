@@ -21,6 +21,7 @@ import { isDecided, type SyncStatus, toDnsState } from '../../src/reconciler/dom
 import { createReconciler, type Reconciler } from '../../src/reconciler/reconciler.ts'
 import { createZoneLocks } from '../../src/reconciler/zone-lock.ts'
 import { createTestDatabase, repositoryOptions, type TestDatabase, truncateAllocations } from './database.ts'
+import { createInFlight } from './random/faulty-provider.ts'
 import { createTokenRepository, type TokenRepository } from './token-repository.ts'
 
 /** The result of the next call. With `takesEffect`, an apply makes its changes first. */
@@ -145,6 +146,7 @@ interface ReplicaOptions {
   readonly random?: () => number
   /** Milliseconds by which the clock of the replica is ahead. */
   readonly aheadMs?: () => number
+  readonly pools?: readonly string[]
 }
 
 /** The DNS reconciler of one replica, with its own connections and without the rest of the API. */
@@ -160,6 +162,8 @@ interface Replica {
   readonly unknown: readonly string[]
   /** The outcomes of the syncs. */
   readonly syncs: readonly string[]
+  /** Resolves when no sync and no check is in flight. */
+  untilIdle(): Promise<void>
   close(): Promise<void>
 }
 
@@ -176,6 +180,7 @@ const startReplica = ({
   callTimeoutMs = STATEMENT_TIMEOUT_MS,
   random = () => 0.5,
   aheadMs = () => 0,
+  pools = ['pool.test', 'other.test'],
 }: ReplicaOptions): Replica => {
   const sql = createDatabaseClient(url, {
     maxConnections: 4,
@@ -183,6 +188,7 @@ const startReplica = ({
     maxStatementMs: STATEMENT_TIMEOUT_MS,
   })
   const zoneLocks = createZoneLocks(sql, { waitMs: lockWaitMs, leaseMs, timeoutMs: STATEMENT_TIMEOUT_MS })
+  const inFlight = createInFlight()
   const errors: unknown[] = []
   const driftChecks: DriftCheckResult[] = []
   const stops: string[] = []
@@ -195,8 +201,8 @@ const startReplica = ({
     writesZones,
     keepsUnknown,
     sql,
-    withLock: zoneLocks.withLock,
-    pools: () => createPools(['pool.test', 'other.test']),
+    withLock: (...args) => inFlight.during('running', () => zoneLocks.withLock(...args)),
+    pools: () => createPools(pools),
     recordTemplate,
     statementTimeoutMs: STATEMENT_TIMEOUT_MS,
     providerTimeoutMs: callTimeoutMs,
@@ -225,6 +231,7 @@ const startReplica = ({
     markerRejections,
     unknown,
     syncs,
+    untilIdle: inFlight.untilIdle,
     async close() {
       await dns.stop()
       await sql.end({ timeout: 1 })
@@ -276,6 +283,7 @@ export const useDnsFixture = () => {
       replicas.push(replica)
       return replica
     },
+    advanceRows: (ms: number) => database.advance(ms),
     /** Advances the time of the database's rows and of the replicas. */
     async advance(ms: number): Promise<void> {
       aheadMs += ms

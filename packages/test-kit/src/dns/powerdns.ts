@@ -117,7 +117,7 @@ interface ApiZone {
   }[]
 }
 
-const startOnce = async (): Promise<PowerdnsServer> => {
+const startOnce = async (settings: readonly string[]): Promise<PowerdnsServer> => {
   if (!program || missingPowerdns) throw new Error(missingPowerdns)
   const folder = await mkdtemp(join(tmpdir(), 'pool-powerdns-'))
   const [apiPort, dnsPort] = await Promise.all([freePort(), freePort()])
@@ -131,6 +131,7 @@ const startOnce = async (): Promise<PowerdnsServer> => {
     'webserver-address=127.0.0.1',
     `webserver-port=${apiPort}`,
     'webserver-allow-from=127.0.0.1',
+    ...settings,
   ])
   const options = { url: `http://127.0.0.1:${apiPort}`, apiKey, serverId: 'localhost' }
 
@@ -218,6 +219,6 @@ const startOnce = async (): Promise<PowerdnsServer> => {
 }
 
 /** A PowerDNS with its own ports, folder and key, on SQLite, without caches: it serves a write immediately. */
-export const startPowerdns = (): Promise<PowerdnsServer> =>
+export const startPowerdns = (settings: readonly string[] = []): Promise<PowerdnsServer> =>
   // A port that was free a moment ago may be in use now: retry with others.
-  startOnce().catch(startOnce)
+  startOnce(settings).catch(() => startOnce(settings))

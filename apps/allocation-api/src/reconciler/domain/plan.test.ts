@@ -638,6 +638,14 @@ describe('the delay until the next attempt', () => {
       0,
       900,
     ],
+    [
+      'the provider: a circuit that is closed',
+      { attempts: 9, failure: 'provider' },
+      { ...rejection, cause: 'provider', retryAfterMs: 500 },
+      0.5,
+      10_000,
+    ],
+    ['a zone that is missing', { attempts: 9, failure: 'zone' }, { ...rejection, cause: 'zone' }, 0.5, 50_000],
     ['the provider: with jitter', never, { ...rejection, cause: 'provider', retryAfterMs: 900 }, 1, 1_150],
   ] as const)('%s', (_, previous, failure, random, ms) => {
     expect(toRetryDelayMs(previous, failure, random)).toBe(ms)

@@ -324,6 +324,8 @@ export interface FailedName extends DesiredRecords {
   /** For an operator: no key or token in it. */
   readonly reason: string
   readonly retryDelayMs: number
+  /** The distance to the next attempts of other rejected names of the zone; 0: it waits for none of them. */
+  readonly paceMs: number
   readonly isTransient: boolean
 }
 
@@ -332,6 +334,19 @@ const MAX_SPREAD_MS = 250
 
 /** The pause of the names of a stopped zone. `resume` ends it. */
 const STOPPED_RETRY_MS = 600_000
+
+/** Of the calls of one zone, on average. */
+const CALL_PACE_MS = 3_500
+
+/** Calls of a sync, apart from the search for the record sets that the provider rejects. */
+const CALLS_OF_SYNC = 6
+
+/**
+ * Rejected names are tried one after the other, because the provider is called up to twice for each of their record sets. One
+ * that is accepted makes the others due.
+ */
+const toPaceMs = (cause: FailureCause, { desired, owned }: DesiredName): number =>
+  cause === 'rejected' ? CALL_PACE_MS * (CALLS_OF_SYNC + 2 * Math.max(desired.length, owned.length)) : 0
 
 const isStopCause = (cause: FailureCause): boolean => STOP_CAUSES.some(stopCause => stopCause === cause)
 
@@ -374,18 +389,28 @@ export interface PreviousFailures {
 }
 
 /**
- * Milliseconds until the next attempt. The circuit breaker decides when the provider is called again; every other cause
- * has a backoff for each name. `random` is from 0 to 1.
+ * Of a name that waits for the provider: the circuit breaker decides when it is called again, but it does not open if only
+ * the calls of one zone, or only writes, fail.
  */
+const MAX_PROVIDER_BACKOFF_MS = 10_000
+
+/** Of names whose zone is missing, or cannot be read. With its jitter not longer than the pause after a refusal of the zone. */
+const MAX_ZONE_BACKOFF_MS = 50_000
+
+/** Milliseconds until the next attempt. `random` is from 0 to 1. */
 export const toRetryDelayMs = (
   { attempts, failure }: PreviousFailures,
-  { cause, retryAfterMs = 0 }: Failure,
+  { cause, retryAfterMs = 0, isTransient = false }: Failure,
   random: number,
 ): number => {
-  if (cause === 'provider') return retryAfterMs + MAX_SPREAD_MS * random
+  if (cause === 'provider') {
+    const ownMs = backoffMs(failure === 'provider' ? attempts + 1 : 1, random, MAX_PROVIDER_BACKOFF_MS)
+    return Math.max(retryAfterMs + MAX_SPREAD_MS * random, ownMs)
+  }
   if (isStopCause(cause)) return STOPPED_RETRY_MS
   // Attempts that ended for changing causes have a backoff too. Those of an outage say nothing about the name.
-  return Math.max(retryAfterMs, backoffMs(failure === 'provider' ? 1 : attempts + 1, random))
+  const maxMs = cause === 'zone' && !isTransient ? MAX_ZONE_BACKOFF_MS : undefined
+  return Math.max(retryAfterMs, backoffMs(failure === 'provider' ? 1 : attempts + 1, random, maxMs))
 }
 
 const toDeletedRecord = ({ name, type, ttl, values }: RecordSet): DeletedRecord => ({
@@ -416,7 +441,8 @@ export const toFailedNames = ({ name, outcome }: NameOutcome, random: () => numb
   const { subdomain, version, desired } = name
   const { cause, reason, isTransient = false } = outcome
   const retryDelayMs = toRetryDelayMs(name, outcome, random())
-  return [{ subdomain, version, desired, failure: cause, reason, retryDelayMs, isTransient }]
+  const paceMs = isTransient ? 0 : toPaceMs(cause, name)
+  return [{ subdomain, version, desired, failure: cause, reason, retryDelayMs, paceMs, isTransient }]
 }
 
 /** The result of a sync for the callers that wait for it. Why a name was not applied is in the table. */

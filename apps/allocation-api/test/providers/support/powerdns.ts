@@ -4,8 +4,10 @@ import { createPowerdnsProvider } from '../../../src/dns/providers/powerdns/inde
 import type { ProviderSubject } from '../conformance.ts'
 
 /** A zone of a separate PowerDNS, for the conformance suite. */
-export const startPowerdnsSubject = async (): Promise<ProviderSubject & { readonly server: PowerdnsServer }> => {
-  const server = await startPowerdns()
+export const startPowerdnsSubject = async (
+  settings: readonly string[] = [],
+): Promise<ProviderSubject & { readonly server: PowerdnsServer }> => {
+  const server = await startPowerdns(settings)
   const zone = `pool-${randomBytes(4).toString('hex')}.test`
   const wrongKey = randomBytes(16).toString('hex')
   try {

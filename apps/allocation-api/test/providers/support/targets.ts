@@ -3,7 +3,8 @@ import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import type { Target } from '@pool/contract'
 import { until } from '@pool/test-kit/poll.ts'
-import { decode, encode } from 'dns-packet'
+import { reportProof } from '@pool/test-kit/proof-size.ts'
+import { DNSSEC_OK, decode, encode, type Packet } from 'dns-packet'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type RecordSet, recordKey } from '../../../src/dns/domain/rrset.ts'
 import { createRecords } from '../../../src/dns/domain/target.ts'
@@ -17,6 +18,8 @@ export interface TargetSubject extends AsyncDisposable {
   readonly remove: (name: string, type: string) => Promise<void>
   /** Of the server that answers for the zone on 127.0.0.1; null: none does. */
   readonly dnsPort: number | null
+  /** Each answer must have its signature. */
+  readonly isSigned?: boolean
   /** A CNAME takes the place of other records in two steps. */
   readonly hasGap?: boolean
 }
@@ -40,8 +43,15 @@ const WALK: readonly (keyof typeof FORMS)[] = [
 
 const signal = () => AbortSignal.timeout(120_000)
 
+const OPT_DNSSEC_OK = {
+  type: 'OPT',
+  name: '.',
+  udpPayloadSize: 4_096,
+  flags: DNSSEC_OK,
+} as NonNullable<Packet['additionals']>[number]
+
 /** What a server answers for the names of a target now. It has one query in flight. */
-const startResolver = async (port: number, zone: string) => {
+const startResolver = async (port: number, zone: string, isSigned = false) => {
   const socket = createSocket('udp4')
   socket.bind(0, '127.0.0.1')
   await once(socket, 'listening')
@@ -49,14 +59,17 @@ const startResolver = async (port: number, zone: string) => {
     for (;;) {
       const id = randomInt(65_536)
       const response = once(socket, 'message', { signal: AbortSignal.timeout(2_000) }).catch(() => [])
-      socket.send(encode({ type: 'query', id, questions: [{ type: 'A', name }] }), port, '127.0.0.1')
+      const additionals = isSigned ? [OPT_DNSSEC_OK] : []
+      socket.send(encode({ type: 'query', id, questions: [{ type: 'A', name }], additionals }), port, '127.0.0.1')
       const [octets] = await response
       const message = octets ? decode(octets as Buffer) : undefined
       if (message?.id !== id) continue
       const sections = message.answers?.length ? message.answers : (message.authorities ?? [])
-      const shown = sections.map(answer => `${answer.type} ${'data' in answer ? JSON.stringify(answer.data) : ''}`)
+      const records = sections.filter(({ type }) => !['SOA', 'RRSIG', 'NSEC', 'NSEC3'].includes(type))
+      const shown = records.map(answer => `${answer.type} ${'data' in answer ? JSON.stringify(answer.data) : ''}`)
       const rcode = 'rcode' in message ? message.rcode : ''
-      return `${name}: ${rcode} ${shown.filter(text => !text.startsWith('SOA')).sort()}`
+      const hasSignature = !isSigned || !message.answers?.length || sections.some(({ type }) => type === 'RRSIG')
+      return `${name}: ${rcode} ${shown.sort()}${hasSignature ? '' : UNSIGNED}`
     }
   }
   return {
@@ -69,17 +82,26 @@ const startResolver = async (port: number, zone: string) => {
   }
 }
 
-/** Queries without a pause until it is stopped. Returns each answer once. */
+const UNSIGNED = ' without a signature'
+
+/** Queries without a pause until it is stopped. Returns the milliseconds from the first to the last time of each answer. */
 const watch = (ask: () => Promise<string[]>) => {
-  const seen = new Set<string>()
+  const seen = new Map<string, { readonly first: number; last: number }>()
   let isStopping = false
   const watching = (async () => {
-    while (!isStopping) for (const answer of await ask()) seen.add(answer)
+    while (!isStopping) {
+      for (const answer of await ask()) {
+        const at = performance.now()
+        const known = seen.get(answer)
+        if (known) known.last = at
+        else seen.set(answer, { first: at, last: at })
+      }
+    }
   })()
   return async () => {
     isStopping = true
     await watching
-    return seen
+    return new Map(Array.from(seen, ([answer, { first, last }]) => [answer, last - first]))
   }
 }
 
@@ -129,20 +151,25 @@ export const describeTargets = (kind: string, start: () => Promise<TargetSubject
       async (_, names) => {
         const { zone, dnsPort } = subject
         const toRecords = (form: keyof typeof FORMS) => createRecords(`acme.${zone}`, FORMS[form], { names, ttl: 300 })
-        using resolver = dnsPort === null ? null : await startResolver(dnsPort, zone)
-        using watcher = dnsPort === null ? null : await startResolver(dnsPort, zone)
+        using resolver = dnsPort === null ? null : await startResolver(dnsPort, zone, subject.isSigned)
+        using watcher = dnsPort === null ? null : await startResolver(dnsPort, zone, subject.isSigned)
         await bring(toRecords('ipv4'))
+        const isSigned = async () => !`${await resolver?.ask()}`.includes(UNSIGNED)
+        await until('the answers are signed', isSigned)
+        let gapMs = 0
         for (const [i, form] of WALK.entries()) {
           if (i === 0) continue
           const desired = toRecords(form)
           const before = (await resolver?.ask()) ?? []
-          const stopWatching = watcher ? watch(watcher.ask) : async () => new Set<string>()
+          const stopWatching = watcher ? watch(watcher.ask) : async () => new Map<string, number>()
           expect(await bring(desired), `${WALK[i - 1]} to ${form}`).toBeGreaterThan(0)
           // A server may answer with the former state for a moment.
           if (resolver) await until('the new answers', async () => `${await resolver.ask()}` !== `${before}`)
           const seen = await stopWatching()
           const allowed = new Set([...before, ...((await resolver?.ask()) ?? [])])
-          const gaps = [...seen].filter(answer => !allowed.has(answer))
+          expect(await isSigned()).toBe(true)
+          const gaps = Array.from(seen.keys()).filter(answer => !allowed.has(answer))
+          for (const answer of gaps) gapMs = Math.max(gapMs, seen.get(answer) ?? 0)
           if (!subject.hasGap || form !== 'hostname') expect(gaps, `${WALK[i - 1]} to ${form}`).toEqual([])
           expect(await readBranch()).toEqual(desired.map(recordKey).sort())
           expect(await bring(desired), `drift of ${form}`).toBe(0)
@@ -150,6 +177,7 @@ export const describeTargets = (kind: string, start: () => Promise<TargetSubject
           if (first) await subject.remove(first.name, first.type)
           expect(await bring(desired), `repair of ${form}`).toBeGreaterThan(0)
         }
+        if (subject.hasGap) reportProof(`${kind}: without an answer for ${gapMs.toFixed(1)} ms at most`)
         await bring([], true)
         expect(await readBranch()).toEqual([])
       },

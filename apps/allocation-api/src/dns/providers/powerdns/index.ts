@@ -63,17 +63,28 @@ const MAX_REJECTIONS = 50
 /** The pauses before a call is repeated that the server answered with 500, such as "database is locked" of SQLite. */
 const REPEAT_PAUSES_MS = [20, 50, 100, 200, 400]
 
-const repeat = async <Answer extends { readonly kind: string; readonly status?: number }>(
-  call: () => Promise<Answer>,
-  onError: () => void = () => {},
-): Promise<Answer> => {
-  for (const pauseMs of REPEAT_PAUSES_MS) {
-    const answer = await call()
-    if (answer.kind !== 'answered' || answer.status !== 500) return answer
-    onError()
-    await sleep(pauseMs)
+const isError = ({ kind, status }: { readonly kind: string; readonly status?: number }) =>
+  kind === 'answered' && status === 500
+
+/** Repeats calls, unless the last one of the same `what` was repeated to no avail. */
+const createRepeat = () => {
+  const failing = new Set<string>()
+  return async <Answer extends { readonly kind: string; readonly status?: number }>(
+    what: string,
+    call: () => Promise<Answer>,
+    onError: () => void = () => {},
+  ): Promise<Answer> => {
+    let answer = await call()
+    for (const pauseMs of failing.has(what) ? [] : REPEAT_PAUSES_MS) {
+      if (!isError(answer)) break
+      onError()
+      await sleep(pauseMs)
+      answer = await call()
+    }
+    if (isError(answer)) failing.add(what)
+    else failing.delete(what)
+    return answer
   }
-  return call()
 }
 
 const MAX_PARALLEL_WRITES = 16
@@ -135,8 +146,9 @@ export const createPowerdnsProvider = ({
   const sizes = new Map<string, number>()
 
   const toZoneUrl = (zone: string, query = ''): URL => new URL(encodeURIComponent(`${zone}.`) + query, zones)
+  const repeat = createRepeat()
   const get = (zone: string, query: string, signal: AbortSignal) =>
-    repeat(() => requestJson({ url: toZoneUrl(zone, query), headers }, signal))
+    repeat(`read ${zone}`, () => requestJson({ url: toZoneUrl(zone, query), headers }, signal))
   /** SQLite has one writer, so after the first 500 the writes to all zones take turns. */
   const turns = pLimit(MAX_PARALLEL_WRITES)
   const patch = (zone: string, rrsets: readonly unknown[], signal: AbortSignal) => {
@@ -144,7 +156,7 @@ export const createPowerdnsProvider = ({
     const takeTurns = () => {
       turns.concurrency = 1
     }
-    return turns(() => repeat(call, takeTurns))
+    return turns(() => repeat(`write ${zone}`, call, takeTurns))
   }
 
   const unavailable = (zone: string, answer: ProviderResponse): Unavailable => {
@@ -198,7 +210,7 @@ export const createPowerdnsProvider = ({
     signal: AbortSignal,
     maxBytes = Number.POSITIVE_INFINITY,
   ): AsyncGenerator<ZonePart | Unavailable, void> {
-    const response = await repeat(() => requestStream({ url: toZoneUrl(zone), headers }, signal))
+    const response = await repeat(`read ${zone}`, () => requestStream({ url: toZoneUrl(zone), headers }, signal))
     if (response.kind === 'unavailable') return yield response
     if (response.kind === 'answered') return yield unavailable(zone, response)
     if ((response.length ?? 0) > maxBytes) {
@@ -300,7 +312,7 @@ export const createPowerdnsProvider = ({
   /** The zones of the server; none if the key may not list them. */
   const listZones = async (signal: AbortSignal): Promise<ZoneSearch> => {
     const listUrl = new URL(`${serverUrl}/zones?dnssec=false`)
-    const answer = await repeat(() => requestJson({ url: listUrl, headers }, signal))
+    const answer = await repeat('list', () => requestJson({ url: listUrl, headers }, signal))
     if (answer.kind === 'unavailable' && answer.scope !== 'zone') return answer
     if (answer.kind === 'answered' && (answer.status === 429 || answer.status >= 500)) return unavailable('', answer)
     const listed = zoneNames.safeParse(answer.kind === 'answered' && answer.status === 200 ? answer.body : [])

@@ -1,0 +1,1 @@
+import './quiet-zones.ci.test.ts'
