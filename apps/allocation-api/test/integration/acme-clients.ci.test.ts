@@ -189,65 +189,68 @@ const missingGo =
     : 'Go is not installed, the test of the solver of cert-manager is skipped: https://go.dev/doc/install'
 
 // Without a cache, Go compiles for minutes.
-describe.skipIf(!isProof || shouldSkip(missingGo))('the solver acmeDNS of cert-manager, built from its module', async () => {
-  const built = await mkdtemp(join(tmpdir(), 'cert-manager-'))
-  afterAll(() => rm(built, { recursive: true, force: true }))
-  const solve = (host: string, accounts: object, domain: string, value: string) => {
-    const file = join(built, `${domain}.json`)
-    return writeFile(file, JSON.stringify(accounts)).then(
-      () => new Program({ command: join(built, 'solver'), args: [host, file, domain, value] }),
-    )
-  }
-
-  beforeAll(async () => {
-    const source = fileURLToPath(new URL('../support/cert-manager-solver.go', import.meta.url))
-    await cp(source, join(built, 'main.go'))
-    const env = { ...process.env, GOFLAGS: '-mod=mod' }
-    for (const command of [
-      ['mod', 'init', 'solver'],
-      ['get', 'github.com/cert-manager/cert-manager/pkg/issuer/acme/dns/acmedns@v1.21.2'],
-      ['build', '-o', 'solver', '.'],
-    ])
-      await promisify(execFile)('go', command, { cwd: built, env })
-  }, 1_200_000)
-
-  test.skipIf(isSkipped)('issues the name and its wildcard, with lego for the order', async () => {
-    const { reservationToken } = await createTenant('issued', { scope: 'acme' })
-    const { body } = await mint('issued', { reservationToken, scope: 'acme' })
-    const [accounts, script, path] = ['accounts.json', 'present.sh', 'lego'].map(file => join(built, file)) as [
-      string,
-      string,
-      string,
-    ]
-    await writeFile(accounts, JSON.stringify(body.acmeDnsAccounts))
-    const call = `[ "$1" != present ] || exec ${built}/solver ${service.api.url}/api/v1/records/acme-dns ${accounts} issued.pool.test "$3"`
-    await writeFile(script, `#!/bin/sh\n${call}\n`, { mode: 0o755 })
-    const env = { EXEC_PATH: script, EXEC_POLLING_INTERVAL: '1', EXEC_SEQUENCE_INTERVAL: '1' }
-    const output = await lego('issued', '', path, env, 'exec').untilSucceeded()
-    expectTranscript('cert-manager', 'issued', output, join(path, 'certificates', 'issued.pool.test.crt'))
-  })
-
-  test('presents the challenges of the name and of one below it, with the accounts of a token', async () => {
-    const { reservationToken, send } = await createTenant('solver', { scope: 'acme' })
-    const { body } = await mint('solver', { reservationToken, scope: 'acme' })
-    const account = body.acmeDnsAccounts['solver.pool.test']
-    const below = { ...account, subdomain: '_acme-challenge.shop.solver.pool.test' }
-    const accounts = { ...body.acmeDnsAccounts, 'shop.solver.pool.test': below }
-    const host = `${service.api.url}/api/v1/records/acme-dns`
-    for (const [domain, letters] of [
-      ['solver.pool.test', 'ab'],
-      ['shop.solver.pool.test', 'c'],
-    ] as const) {
-      for (const letter of letters) await (await solve(host, accounts, domain, challenge(letter))).untilSucceeded()
-      expect(await resolve(`_acme-challenge.${domain}`, 'TXT')).toEqual([...letters].map(challenge))
+describe.skipIf(!isProof || shouldSkip(missingGo))(
+  'the solver acmeDNS of cert-manager, built from its module',
+  async () => {
+    const built = await mkdtemp(join(tmpdir(), 'cert-manager-'))
+    afterAll(() => rm(built, { recursive: true, force: true }))
+    const solve = (host: string, accounts: object, domain: string, value: string) => {
+      const file = join(built, `${domain}.json`)
+      return writeFile(file, JSON.stringify(accounts)).then(
+        () => new Program({ command: join(built, 'solver'), args: [host, file, domain, value] }),
+      )
     }
-    const unknown = await solve(
-      host,
-      { 'solver.pool.test': { ...account, password: 'x' } },
-      'solver.pool.test',
-      challenge('d'),
-    )
-    expect(await unknown.exited).toBe(1)
-    expect((await send('GET', '')).status).toBe(200)
-  })
-})
+
+    beforeAll(async () => {
+      const source = fileURLToPath(new URL('../support/cert-manager-solver.go', import.meta.url))
+      await cp(source, join(built, 'main.go'))
+      const env = { ...process.env, GOFLAGS: '-mod=mod' }
+      for (const command of [
+        ['mod', 'init', 'solver'],
+        ['get', 'github.com/cert-manager/cert-manager/pkg/issuer/acme/dns/acmedns@v1.21.2'],
+        ['build', '-o', 'solver', '.'],
+      ])
+        await promisify(execFile)('go', command, { cwd: built, env })
+    }, 1_200_000)
+
+    test.skipIf(isSkipped)('issues the name and its wildcard, with lego for the order', async () => {
+      const { reservationToken } = await createTenant('issued', { scope: 'acme' })
+      const { body } = await mint('issued', { reservationToken, scope: 'acme' })
+      const [accounts, script, path] = ['accounts.json', 'present.sh', 'lego'].map(file => join(built, file)) as [
+        string,
+        string,
+        string,
+      ]
+      await writeFile(accounts, JSON.stringify(body.acmeDnsAccounts))
+      const call = `[ "$1" != present ] || exec ${built}/solver ${service.api.url}/api/v1/records/acme-dns ${accounts} issued.pool.test "$3"`
+      await writeFile(script, `#!/bin/sh\n${call}\n`, { mode: 0o755 })
+      const env = { EXEC_PATH: script, EXEC_POLLING_INTERVAL: '1', EXEC_SEQUENCE_INTERVAL: '1' }
+      const output = await lego('issued', '', path, env, 'exec').untilSucceeded()
+      expectTranscript('cert-manager', 'issued', output, join(path, 'certificates', 'issued.pool.test.crt'))
+    })
+
+    test('presents the challenges of the name and of one below it, with the accounts of a token', async () => {
+      const { reservationToken, send } = await createTenant('solver', { scope: 'acme' })
+      const { body } = await mint('solver', { reservationToken, scope: 'acme' })
+      const account = body.acmeDnsAccounts['solver.pool.test']
+      const below = { ...account, subdomain: '_acme-challenge.shop.solver.pool.test' }
+      const accounts = { ...body.acmeDnsAccounts, 'shop.solver.pool.test': below }
+      const host = `${service.api.url}/api/v1/records/acme-dns`
+      for (const [domain, letters] of [
+        ['solver.pool.test', 'ab'],
+        ['shop.solver.pool.test', 'c'],
+      ] as const) {
+        for (const letter of letters) await (await solve(host, accounts, domain, challenge(letter))).untilSucceeded()
+        expect(await resolve(`_acme-challenge.${domain}`, 'TXT')).toEqual([...letters].map(challenge))
+      }
+      const unknown = await solve(
+        host,
+        { 'solver.pool.test': { ...account, password: 'x' } },
+        'solver.pool.test',
+        challenge('d'),
+      )
+      expect(await unknown.exited).toBe(1)
+      expect((await send('GET', '')).status).toBe(200)
+    })
+  },
+)
