@@ -117,6 +117,7 @@ export const startPatroniPair = async (cleanup: AsyncDisposableStack) => {
       const body = JSON.stringify({ leader: primary.name, candidate: getOther(primary).name })
       const { status } = await fetch(`${primary.restUrl}/switchover`, { method: 'POST', body })
       if (status !== 200) throw new Error(`Patroni answered ${status} to a switchover`)
+      return () => {}
     },
     /** Ends Patroni and its server at once. Returns what starts Patroni again. */
     async crash() {

@@ -32,13 +32,10 @@ test.each([
   ['40001', 'serialization failure'],
   ['40P01', 'deadlock'],
   ['55P03', 'lock not available'],
-  ['25P03', 'timeout of an idle transaction'],
   ['25P04', 'timeout of a transaction'],
   ['42501', 'missing privilege'],
   ['3F000', 'unknown schema'],
   ['42P01', 'unknown table'],
-  ['42703', 'unknown column'],
-  ['42883', 'unknown function'],
 ])('SQLSTATE %s (%s): the database is unavailable and the statement is not rejected', code => {
   expect(isDatabaseUnavailable(serverError(code))).toBe(true)
   expect(isStatementRejected(serverError(code))).toBe(false)

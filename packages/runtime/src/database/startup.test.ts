@@ -38,7 +38,6 @@ test('a missing privilege: the role of migrate needs other rights than that of t
 
 test.each([
   ['42P01', /lacks a table.* search_path/],
-  ['42883', /lacks a table.* search_path/],
   ['53300', /too many connections; raise max_connections/],
   ['57P03', /starts, stops or recovers/],
   ['57014', /statement_timeout .* that URL names/],
