@@ -377,3 +377,14 @@ test('a host name conflicts with records at the names of the template only', () 
   expect(conflict([put('', 'MX', '10 mx.example')], { loadBalancerIPv6: '2001:db8::1' })).toBeNull()
   expect(conflict([{ ...put('', 'TXT', 't'), isPublished: false } as SetChange])).toBeNull()
 })
+
+test.each([
+  ['a name', put('\u00fc'.repeat(80), 'TXT', 't'), /^"\u00fc{60}\u2026" is not the name of a record: use labels of/],
+  [
+    'a value',
+    put('shop', 'MX', '10 ok.example', 'mx.example'),
+    /^"mx.example" is not a value of MX records: send a pref/,
+  ],
+])('the error of %s names it and what to send', (_, change, detail) => {
+  expect(apply([change]).refusals[0]?.detail).toMatch(detail)
+})

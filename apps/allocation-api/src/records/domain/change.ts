@@ -2,7 +2,7 @@ import type { Target } from '@pool/contract'
 import { isAtOrBelow, type RecordSet } from '../../dns/domain/rrset.ts'
 import { createRecords, type RecordTemplate } from '../../dns/domain/target.ts'
 import { deriveRecords } from './derive.ts'
-import { isChallengeName, toDataName, toRecordName } from './names.ts'
+import { explainName, isChallengeName, toDataName, toRecordName } from './names.ts'
 import { dropOldChallenges, type StoredRecords, type StoredSet } from './stored.ts'
 import type { RecordsOptions, Refusal, RefusalKind, SetChange, TokenScope } from './types.ts'
 import { CHALLENGE_VALUE, explainValue, quoteText, toRecordValue, toShownValue, unquoteText } from './values.ts'
@@ -135,13 +135,7 @@ class NameChanges {
 
   #toName(text: string, canBeData: boolean): string {
     const name = toRecordName(text) ?? (canBeData ? toDataName(text) : null)
-    return (
-      name ??
-      refuse(
-        'invalid-record',
-        'The name must have labels of a-z, 0-9, "-" and "_", in the form of the DNS (xn--… for others).',
-      )
-    )
+    return name ?? refuse('invalid-record', explainName(text))
   }
 
   #checkScope(name: string, isChallenge: boolean, canBeElsewhere: boolean): void {

@@ -14,6 +14,12 @@ export const toRecordName = (text: string): string | null => {
   return name.length <= MAX_NAME_LENGTH && NAME.test(name) ? name : null
 }
 
+/** What a client has sent, as an error shows it. */
+export const quoteInput = (text: string): string => JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text)
+
+export const explainName = (text: string): string =>
+  `${quoteInput(text)} is not the name of a record: use labels of a-z, 0-9, "-" and "_", "*" as the first one only, and xn--… for other letters.`
+
 /** Of data that is not published: a tool can put a label of its own before a wildcard. */
 const DATA_NAME = /^[a-z0-9_*.-]+$/
 

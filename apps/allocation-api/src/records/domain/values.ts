@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { isLoadBalancerAddress, loadBalancerIPv6 } from '@pool/contract'
 import { quoteString, quoteStrings, unescapeText } from '../../dns/wire/rdata.ts'
-import { toRecordName } from './names.ts'
+import { quoteInput, toRecordName } from './names.ts'
 
 /** Bytes. */
 const MAX_VALUE_SIZE = 2_048
@@ -20,10 +20,8 @@ const VALUE_FORMS: Readonly<Record<string, string>> = {
 export const RECORD_TYPES = Object.keys(VALUE_FORMS)
 
 /** What is wrong with a value that has no normal form, and what to send. */
-export const explainValue = (type: string, value: string): string => {
-  const shown = value.length > 60 ? `${value.slice(0, 60)}…` : value
-  return `${JSON.stringify(shown)} is not a value of ${type} records: send ${VALUE_FORMS[type]}.`
-}
+export const explainValue = (type: string, value: string): string =>
+  `${quoteInput(value)} is not a value of ${type} records: send ${VALUE_FORMS[type]}.`
 
 /** A digest in base64url: RFC 8555 section 8.4. */
 export const CHALLENGE_VALUE = /^[A-Za-z0-9_-]{43}$/
