@@ -2,7 +2,7 @@ import { execFile, spawnSync } from 'node:child_process'
 import { Resolver } from 'node:dns/promises'
 import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { startDedicatedPostgres } from '@pool/test-kit/dedicated-postgres.ts'
@@ -21,6 +21,7 @@ const missingTool = ['curl', 'jq'].some(tool => spawnSync(tool, ['--version']).e
   : undefined
 
 const token = 'operator-token-of-the-migration'
+const ASK_INTERVAL_MS = 20
 const POOL = 'pool.test'
 const NAMESERVERS = ['ns1.pool.test', 'ns2.pool.test']
 const path = `/api/v1/pool/${POOL}`
@@ -104,7 +105,7 @@ const startScene = async (form: keyof typeof forms) => {
     promisify(execFile)('bash', ['-ec', commands], { cwd: home.folder, env: variables }).then(({ stdout }) => stdout)
   await shell(`poolctl contexts set test --api ${api.operatorUrl} --api-token-file ${write('token', token)}`)
 
-  // A resolver that asks for every tenant as often as it can.
+  // A resolver that asks for every tenant all the time, and leaves the processor to the migration.
   const resolver = new Resolver({ tries: 4 })
   resolver.setServers([`127.0.0.1:${powerdns.dnsPort}`])
   const wrong: string[] = []
@@ -118,7 +119,7 @@ const startScene = async (form: keyof typeof forms) => {
           if (String(answer) !== toAddress(i)) wrong.push(`${name}.${subdomain}: ${answer}`)
         }
       }
-      await nextTurn()
+      await sleep(ASK_INTERVAL_MS)
     }
   }
   const asking = ask()

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { reportProof } from '@pool/test-kit/proof-size.ts'
+import { isProof, reportProof } from '@pool/test-kit/proof-size.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import * as z from 'zod'
@@ -31,13 +31,13 @@ const run = async (file: string, args: readonly string[], cwd: string): Promise<
   return `${stdout}\n${stderr}`
 }
 
-/** Creates a project with these packages installed. Cached packages need no network. */
-const createProject = async (name: string, manifest: object, packages: readonly string[]): Promise<string> => {
+/** Creates a project that depends on the archive and these packages. */
+const createProject = async (name: string, manifest: object, packages: Readonly<Record<string, string>>) => {
   const project = join(folder, name)
   await mkdir(project)
-  await writeFile(join(project, 'package.json'), JSON.stringify({ name, version: '1.0.0', private: true, ...manifest }))
-  const options = ['--save-dev', '--prefer-offline', '--no-audit', '--no-fund']
-  await run('npm', ['install', ...options, archive, ...packages], project)
+  const devDependencies = { '@pool/testing': `file:${archive}`, ...packages }
+  const text = JSON.stringify({ name, version: '1.0.0', private: true, ...manifest, devDependencies })
+  await writeFile(join(project, 'package.json'), text)
   return project
 }
 
@@ -68,6 +68,10 @@ beforeAll(async () => {
     PATH: [join(folder, 'bin'), ...inherited].join(':'),
     TMPDIR: join(folder, 'tmp'),
     CI: 'true',
+    // Cached packages need no network.
+    npm_config_prefer_offline: 'true',
+    npm_config_audit: 'false',
+    npm_config_fund: 'false',
   }
   await buildPackage()
   await run('npx', ['-y', 'pnpm@12', 'pack', '--pack-destination', folder], packageFolder)
@@ -80,12 +84,9 @@ describe('in an empty project', () => {
   let project: string
 
   beforeAll(async () => {
-    project = await createProject('project', { type: 'module' }, [
-      'vitest@5',
-      'jest@30',
-      'typescript@7',
-      '@types/node@24',
-    ])
+    const packages = { vitest: '5', jest: '30', typescript: '7', '@types/node': '24' }
+    project = await createProject('project', { type: 'module' }, packages)
+    await run('npm', ['install'], project)
     await writeFiles(project, await readSnippets())
     const compilerOptions = { module: 'nodenext', target: 'es2024', lib: ['es2024', 'esnext.disposable', 'dom'] }
     const options = { ...compilerOptions, strict: true, noEmit: true, skipLibCheck: true, types: ['node'] }
@@ -129,7 +130,7 @@ describe('in an empty project', () => {
     await rm(join(project, 'test/common.cts'))
   })
 
-  test('the first start, and later ones', { timeout: TIMEOUT_MS }, async () => {
+  test.runIf(isProof)('the first start, and later ones', { timeout: TIMEOUT_MS }, async () => {
     const measure = fileURLToPath(new URL('./fixtures/measure.mjs', import.meta.url))
     await cp(measure, join(project, 'measure.mjs'))
     await rm(join(project, 'node_modules/@pool/testing/node_modules'), { recursive: true, force: true })
@@ -143,7 +144,7 @@ test('a repository that is not ours runs the workflow of the documentation', { t
   const repository = await createProject(
     'foreign',
     { type: 'module', scripts: { test: 'vitest run --testTimeout=60000' } },
-    ['vitest@5'],
+    { vitest: '5' },
   )
   const code = `import { startWitness } from '@pool/testing'
 import { expect, test } from 'vitest'

@@ -12,6 +12,7 @@ import { startStateServer } from './support/state-server.ts'
 import {
   findProcesses,
   inspect,
+  isolatedInProof,
   isTerraformMissing,
   killProcesses,
   plan,
@@ -23,7 +24,7 @@ import {
   useSites,
 } from './support/terraform.ts'
 
-const createTestSite = useSites()
+const createTestSite = useSites(isolatedInProof)
 const request = { bucket: BUCKET, variables: storageVariables }
 
 const machines = `

@@ -10,6 +10,7 @@ import type { TerraformOptions } from '../../src/deployments/terraform/terraform
 import { startStateServer } from './support/state-server.ts'
 import {
   inspect,
+  isolatedInProof,
   isTerraformMissing,
   killProcesses,
   plan,
@@ -20,7 +21,7 @@ import {
 } from './support/terraform.ts'
 
 const execFileAsync = promisify(execFile)
-const createTestSite = useSites()
+const createTestSite = useSites(isolatedInProof)
 
 const MACHINE = 'resource "terraform_data" "machine" { input = 1 }'
 const TWO_MACHINES = `${MACHINE}

@@ -12,6 +12,7 @@ import { startStateServer } from './support/state-server.ts'
 import {
   findProcesses,
   inspect,
+  isolatedInProof,
   isTerraformMissing,
   killProcesses,
   type Site,
@@ -21,7 +22,7 @@ import {
   useSites,
 } from './support/terraform.ts'
 
-const createTestSite = useSites()
+const createTestSite = useSites(isolatedInProof)
 
 /** Waits in the middle until the file `go` exists, in an apply and in a destroy. */
 const waiting = `
@@ -193,7 +194,8 @@ describe.skipIf(isTerraformMissing)('a lock of another process', () => {
   test('is never lifted or reported', async () => {
     const server = await startServer()
     const site = createTestSite(waiting)
-    const options = { ...site.options, backend: server.backend }
+    // A command that waits for a lock ignores an interrupt.
+    const options = { ...site.options, backend: server.backend, stopTimeoutMs: 1_000 }
     server.lock('of-another-process')
     const locks: (StateLock | null)[] = []
     const run = startApply(options, { onLock: async lock => void locks.push(lock) })

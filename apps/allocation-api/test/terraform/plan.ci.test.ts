@@ -10,6 +10,7 @@ import { BUCKET, renderBucketModule, storageVariables, withMinio } from './suppo
 import { startStateServer } from './support/state-server.ts'
 import {
   inspect,
+  isolatedInProof,
   isTerraformMissing,
   killProcesses,
   plan,
@@ -21,7 +22,7 @@ import {
   useSites,
 } from './support/terraform.ts'
 
-const createTestSite = useSites()
+const createTestSite = useSites(isolatedInProof)
 const request = { bucket: BUCKET, variables: storageVariables }
 const mentions = (text: string) => Object.values(secrets).filter(secret => text.includes(secret))
 

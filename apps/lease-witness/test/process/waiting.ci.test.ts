@@ -95,7 +95,7 @@ test('a slot full of the waits of one token accepts that of another, and one of 
 
 test('a full slot accepts waiters, also after its clients have closed or reset their connections', async () => {
   const slot = 'full'
-  const { generation } = await acquire(slot)
+  let { generation } = await acquire(slot)
   const waiters: Waiter[] = []
   const fill = async (count: number) => {
     const more = await openWaiters(witness.port, slot, count - waiters.length)
@@ -106,12 +106,13 @@ test('a full slot accepts waiters, also after its clients have closed or reset t
   try {
     await fill(MAX_WAITERS)
     expect(await acceptsOneMore(slot, generation)).toBe(true)
-    // Those that only close stay in the count until their time is up.
-    for (const { connection } of waiters) connection.socket.destroy()
+    // Those that only close stay in the count until they are notified or their time is up.
+    for (const { connection } of waiters.splice(0)) connection.socket.destroy()
     expect(await acceptsOneMore(slot, generation)).toBe(true)
+    expect((await writeLease(client, 'holder', slot, generation, 'release')).status).toBe(204)
     await untilWaiting(client, slot, 0)
 
-    waiters.length = 0
+    generation = (await acquire(slot)).generation
     await fill(MAX_WAITERS)
     closeWaiters(waiters.splice(0, 1_050))
     await untilWaiting(client, slot, waiters.length)

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { fileURLToPath } from 'node:url'
+import { COMPILE_CACHE } from '@pool/dev/process'
 import type { Host } from '../../src/host.ts'
 import { runCli } from '../../src/run.ts'
 
@@ -61,7 +62,12 @@ export const createCliFolder = () => {
   return {
     folder,
     config: join(folder, 'contexts.json'),
-    env: { POOLCTL_CONFIG: join(folder, 'contexts.json'), POOLCTL_STATE: join(folder, 'state'), HOME: folder },
+    env: {
+      POOLCTL_CONFIG: join(folder, 'contexts.json'),
+      POOLCTL_STATE: join(folder, 'state'),
+      HOME: folder,
+      NODE_COMPILE_CACHE: COMPILE_CACHE,
+    },
     [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }),
   }
 }

@@ -8,7 +8,7 @@ import { deploymentRequest } from '@pool/test-kit/deployment-request.ts'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { until } from '@pool/test-kit/poll.ts'
 import { readRssMib } from '@pool/test-kit/processes.ts'
-import { reportProof } from '@pool/test-kit/proof-size.ts'
+import { isProof, reportProof } from '@pool/test-kit/proof-size.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { freePort } from '../../src/ports.ts'
 import { ensureDatabase, type Postgres, startPostgres } from '../../src/postgres.ts'
@@ -224,7 +224,8 @@ describe.skipIf(!isRoot || shouldSkip(missingImageTools))('the images', () => {
     reportProof(`image: SIGTERM under load behind a proxy, ${requests} requests, ${failures.length} failed`)
   })
 
-  test('the image with Terraform runs a deployment from request to destroy', async () => {
+  // Each image takes long to build: outside the proof, that of the API stands for all.
+  test.runIf(isProof)('the image with Terraform runs a deployment from request to destroy', async () => {
     const image = await builder.build('allocation-api-deployments')
     const volume = await mkdtemp(join(tmpdir(), 'image-deployments-'))
     await chown(volume, 65_532, 65_532)
@@ -263,7 +264,7 @@ describe.skipIf(!isRoot || shouldSkip(missingImageTools))('the images', () => {
     await rm(volume, { recursive: true, force: true })
   })
 
-  test('the image of the witness on Postgres serves leases and stops on SIGTERM', async () => {
+  test.runIf(isProof)('the image of the witness on Postgres serves leases and stops on SIGTERM', async () => {
     const image = await builder.build('lease-witness')
     const packages = await readBundledPackages(image)
     expect(packages.length).toBeGreaterThan(2)

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { until } from '@pool/test-kit/poll.ts'
 import { isRunning } from '@pool/test-kit/processes.ts'
+import { isProof } from '@pool/test-kit/proof-size.ts'
 import { afterAll } from 'vitest'
 import type { DeploymentLogLine } from '../../../src/deployments/domain/types.ts'
 import type { DestroyResult, ProvisioningRequest, ProvisioningResult } from '../../../src/deployments/provisioner.ts'
@@ -27,6 +28,12 @@ export const variables = { deployment_id: 'd1', provider_names: '["hcloud","mini
 
 /** Turns off the garbage collector of Terraform: a command with a small state is faster without it. */
 export const withoutCollector = { GOGC: 'off' }
+
+/**
+ * For tests of what Terraform does with a state, whose commands take half as long without isolation. The proof
+ * `terraform/isolated` runs them with it.
+ */
+export const isolatedInProof: Partial<TerraformOptions> = isProof ? {} : { isolation: 'off' }
 
 /** The variables that every module of the tests declares. */
 const header = `
@@ -70,14 +77,14 @@ const createSite = (text: string, more: Partial<TerraformOptions> = {}): Site =>
   return { folder, options, write, remove: () => rmSync(folder, { recursive: true, force: true }) }
 }
 
-/** Creates sites that are removed after the tests of the calling file. */
-export const useSites = () => {
+/** Creates sites, with these options, that are removed after the tests of the calling file. */
+export const useSites = (shared: Partial<TerraformOptions> = {}) => {
   const sites: Site[] = []
   afterAll(() => {
     for (const site of sites) site.remove()
   })
   return (text = '', more?: Partial<TerraformOptions>): Site => {
-    const site = createSite(text, more)
+    const site = createSite(text, { ...shared, ...more })
     sites.push(site)
     return site
   }

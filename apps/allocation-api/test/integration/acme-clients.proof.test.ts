@@ -1,0 +1,1 @@
+import './acme-clients.ci.test.ts'

@@ -1,0 +1,4 @@
+import './destroy.ci.test.ts'
+import './known-state.ci.test.ts'
+import './locks.ci.test.ts'
+import './plan.ci.test.ts'

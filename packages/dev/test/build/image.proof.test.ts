@@ -1,0 +1,1 @@
+import './image.ci.test.ts'

@@ -1,0 +1,1 @@
+import './installed.ci.test.ts'

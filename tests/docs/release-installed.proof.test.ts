@@ -1,0 +1,1 @@
+import './release-installed.ci.test.ts'
