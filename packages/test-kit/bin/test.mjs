@@ -1,4 +1,4 @@
-import { spawn, spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { readFileSync, statfsSync } from 'node:fs'
 import { constants, setPriority } from 'node:os'
 import { fileURLToPath } from 'node:url'
@@ -50,20 +50,20 @@ const keepFilesInMemory = () => {
 }
 
 /** A service starts from its bundle in a third of the CPU time that it needs from its sources, and tests start 150 of them. */
-const buildServices = () => {
-  for (const app of ['allocation-api', 'lease-witness']) {
+const buildService = app =>
+  new Promise((resolve, reject) => {
     const entry = fileURLToPath(new URL('../../dev/src/build/main.ts', import.meta.url))
-    const { status } = spawnSync(process.execPath, [entry, app], { stdio: ['ignore', 'ignore', 'inherit'] })
-    if (status !== 0) throw new Error(`The build of ${app} failed. Its output is above.`)
-  }
-}
+    spawn(process.execPath, [entry, app], { stdio: ['ignore', 'ignore', 'inherit'] }).on('close', code =>
+      code === 0 ? resolve() : reject(new Error(`The build of ${app} failed. Its output is above.`)),
+    )
+  })
 
 const isCi = process.argv[2] === '--ci'
 const args = process.argv.slice(isCi ? 3 : 2)
 const isWhole = !isCi && args.length === 0
 const tier = isCi ? 'ci' : isWhole ? 'fast' : undefined
-if (tier) buildServices()
 const checks = isWhole ? ['lint', 'typecheck'].map(runCheck) : []
+if (tier) await Promise.all(['allocation-api', 'lease-witness'].map(buildService))
 const testsPassed = await runVitest(args, {
   env: {
     ...keepFilesInMemory(),

@@ -8,7 +8,7 @@ import { deploymentRequest } from '@pool/test-kit/deployment-request.ts'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { until } from '@pool/test-kit/poll.ts'
 import { readRssMib } from '@pool/test-kit/processes.ts'
-import { isProof, reportProof } from '@pool/test-kit/proof-size.ts'
+import { isProof, proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { freePort } from '../../src/ports.ts'
 import { ensureDatabase, type Postgres, startPostgres } from '../../src/postgres.ts'
@@ -134,7 +134,7 @@ describe.skipIf(!isRoot || shouldSkip(missingImageTools))('the images', () => {
       return { port, pid: await container.pid(), stop: () => container[Symbol.asyncDispose]() }
     }
     const figures: string[] = []
-    for (let round = 1; round <= 2; round += 1) {
+    for (let round = 1; round <= proofSize(2); round += 1) {
       const [before, after] = [await measure(startSource), await measure(startImage)]
       expect(after.mib).toBeLessThan(before.mib)
       figures.push(
@@ -226,6 +226,7 @@ describe.skipIf(!isRoot || shouldSkip(missingImageTools))('the images', () => {
 
   // Each image takes long to build: outside the proof, that of the API stands for all.
   test.runIf(isProof)('the image with Terraform runs a deployment from request to destroy', async () => {
+    await builder.makeTerraform()
     const image = await builder.build('allocation-api-deployments')
     const volume = await mkdtemp(join(tmpdir(), 'image-deployments-'))
     await chown(volume, 65_532, 65_532)

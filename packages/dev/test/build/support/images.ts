@@ -79,27 +79,40 @@ export class ImageBuilder implements AsyncDisposable {
   /** Bytes. */
   baseSize = 0
 
-  private constructor(storage: string) {
+  private constructor(storage: string, driver: string) {
     this.#storage = storage
     const [root, runRoot] = [join(storage, 'root'), join(storage, 'run')]
-    this.#options = ['--storage-driver', 'vfs', '--root', root, '--runroot', runRoot]
+    this.#options = ['--storage-driver', driver, '--root', root, '--runroot', runRoot]
   }
 
   static async open(): Promise<ImageBuilder> {
     await mkdir(CACHE, { recursive: true })
-    const builder = new ImageBuilder(await mkdtemp(join(CACHE, 'images-')))
     const debian = await makeDebian()
-    const base = await builder.#buildah('from', 'scratch')
-    const folder = await builder.#buildah('mount', base)
+    const start = async (driver: string) => {
+      const builder = new ImageBuilder(await mkdtemp(join(CACHE, 'images-')), driver)
+      try {
+        const base = await builder.#buildah('from', 'scratch')
+        return { builder, base, folder: await builder.#buildah('mount', base) }
+      } catch (error) {
+        await builder[Symbol.asyncDispose]()
+        throw error
+      }
+    }
+    // It copies no layer, but does not work everywhere, such as in a container.
+    const { builder, base, folder } = await start('overlay').catch(() => start('vfs'))
     await run('cp', ['-a', `${debian}/.`, folder])
     await copyFile(process.execPath, join(folder, 'usr/local/bin/node'))
     builder.baseSize = await readSize(folder)
     await builder.#commit(base, BASE)
-    const terraform = await builder.#buildah('from', 'scratch')
-    await builder.#buildah('add', '-q', terraform, findProgram('terraform') ?? '', '/bin/terraform')
-    await builder.#buildah('add', '-q', terraform, CERTIFICATES, CERTIFICATES)
-    await builder.#commit(terraform, TERRAFORM)
     return builder
+  }
+
+  /** The image that only the one with Terraform needs. */
+  async makeTerraform(): Promise<void> {
+    const terraform = await this.#buildah('from', 'scratch')
+    await this.#buildah('add', '-q', terraform, findProgram('terraform') ?? '', '/bin/terraform')
+    await this.#buildah('add', '-q', terraform, CERTIFICATES, CERTIFICATES)
+    await this.#commit(terraform, TERRAFORM)
   }
 
   async build(target: string): Promise<Image> {
