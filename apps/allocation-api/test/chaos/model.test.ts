@@ -494,7 +494,7 @@ describe('the repository behaves like its model', () => {
   })
   afterAll(() => database.drop())
 
-  const runs = proofSize(300, 30)
+  const runs = proofSize(300, 20)
   test(`in ${runs} runs of at least 25 commands on average`, { timeout: 600_000 }, async () => {
     const outcome = await fc.check(property, { numRuns: runs, endOnFailure: false })
     expect(outcome.failed, fc.defaultReportMessage(outcome)).toBe(false)

@@ -30,7 +30,7 @@ const TTL_MS = 600_000
 const ROUNDS = proofSize(20, 2)
 /** A process executes one write of a name at a time, apart from its batches. */
 const MIN_WAITING = PROCESSES
-const DUELS = proofSize(150, 30)
+const DUELS = proofSize(150, 15)
 /** Of duels, in case one order does not occur in those above. */
 const MAX_DUELS = 20 * DUELS
 const WRONG_TOKEN = '00000000-0000-4000-8000-000000000000'

@@ -5,7 +5,7 @@ import { useTestDatabase } from '../support/database.ts'
 import { createTenants, present, put } from '../support/tenant-fixture.ts'
 
 const database = await useTestDatabase({ connections: 6 })
-const ROUNDS = proofSize(1_000, 200)
+const ROUNDS = proofSize(1_000, 80)
 
 test(`${ROUNDS} releases against writes: no record and no token of a former holder stays`, {
   timeout: 600_000,

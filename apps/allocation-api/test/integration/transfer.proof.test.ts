@@ -1,1 +1,1 @@
-import './transfer.test.ts'
+import './transfer.ci.test.ts'

@@ -6,6 +6,7 @@ import { LeaseClient } from '@pool/client/leases'
 import { findProgram } from '@pool/dev/server-process'
 import { missingGateway, startGateway } from '@pool/test-kit/ceph/gateway.ts'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
+import { isProof } from '@pool/test-kit/proof-size.ts'
 import { startAllocationApi, startWitness, type TestAllocationApi, type TestWitness } from '@pool/testing'
 import type { Browser, Page } from 'playwright-core'
 import postgres from 'postgres'
@@ -25,9 +26,12 @@ export const storageKeys = {
   secretKey: 'mark-secret-key-0123456789abcdefghijklmnop',
 }
 
-/** Starts a gateway that accepts `storageKeys`. Resolves with the variables that make the API use it; none without Ceph. */
+/** A gateway starts slowly: only the proof has deployments with object storage. */
+export const hasStorage = isProof && !shouldSkip(missingGateway)
+
+/** Starts a gateway that accepts `storageKeys`. Resolves with the variables that make the API use it; none without it. */
 const startStorage = async (cleanup: AsyncDisposableStack): Promise<Readonly<Record<string, string>>> => {
-  if (missingGateway !== undefined) return {}
+  if (!hasStorage) return {}
   const gateway = await startGateway({ names: ['*.storage.test'] })
   cleanup.defer(() => gateway.stop())
   await gateway.addUser(storageKeys)

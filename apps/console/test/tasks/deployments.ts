@@ -2,16 +2,15 @@ import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { missingGateway } from '@pool/test-kit/ceph/gateway.ts'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { until } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
 import { findKept } from '../support/secrets.ts'
 import { lookUp, SSH_PUBLIC_KEY, seedDeployment, type TxtServer } from '../support/seed.ts'
-import { type ConsoleSuite, missingTerraform, skipsBrowser, storageKeys } from '../support/suite.ts'
+import { type ConsoleSuite, hasStorage, missingTerraform, skipsBrowser, storageKeys } from '../support/suite.ts'
 
 const skipsTerraform = skipsBrowser || shouldSkip(missingTerraform)
-const skipsStorage = skipsTerraform || shouldSkip(missingGateway)
+const skipsStorage = skipsTerraform || !hasStorage
 
 const BUCKET = 'catalyst-stored-pool-test'
 

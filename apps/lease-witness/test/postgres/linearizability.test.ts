@@ -9,7 +9,7 @@ import { expectLinearizable, recordHistory } from '../process/support/record-his
 import { createTestDatabase } from './support/database.ts'
 import { replaceLeaseClock } from './support/test-clock.ts'
 
-const OPERATIONS = proofSize(100_000, 5_000)
+const OPERATIONS = proofSize(100_000, 2_000)
 const MAX_STEP_INTERVAL_MS = 500
 const HOUR = 3_600_000
 /** The first steps, so that leases start again in every history. */

@@ -8,7 +8,7 @@ import { describe, expect, test } from 'vitest'
 import { createClient, parseLease, writeLease } from './support/client.ts'
 import { temporaryDirectory } from './support/witness.ts'
 
-const GLITCHES = proofSize(300, 40)
+const GLITCHES = proofSize(300, 15)
 const SLOTS = 100
 const TTL_MS = 1_000
 /** A leader stops this long before its lease ends, as each must. More than a lease can be shorter unnoticed. */

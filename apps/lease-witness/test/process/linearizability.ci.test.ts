@@ -8,7 +8,7 @@ import { startReadThenWrite } from './support/read-then-write.ts'
 import { expectLinearizable, recordHistory } from './support/record-history.ts'
 import { temporaryDirectory } from './support/witness.ts'
 
-const OPERATIONS = proofSize(100_000, 10_000)
+const OPERATIONS = proofSize(100_000, 4_000)
 /** On an idle machine, three violations in a hundred operations. */
 const UNSAFE_OPERATIONS = proofSize(8_000, 800)
 const MIN_LATE_RENEWALS = proofSize(20, 2)

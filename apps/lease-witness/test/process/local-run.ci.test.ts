@@ -44,7 +44,7 @@ describe.runIf(hasProc).concurrent('shutdown', () => {
     ['SIGINT', 'alone'],
     ['SIGTERM', 'with workerd'],
   ] as const
-  test.each(signals.slice(0, proofSize(signals.length, 3)))(
+  test.each(signals.slice(0, proofSize(signals.length, 2)))(
     '%s, %s, stops it cleanly with 100 waiters',
     async (signal, target) => {
       using directory = temporaryDirectory()
@@ -234,7 +234,7 @@ describe.concurrent('the log has one JSON object per line, no token, and', () =>
     ['', 3],
     ['info', 3],
   ] as const
-  test.each(levels.slice(0, proofSize(levels.length, 3)))('at LOG_LEVEL=%s %i access lines', async (level, count) => {
+  test.each(levels.slice(0, proofSize(levels.length, 2)))('at LOG_LEVEL=%s %i access lines', async (level, count) => {
     const lines = await readLogAt(level)
     expect(lines.filter(({ msg }) => msg === 'ready')).toHaveLength(1)
     const requests = lines.filter(({ msg }) => msg === 'request')

@@ -76,6 +76,8 @@ const env = (more: NodeJS.ProcessEnv): NodeJS.ProcessEnv => ({
   PATH: process.env.PATH,
   HOME: join(CACHE, 'home'),
   KUBECONFIG: '/dev/null',
+  // No garbage collector: a command is faster without it.
+  GOGC: 'off',
   ...more,
 })
 

@@ -208,7 +208,7 @@ export const connect = async (ports: readonly number[]) => {
 }
 
 /** A decision that awaits anything between its read and its write fails in more than a third of the rounds. */
-const ROUNDS = proofSize(500, 50)
+const ROUNDS = proofSize(500, 20)
 
 /** Tests that of writers that write at once, one is granted the lease and the others see it. */
 export const describeRaces = (

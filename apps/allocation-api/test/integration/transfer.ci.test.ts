@@ -11,7 +11,7 @@ import { holdLock } from '../support/locks.ts'
 const token = 'operator-token-of-the-transfer'
 const headers = { Authorization: `Bearer ${token}` }
 const pool = '/api/v1/pool/pool.test'
-const NAMES = proofSize(100_000, 1_000)
+const NAMES = proofSize(100_000, 300)
 
 interface Installation {
   readonly database: TestDatabase

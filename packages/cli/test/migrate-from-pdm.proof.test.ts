@@ -1,0 +1,1 @@
+import './migrate-from-pdm.ci.test.ts'
