@@ -10,6 +10,7 @@ import { freePort, isListening } from '@pool/dev/ports'
 import { findProgram, startServerAndWait } from '@pool/dev/server-process'
 import { createCa } from '@pool/test-kit/ceph/test-ca.ts'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
+import { until } from '@pool/test-kit/poll.ts'
 import { Program } from '@pool/test-kit/program.ts'
 import { isProof } from '@pool/test-kit/proof-size.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -106,7 +107,8 @@ describe.skipIf(isSkipped).concurrent('lego', () => {
       await lego(subdomain, token, path, env).untilSucceeded()
       const file = join(path, 'certificates', `${subdomain}.pool.test.crt`)
       expect(names(file)).toEqual([`*.${subdomain}.pool.test`, `${subdomain}.pool.test`])
-      await expect.poll(() => resolve(`_acme-challenge.${subdomain}.pool.test`, 'TXT')).toEqual([])
+      const isGone = async () => (await resolve(`_acme-challenge.${subdomain}.pool.test`, 'TXT')).length === 0
+      await until('no value is left', isGone)
     }
   })
 
