@@ -87,9 +87,10 @@ describe('failing, while the provider rejects writes', () => {
   test('the reconciler retries until the records are published', async () => {
     await advancePastBackoff()
     await expect.poll(async () => (await get('stuck')).dns).toEqual({ status: 'published' })
+    // A drift check may have deleted the row.
     await expect
-      .poll(() => database.sql`select owned from dns_names where subdomain = 'leaving'`)
-      .toEqual([{ owned: [] }])
+      .poll(() => database.sql`select from dns_names where subdomain = 'leaving' and owned <> '[]'`)
+      .toHaveLength(0)
   })
 })
 
