@@ -1,4 +1,4 @@
-import { rejectUnknown, startHostWith } from './host-client.ts'
+import { rejectOtherTypes, rejectUnknown, startHostWith } from './host-client.ts'
 import { createTestService, type TestService } from './test-service.ts'
 
 export interface StartAllocationApiOptions {
@@ -27,6 +27,7 @@ export interface TestAllocationApi extends TestService {
 export const startAllocationApi = async (options: StartAllocationApiOptions = {}): Promise<TestAllocationApi> => {
   rejectUnknown('startAllocationApi', options, ['pools', 'env'])
   const { pools = ['pool.test'], env = {} } = options
+  rejectOtherTypes({ pools }, env)
   const { host, address } = await startHostWith({ kind: 'allocation-api', pools, env })
   const { operatorUrl = '', operatorToken = '', dnsServer = '', databaseUrl = '' } = address
   return { ...createTestService(address.url, host), operatorUrl, operatorToken, dnsServer, databaseUrl }

@@ -19,8 +19,23 @@ const PASSED_VARIABLES = ['PATH', 'HOME', 'USER', 'TMPDIR', 'POOL_TESTING_CACHE'
 const pickEnv = (): NodeJS.ProcessEnv =>
   Object.fromEntries(PASSED_VARIABLES.flatMap(name => (process.env[name] ? [[name, process.env[name]]] : [])))
 
+const isRecord = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** Throws for the lists of text and the variables of a service that are something else. No value is quoted: it may be a token. */
+export const rejectOtherTypes = (lists: Readonly<Record<string, unknown>>, env: unknown): void => {
+  for (const [name, list] of Object.entries(lists)) {
+    const isValid =
+      Array.isArray(list) && list.length > 0 && list.every(item => typeof item === 'string' && item !== '')
+    if (!isValid) throw new TypeError(`${name} must be an array with at least one text, and no empty one.`)
+  }
+  if (!isRecord(env) || Object.values(env).some(value => typeof value !== 'string'))
+    throw new TypeError('env must be an object whose values are text, such as { LOG_LEVEL: "warn" }.')
+}
+
 /** Throws for what JavaScript would ignore, so that a test does not run with something else. */
-export const rejectUnknown = (what: string, given: object, known: readonly string[]): void => {
+export const rejectUnknown = (what: string, given: unknown, known: readonly string[]): void => {
+  if (!isRecord(given)) throw new TypeError(`${what} must be given an object; it has ${known.join(', ')}.`)
   const unknown = Object.keys(given).filter(name => !known.includes(name))
   if (unknown.length > 0) throw new TypeError(`${what} has no ${unknown.join(', ')}; it has ${known.join(', ')}.`)
 }

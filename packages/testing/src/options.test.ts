@@ -3,10 +3,18 @@ import { startAllocationApi, startWitness } from './index.ts'
 import type { RequestFilter } from './protocol.ts'
 import { createTestService } from './test-service.ts'
 
-test.each<[string, (options: never) => Promise<unknown>, object, RegExp]>([
+test.each<[string, (options: never) => Promise<unknown>, unknown, RegExp]>([
   ['pool', startAllocationApi, { pool: ['pool.test'] }, /startAllocationApi has no pool; it has pools, env/],
   ['token', startWitness, { token: 'a' }, /startWitness has no token; it has on, tokens, env/],
   ['on', startWitness, { on: 'sqlite' }, /on must be workerd or postgres/],
+  ['null', startAllocationApi, null, /startAllocationApi must be given an object; it has pools, env/],
+  ['text', startWitness, 'postgres', /startWitness must be given an object; it has on, tokens, env/],
+  ['pools as text', startAllocationApi, { pools: 'pool.test' }, /pools must be an array/],
+  ['no pools', startAllocationApi, { pools: [] }, /pools must be an array with at least one text/],
+  ['tokens as text', startWitness, { tokens: 'a' }, /tokens must be an array/],
+  ['an empty token', startWitness, { tokens: [''] }, /and no empty one/],
+  ['env as a list', startWitness, { env: ['LOG_LEVEL=warn'] }, /env must be an object/],
+  ['env with a number', startAllocationApi, { env: { PDM_NAME_COOL_OFF: 5 } }, /whose values are text/],
 ])('an option that would be ignored is an error: %s', async (_, start, options, message) => {
   await expect(start(options as never)).rejects.toThrow(message)
 })

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { rejectUnknown, startHostWith } from './host-client.ts'
+import { rejectOtherTypes, rejectUnknown, startHostWith } from './host-client.ts'
 import { createTestService, type TestService } from './test-service.ts'
 
 export interface StartWitnessOptions {
@@ -28,6 +28,7 @@ export const startWitness = async (options: StartWitnessOptions = {}): Promise<T
   rejectUnknown('startWitness', options, ['on', 'tokens', 'env'])
   const { on = 'workerd', tokens = [randomBytes(24).toString('base64url')], env = {} } = options
   if (on !== 'workerd' && on !== 'postgres') throw new TypeError(`on must be workerd or postgres, not ${on}.`)
+  rejectOtherTypes({ tokens }, env)
   const { host, address } = await startHostWith({ kind: 'lease-witness', on, tokens, env })
   return { ...createTestService(address.url, host), token: tokens[0] ?? '' }
 }
