@@ -68,7 +68,7 @@ describe('failing, while the provider rejects writes', () => {
 
   test('the metrics show the oldest pending change and the failing names', async () => {
     const { text } = await call('GET', '/metrics')
-    expect(text).toMatch(/^pdm_dns_failing_names\{zone="pool\.test",cause="zone"\} 2$/m)
+    expect(text).toMatch(/^pdm_dns_failing_names\{zone="pool\.test",cause="provider"\} 2$/m)
     expect(text).toMatch(/^pdm_dns_circuit_open [01]$/m)
     expect(text).toMatch(/^pdm_dns_oldest_pending_seconds\{zone="pool\.test"\} 0*[.\d]*[1-9]/m)
   })

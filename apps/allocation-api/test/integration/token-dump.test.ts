@@ -218,7 +218,8 @@ describe('while tokens are live', () => {
   })
 
   test('an internal error contains neither, in its response and in the log', async () => {
-    await database.sql`alter table idempotency_keys rename column salt to hidden`
+    // The detail of the error has the row.
+    await database.sql`alter table idempotency_keys add constraint broken check (false) not valid`
     try {
       const answers = [await reserve('failing', createKey()), await deploy('failing', createKey())]
       for (const { status, text } of answers) {
@@ -228,9 +229,9 @@ describe('while tokens are live', () => {
       const [reserved] = tokens
       expect((await commit('reserved', reserved ?? '', createKey())).status).toBe(500)
     } finally {
-      await database.sql`alter table idempotency_keys rename column hidden to salt`
+      await database.sql`alter table idempotency_keys drop constraint broken`
     }
-    await expect.poll(() => api.lines.filter(line => line.includes('42703')).length).toBeGreaterThan(2)
+    await expect.poll(() => api.lines.filter(line => line.includes('23514')).length).toBeGreaterThan(2)
   })
 
   test('no line of the log contains either, at the most verbose level', () => {

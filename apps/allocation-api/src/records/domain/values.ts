@@ -1,4 +1,3 @@
-import { isUtf8 } from 'node:buffer'
 import { isLoadBalancerAddress, loadBalancerIPv6 } from '@pool/contract'
 import { quoteString, quoteStrings, unescapeText } from '../../dns/wire/rdata.ts'
 import { quoteInput, toRecordName } from './names.ts'
@@ -45,9 +44,9 @@ const toTextOctets = (value: string): Buffer | null => {
  */
 export const unquoteText = (value: string): string => {
   const octets = toTextOctets(value)
-  if (octets === null || !isUtf8(octets)) return value
-  const text = octets.toString('utf8')
-  return ALL_QUOTED.test(text) ? value : text
+  const text = octets?.toString('utf8') ?? ''
+  const isText = octets?.equals(Buffer.from(text, 'utf8')) && !ALL_QUOTED.test(text)
+  return isText ? text : value
 }
 
 /** A TXT value in presentation format. */
