@@ -18,10 +18,10 @@ try {
   process.stdout.write(`Epoch ${epoch} has started. All generations have jumped: the base is ${generationBase}.\n`)
 } catch (error) {
   const isMissing = error instanceof Error && 'code' in error && error.code === '42883'
-  const explanation = isDatabaseUnavailable(error)
-    ? explainStartupError(error, { usesTls, urlVariable: URL_VARIABLE }).text
-    : isMissing
-      ? 'the database has no witness schema; start the witness once, then declare the restore'
+  const explanation = isMissing
+    ? 'the database has no witness schema; start the witness once, then declare the restore'
+    : isDatabaseUnavailable(error)
+      ? explainStartupError(error, { usesTls, urlVariable: URL_VARIABLE }).text
       : String(error)
   exitWith(EXIT_FAILURE, `declare-restore: ${explanation}`)
 } finally {
