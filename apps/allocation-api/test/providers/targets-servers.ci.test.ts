@@ -4,9 +4,13 @@ import { describe, test } from 'vitest'
 import { createRfc2136Provider } from '../../src/dns/providers/rfc2136/index.ts'
 import { startPowerdnsSubject } from './support/powerdns.ts'
 import { bind, knot, type ServerKind, startServer, withSettings } from './support/rfc2136.ts'
-import { describeTargets } from './support/targets.ts'
+import { describeTargets, type TargetSubject } from './support/targets.ts'
 
-const describeServer = (kind: ServerKind, title = kind.name, { isSigned = false, hasGap = false } = {}): void => {
+const describeServer = (
+  kind: ServerKind,
+  title = kind.name,
+  { isSigned = false, gaps }: Pick<TargetSubject, 'isSigned' | 'gaps'> = {},
+): void => {
   if (shouldSkip(kind.missingPrograms)) {
     test.skip(kind.missingPrograms ?? '')
     return
@@ -18,8 +22,8 @@ const describeServer = (kind: ServerKind, title = kind.name, { isSigned = false,
       zone: server.zone,
       remove: server.remove,
       dnsPort: server.port,
-      hasGap,
       isSigned,
+      ...(gaps && { gaps }),
       [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
     }
   })
@@ -32,7 +36,7 @@ const policy = (settings: string) =>
 describe('a resolver gets the answer of the old form or of the new one, never none', () => {
   describeServer(bind)
   describeServer(knot)
-  describeServer(signing, 'Knot, which signs the zone', { isSigned: true, hasGap: true })
+  describeServer(signing, 'Knot, which signs the zone', { isSigned: true, gaps: 'hostname' })
   describeServer(policy(''), 'BIND, which signs the zone', { isSigned: true })
   describeServer(policy('inline-signing yes;'), 'BIND, which signs a copy of the zone', { isSigned: true })
 
@@ -46,6 +50,6 @@ describe('a resolver gets the answer of the old form or of the new one, never no
     describeTargets('PowerDNS, which signs the zone', async () => {
       const subject = await startPowerdnsSubject(['gsqlite3-dnssec=yes'])
       await subject.server.call('PUT', `/zones/${subject.zone}.`, { dnssec: true })
-      return { ...subject, dnsPort: subject.server.dnsPort, isSigned: true }
+      return { ...subject, dnsPort: subject.server.dnsPort, isSigned: true, gaps: 'every' }
     })
 })
