@@ -100,7 +100,7 @@ export const createApp = (settings: WitnessSettings, services: Services): Hono<W
     const methods = allowedMethods(c.req.path)
     if (!methods) return errorResponse(c, { code: 'not-found' })
     c.header('Allow', methods)
-    return errorResponse(c, { code: 'method-not-allowed' })
+    return errorResponse(c, { code: 'method-not-allowed', detail: `This path has only ${methods}.` })
   })
   app.onError((error, c) => {
     if (error instanceof BodyError) return bodyErrorResponse(c, error)

@@ -8,6 +8,10 @@ test.each([
   ['locla', 'local'],
   ['loacl-dev', 'local'],
   ['aws', 'aws'],
+  ['HETZNER', 'hetzner'],
+  ['AWS', 'aws'],
+  ['lo_cal', 'local'],
+  ['Lo-Cals', 'local'],
   ['aw', 'aws'],
   ['', 'aws'],
 ])('of local, hetzner and aws, %j is nearest to %s', (word, nearest) => {
@@ -25,6 +29,7 @@ test.each([
   ['/list?sub=a&limit=1&limit=2', undefined],
   ['/list?%73ub=a', undefined],
   ['/list?Sub=a', 'The parameter "Sub" is unknown: correct it to sub, or remove it.'],
+  ['/list?LIMIT=5', 'The parameter "LIMIT" is unknown: correct it to limit, or remove it.'],
   ['/list?sub=a&lim_it=5', 'The parameter "lim_it" is unknown: correct it to limit, or remove it.'],
   ['/list?sub=a?limit=1', undefined],
   ['/list?limits', 'The parameter "limits" is unknown: correct it to limit, or remove it.'],

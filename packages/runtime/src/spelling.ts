@@ -19,10 +19,16 @@ export const editDistance = (a: string, b: string): number => {
   return last.at(-1) ?? 0
 }
 
-/** The candidate with the fewest edits to the word; of several, the first. Undefined: there are no candidates. */
+/** `LIMIT`, `dry_run` and `dry-run` are slips of style: they have no edit at all. */
+const foldStyle = (word: string): string => word.toLowerCase().replace(/(?<=[a-z])[_-](?=[a-z])/g, '')
+
+/**
+ * The candidate with the fewest edits to the word; of several, the first. Case, and "_" and "-" between letters, do not count. Undefined: there
+ * are no candidates.
+ */
 export const findNearest = (word: string, candidates: readonly string[]): string | undefined =>
   candidates
-    .map(candidate => ({ candidate, edits: editDistance(word, candidate) }))
+    .map(candidate => ({ candidate, edits: editDistance(foldStyle(word), foldStyle(candidate)) }))
     .toSorted((a, b) => a.edits - b.edits)
     .at(0)?.candidate
 

@@ -31,7 +31,8 @@ describe('an unsupported method', () => {
     ),
   )('%s %s: 405 with Allow', async (method, path, allow) => {
     const response = await send(method, path)
-    expectProblem(response, 405, 'method-not-allowed')
+    const { detail } = expectProblem(response, 405, 'method-not-allowed')
+    expect(detail).toBe(`This path has only ${allow}.`)
     expect(response.headers.get('Allow')).toBe(allow)
   })
 })
