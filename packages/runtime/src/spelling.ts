@@ -19,16 +19,10 @@ export const editDistance = (a: string, b: string): number => {
   return last.at(-1) ?? 0
 }
 
-/** `LIMIT`, `dry_run` and `dry-run` are slips of style: they have no edit at all. */
-const foldStyle = (word: string): string => word.toLowerCase().replace(/(?<=[a-z])[_-](?=[a-z])/g, '')
-
-/**
- * The candidate with the fewest edits to the word; of several, the first. Case, and "_" and "-" between letters, do not count. Undefined: there
- * are no candidates.
- */
+/** The candidate with the fewest edits to the word, whatever the case; of several, the first. Undefined: there are no candidates. */
 export const findNearest = (word: string, candidates: readonly string[]): string | undefined =>
   candidates
-    .map(candidate => ({ candidate, edits: editDistance(foldStyle(word), foldStyle(candidate)) }))
+    .map(candidate => ({ candidate, edits: editDistance(word.toLowerCase(), candidate.toLowerCase()) }))
     .toSorted((a, b) => a.edits - b.edits)
     .at(0)?.candidate
 
