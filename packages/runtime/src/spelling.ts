@@ -19,7 +19,9 @@ export const editDistance = (a: string, b: string): number => {
   return last.at(-1) ?? 0
 }
 
-/** The candidate with the fewest edits to the word, whatever the case; of several, the first. Undefined: there are no candidates. */
+/**
+ * The candidate with the fewest edits to the word, whatever the case; of several, the first. Undefined: there are no candidates.
+ */
 export const findNearest = (word: string, candidates: readonly string[]): string | undefined =>
   candidates
     .map(candidate => ({ candidate, edits: editDistance(word.toLowerCase(), candidate.toLowerCase()) }))

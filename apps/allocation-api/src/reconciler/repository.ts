@@ -136,7 +136,7 @@ const selectDue = (sql: Sql, zone: string, limit: number) => sql`
   select ${desiredColumns(sql)}, attempts, failure, is_drift_repair as "isDriftRepair"
   from dns_names
   where zone = ${zone} and applied_version < version and (next_attempt_at <= statement_timestamp() or failure = 'zone'
-      or (failure in ('foreign-record', 'provider') and next_attempt_at <= statement_timestamp() + ${JOIN_MS}::float8 * interval '1 millisecond'))
+      or (failure in ('foreign-record', 'provider') and next_attempt_at <= statement_timestamp() + ${timeSql(sql).milliseconds(JOIN_MS)}))
     and (select min(next_attempt_at) from dns_names where zone = ${zone} and applied_version < version) <= statement_timestamp()
   order by next_attempt_at > statement_timestamp(), desired <> '[]', applied_version > purge_version and applied_version > 0,
     changed_at limit ${limit}`
@@ -286,7 +286,7 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
       jsonb_to_recordset(${sql.json(rows)}) as item
         (subdomain text, version bigint, event text, state text, detail text, leftover text, owned jsonb, failure text,
           "retryDelayMs" float8, "paceMs" float8, "queueMs" float8)`
-    const milliseconds = (sql: Sql, column: string) => sql`item.${sql(column)} * interval '1 millisecond'`
+    const milliseconds = (column: string) => sql`item.${sql(column)} * interval '1 millisecond'`
     const [row] = await withTimeout(
       zoneSql<{ isHeld: boolean }[]>`
         with ${updateLease(sql, lease, 'release')}, item as (${unlockedNames(sql, zone, items)}), applied as (
@@ -303,11 +303,11 @@ export const createReconcilerRepository = (sql: Sql, { timeoutMs }: { timeoutMs:
             attempts = case when d.failure = 'provider' and item.failure <> 'provider' then 1 else d.attempts + 1 end,
             failure = item.failure, last_error = item.detail,
             next_attempt_at = greatest(
-              statement_timestamp() + ${milliseconds(sql, 'retryDelayMs')},
+              statement_timestamp() + ${milliseconds('retryDelayMs')},
               case when item."paceMs" > 0 then
                 -- The first name that fails is tried again at once.
-                ${milliseconds(sql, 'queueMs')}
-                  - case when d.failure is distinct from 'rejected' then ${milliseconds(sql, 'paceMs')} else interval '0' end
+                ${milliseconds('queueMs')}
+                  - case when d.failure is distinct from 'rejected' then ${milliseconds('paceMs')} else interval '0' end
                   + greatest(statement_timestamp(), (
                     select max(other.next_attempt_at) from dns_names other
                     where other.zone = d.zone and other.applied_version < other.version and other.failure = 'rejected'
