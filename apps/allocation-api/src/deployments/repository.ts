@@ -255,27 +255,36 @@ export const createDeploymentRepository = (
     },
 
     /** Whether another lineage has infrastructure under the FQDN. */
-    async hasRemains(sovereignFQDN: string, exceptLineage: string | null): Promise<boolean> {
+    async hasRemains(sovereignFQDN: string, exceptLineage: string): Promise<boolean> {
       const rows = await withTimeout(
         sql`
           select from lineages l
           where l.sovereign_fqdn = ${sovereignFQDN} and l.archived_at is null and l.has_infrastructure
-            and l.id is distinct from ${exceptLineage}::uuid
+            and l.id <> ${exceptLineage}::uuid
           limit 1`,
         timeoutMs,
       )
       return rows.length > 0
     },
 
-    /** Whether a deployment of the FQDN is ready or becomes ready. */
-    async isTaken(sovereignFQDN: string): Promise<boolean> {
-      const rows = await withTimeout(
-        sql`
-          select from deployments
-          where sovereign_fqdn = ${sovereignFQDN} and status in ('pending', 'provisioning', 'ready') limit 1`,
+    /**
+     * What a new deployment of the FQDN would find: one that is ready or becomes ready, or else infrastructure of an earlier
+     * one. Of one moment: between two reads, a deployment could begin, and its own infrastructure would be found.
+     */
+    async findOccupant(sovereignFQDN: string): Promise<'deployment' | 'infrastructure' | null> {
+      const [row] = await withTimeout(
+        sql<{ occupant: 'deployment' | 'infrastructure' | null }[]>`
+          select case
+            when exists (
+              select from deployments
+              where sovereign_fqdn = ${sovereignFQDN} and status in ('pending', 'provisioning', 'ready')) then 'deployment'
+            when exists (
+              select from lineages
+              where sovereign_fqdn = ${sovereignFQDN} and archived_at is null and has_infrastructure) then 'infrastructure'
+          end as occupant`,
         timeoutMs,
       )
-      return rows.length > 0
+      return row?.occupant ?? null
     },
 
     async findSituation(id: string): Promise<DeploymentSituation | null> {

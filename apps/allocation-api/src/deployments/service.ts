@@ -104,10 +104,9 @@ const toDecision = (stored: StoredCreateDecision, deploymentToken: string | null
 /** What is in the way of a new lineage, or the use of its bucket. A deployment that is up is a conflict instead. */
 const findUse = async (deps: CallDependencies, creation: Creation) => {
   const { sovereignFQDN } = creation.spec
-  if (await deps.repository.isTaken(sovereignFQDN)) return { kind: 'usable', use: null } as const
-  if (await deps.repository.hasRemains(sovereignFQDN, null)) {
-    return { kind: 'fqdn-remains', detail: toRemainsDetail(sovereignFQDN) } as const
-  }
+  const occupant = await deps.repository.findOccupant(sovereignFQDN)
+  if (occupant === 'deployment') return { kind: 'usable', use: null } as const
+  if (occupant === 'infrastructure') return { kind: 'fqdn-remains', detail: toRemainsDetail(sovereignFQDN) } as const
   return findBucketUse(deps, { ...creation, lineageId: null, hasBucket: false })
 }
 
@@ -177,11 +176,11 @@ const findDomainObstacle = async (
   // The other fields are absent, so the domain is never the only fault.
   const fault = parsed.kind === 'valid' ? undefined : parsed.faults.find(({ field }) => field === 'sovereignFQDN')
   if (fault) return { reason: 'in-pool', detail: fault.detail }
-  if (await repository.isTaken(domain)) {
+  const occupant = await repository.findOccupant(domain)
+  if (occupant === 'deployment') {
     return { reason: 'fqdn-conflict', detail: `Another deployment has ${domain}; destroy and delete it first.` }
   }
-  if (!(await repository.hasRemains(domain, null))) return null
-  return { reason: 'fqdn-remains', detail: toRemainsDetail(domain) }
+  return occupant === null ? null : { reason: 'fqdn-remains', detail: toRemainsDetail(domain) }
 }
 
 /** What a deployment of this domain that is created now would find. Changes nothing. */

@@ -38,7 +38,8 @@ const findUse = async (
   operation: 'apply' | 'destroy',
   request: DeploymentSituation & Pick<BucketRequest, 'credentials' | 'adoptBucket'>,
 ) => {
-  const isTaken = request.status !== 'ready' && (await deps.repository.isTaken(request.spec.sovereignFQDN))
+  const isTaken =
+    request.status !== 'ready' && (await deps.repository.findOccupant(request.spec.sovereignFQDN)) === 'deployment'
   return operation === 'destroy' || isTaken ? ({ kind: 'usable', use: null } as const) : findBucketUse(deps, request)
 }
 
