@@ -1,8 +1,9 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { until } from '@pool/test-kit/poll.ts'
 import { hasProc, isRunning } from '@pool/test-kit/processes.ts'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { lockDataDir } from './data-dir.ts'
@@ -41,6 +42,8 @@ test('waits for the workerd of a killed start', async () => {
 
 test('fails if that workerd does not exit', async () => {
   const workerd = spawn('/bin/sh', ['-c', 'sleep 30; exit 0', 'workerd'], { stdio: 'ignore', detached: true })
+  // The system shows a program's arguments a moment after its start.
+  if (hasProc) await until('it is seen', () => readFileSync(`/proc/${workerd.pid}/cmdline`, 'utf8').includes('workerd'))
   writePidFile(`${workerd.pid}\n`)
   try {
     await expect(lockDataDir(dataDir, 200)).rejects.toThrow(`(process ${workerd.pid}) still uses this data directory`)

@@ -271,7 +271,13 @@ export const useDeployments = () => {
       await fixture.advance(LEASE_MS)
       const replica = fixture.replica()
       replica.provisioner.result = result
-      await replica.deployments.tick()
+      // A row that the former run is writing is locked, and a later tick claims it.
+      await until('the runs are claimed', async () => {
+        await replica.deployments.tick()
+        const left = await database.sql`
+          select from deployments where finished_at is null and run_expires_at <= now()`
+        return left.length === 0
+      })
       return replica
     },
 
