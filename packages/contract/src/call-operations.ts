@@ -588,6 +588,7 @@ export const callOperations = defineOperations({
       'idempotency-key-reused',
       ...ownerErrors,
       ['forbidden', 'Only an operator can abandon infrastructure.'],
+      ['provisioning-unavailable', 'The state of abandoned infrastructure cannot be kept. Repeat the call.'],
       'still-up',
       'invalid-state',
     ],

@@ -55,6 +55,20 @@ export interface ProvisioningStopped {
   readonly kind: 'stopped'
 }
 
+/**
+ * Rejects a call of any method: the machine, or the process that carries out the calls, has failed. `message` is a sentence
+ * for users, without secrets.
+ */
+export class ProvisionerFailedError extends Error {
+  override readonly name = 'ProvisionerFailedError'
+}
+
+/** For a call that ends as `failed` then too. */
+export const toFailed = (error: unknown): ProvisioningFailed => {
+  if (!(error instanceof ProvisionerFailedError)) throw error
+  return { kind: 'failed', reason: error.message }
+}
+
 export type ProvisioningResult =
   /** The outputs of the module: `load_balancer_ip`, `control_plane_ip`, `details`. */
   | { readonly kind: 'applied'; readonly outputs: Readonly<Record<string, unknown>> }

@@ -2,8 +2,7 @@ import { once } from 'node:events'
 import { rm } from 'node:fs/promises'
 import { connect, createServer, type Socket } from 'node:net'
 import { createLineSplitter, parseJson } from '../lib/text.ts'
-import type { Provisioner } from './provisioner.ts'
-import { DeploymentFailedError } from './run.ts'
+import { type Provisioner, ProvisionerFailedError } from './provisioner.ts'
 
 /*
  * A provisioner in another process. Each call is a connection to a Unix socket, on which both sides send lines of JSON: first
@@ -65,6 +64,7 @@ const createCall =
         if ('callback' in message) void respond(message)
         else {
           if ('result' in message) resolve(message.result)
+          else if ('reason' in message) reject(failure ?? new ProvisionerFailedError(String(message.reason)))
           else reject(failure ?? new Error(`${method} failed in the container of Terraform: ${message.error}`))
           socket.destroy()
         }
@@ -99,7 +99,7 @@ const createCall =
       }
       socket.once('close', () => {
         closed.abort()
-        reject(failure ?? new DeploymentFailedError(GONE))
+        reject(failure ?? new ProvisionerFailedError(GONE))
       })
     })
 
@@ -156,7 +156,8 @@ const serve = (provisioner: Provisioner, socket: Socket, stopping: AbortSignal):
       const result = await (provisioner[name] as (...args: unknown[]) => Promise<unknown>)(...revived)
       send({ result: result ?? null })
     } catch (error) {
-      send({ error: error instanceof Error ? error.message : String(error) })
+      const text = error instanceof Error ? error.message : String(error)
+      send(error instanceof ProvisionerFailedError ? { reason: text } : { error: text })
     }
   }
   socket.once('close', () => {

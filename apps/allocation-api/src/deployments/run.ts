@@ -15,13 +15,15 @@ import type {
   RunState,
 } from './domain/types.ts'
 import type { ReservationClient } from './fqdn.ts'
-import type {
-  Provisioner,
-  ProvisioningFailed,
-  ProvisioningRequest,
-  ProvisioningStopped,
-  StateInspection,
-  StateRequest,
+import {
+  type Provisioner,
+  ProvisionerFailedError,
+  type ProvisioningFailed,
+  type ProvisioningRequest,
+  type ProvisioningStopped,
+  type StateInspection,
+  type StateRequest,
+  toFailed,
 } from './provisioner.ts'
 import type { RunRepository } from './run-repository.ts'
 
@@ -53,7 +55,7 @@ export const explainUnfinished = (unfinished: readonly Creation[]): string => {
   if (unfinished.length === 0) return ''
   const shown = unfinished.slice(0, MAX_ADDRESSES).map(({ address }) => address)
   const more = unfinished.length > shown.length ? ` and ${unfinished.length - shown.length} more` : ''
-  return `Terraform was ended while it created ${shown.join(', ')}${more}: these may exist without being in the state. Delete at the provider what exists of them, then apply or destroy the deployment with unfinishedRemoved: true.`
+  return `Terraform did not save that it created ${shown.join(', ')}${more}: these may exist without being in the state. Delete at the provider what exists of them, then apply or destroy the deployment with unfinishedRemoved: true.`
 }
 
 const toRunnerStopped = (operation: Operation): string =>
@@ -261,7 +263,8 @@ export class DeploymentRun {
     try {
       return await this.#runOperation()
     } catch (error) {
-      return this.#end(error)
+      const isOfMachine = error instanceof ProvisionerFailedError
+      return this.#end(isOfMachine ? new DeploymentFailedError(error.message) : error)
     }
   }
 
@@ -393,7 +396,7 @@ export class DeploymentRun {
       onBucketCreated: async () => {
         await this.#retryUntilAvailable(() => repository.recordBucket(state))
       },
-    })
+    }).catch(toFailed)
     this.#isStateSettled = true
     if (result.kind === 'stopped') {
       throw this.signal.aborted ? this.signal.reason : new DeploymentFailedError(toRunnerStopped(state.operation))
@@ -442,7 +445,8 @@ export class DeploymentRun {
   async #inspectState(): Promise<StateInspection> {
     const { provisioner, onError } = this.#options
     try {
-      const inspection = await provisioner.inspect(this.#stateRequest, AbortSignal.timeout(INSPECTION_TIMEOUT_MS))
+      const signal = AbortSignal.timeout(INSPECTION_TIMEOUT_MS)
+      const inspection = await provisioner.inspect(this.#stateRequest, signal).catch(toFailed)
       if (inspection.kind === 'inspected' && this.#knownState) {
         const { unfinished: _, ...known } = this.#knownState
         const { unfinished } = inspection

@@ -3,6 +3,7 @@ import { until } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
 import type { CallerWithToken } from '../../src/deployments/commands/call.ts'
 import type { DeploymentSpec } from '../../src/deployments/domain/types.ts'
+import { ProvisionerFailedError } from '../../src/deployments/provisioner.ts'
 import {
   caller,
   createDeployment,
@@ -74,6 +75,41 @@ describe('the deployment token', () => {
     const { items: entries } = await replica.deployments.history({ deployment: id })
     const detail = `The state is in archive/${fixture.states.archived[0]}.`
     expect(entries.slice(0, 2)).toMatchObject([{ event: 'deleted', detail }, { event: 'abandoned' }])
+  })
+})
+
+describe('a machine that fails', () => {
+  const reason = 'The disk is full.'
+  const fail = async () => {
+    throw new ProvisionerFailedError(reason)
+  }
+
+  test.each(['moduleVersion', 'apply', 'inspect'] as const)(
+    'during %s fails the deployment with its reason',
+    async method => {
+      const replica = fixture.replica()
+      const { id, owner } = await createReady(replica, specFor('acme'))
+      Object.assign(replica.provisioner, { [method]: fail })
+      await (method === 'inspect'
+        ? replica.deployments.destroy(id, {}, owner)
+        : replica.deployments.apply(id, {}, owner))
+      const { status, error } = await waitUntilFinished(replica, id)
+      expect([status, error]).toEqual(['failed', expect.stringContaining(reason)])
+    },
+  )
+
+  test('during a plan or an abandon leaves all as it is', async () => {
+    const replica = fixture.replica()
+    const { id, owner } = await createReady(replica, specFor('acme'))
+    const { archive } = replica.provisioner
+    Object.assign(replica.provisioner, { plan: fail, archive: fail })
+    const failed = { kind: 'plan-failed', detail: reason }
+    expect(await replica.deployments.plan(id, {}, owner, new AbortController().signal)).toEqual(failed)
+    const unavailable = { kind: 'provisioning-unavailable', detail: reason }
+    expect(await replica.deployments.remove(id, true, operator)).toEqual(unavailable)
+    expect(await fixture.nameState('acme')).toBe('active')
+    replica.provisioner.archive = archive
+    expect(await replica.deployments.remove(id, true, operator)).toEqual({ kind: 'removed' })
   })
 })
 

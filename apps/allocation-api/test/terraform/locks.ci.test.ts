@@ -262,7 +262,7 @@ describe('the holder of a lock', () => {
     const lockFile = join(site.options.dataDir, 'state', 'acme.pool.test', '.terraform.tfstate.lock.info')
     writeFileSync(
       binary,
-      `#!/bin/sh\n[ "$1" = apply ] || exit 0\necho '{"ID":"x1"}' > '${lockFile}'\necho '${message}'\nuntil [ -e '${site.folder}/go' ]; do sleep 0.02; done\n`,
+      `#!/bin/sh\n[ "$1" = state ] && echo '{"version":4,"serial":1,"lineage":"l","resources":[]}'\n[ "$1" = apply ] || exit 0\necho '{"ID":"x1"}' > '${lockFile}'\necho '${message}'\nuntil [ -e '${site.folder}/go' ]; do sleep 0.02; done\n`,
       { mode: 0o755 },
     )
     const run = startApply({ ...site.options, binary }, { onLock: async lock => void (lock && locks.push(lock)) })

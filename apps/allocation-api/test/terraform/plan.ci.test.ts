@@ -193,7 +193,7 @@ describe.skipIf(isTerraformMissing)('a plan', () => {
     })
     expect(await plan({ ...site.options, binary }, false)).toEqual({
       kind: 'failed',
-      reason: 'The plan that Terraform printed is not JSON; check the binary (PDM_TERRAFORM_BINARY).',
+      reason: 'What Terraform printed is no plan: check PDM_TERRAFORM_BINARY.',
     })
   })
 

@@ -55,7 +55,7 @@ describe.skipIf(isTerraformMissing)('Terraform in another container', () => {
     expect(await remote.plan({ ...request, run: 0, destroy: false }, signal).catch(String)).toMatch(/positive integer/)
     await runner.stop()
     expect(await remote.preflight(signal)).toMatch(/does not respond .*PDM_TERRAFORM_RUNNER/)
-    await expect(remote.apply(request, () => {}, signal)).rejects.toMatchObject({ name: 'DeploymentFailedError' })
+    await expect(remote.apply(request, () => {}, signal)).rejects.toMatchObject({ name: 'ProvisionerFailedError' })
   })
 
   test('is stopped by the signal of its call, and a lost lease ends the call as in the service', async () => {

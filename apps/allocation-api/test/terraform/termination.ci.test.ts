@@ -149,7 +149,7 @@ describe('for any behaviour of the binary', () => {
     const binary = fakeBinary(
       site,
       `[ "$1" = init ] && { sleep 1000 & head -c 3000000 /dev/zero | tr '\\0' x; echo; head -c 262134 /dev/zero | tr '\\0' y; echo ${key}; exit; }
-       [ "$1" = state ] && exit
+       [ "$1" = state ] && { echo '{"version":4,"serial":1,"lineage":"l","resources":[]}'; exit; }
        [ "$1" = apply ] && { yes | head -n 9000; echo '{"@message":"e","type":"diagnostic","diagnostic":{"severity":"error","summary":"late","detail":"${key}"}}'; exit 7; }`,
     )
     const run = startApply({ ...marked(site), binary })

@@ -3,6 +3,7 @@ import pLimit from 'p-limit'
 import { isJsonObject } from '../../lib/text.ts'
 import type { ValidSpec } from '../domain/spec.ts'
 import type { PlanOutcome } from '../domain/types.ts'
+import { toFailed } from '../provisioner.ts'
 import type { DeploymentSituation } from '../repository.ts'
 import { toModuleSecrets, toModuleVariables } from '../run.ts'
 import { type CallDependencies, type CallerWithToken, findAndDecide, parseInput, toStateRequest } from './call.ts'
@@ -26,7 +27,7 @@ const runPlan = async (
     mayImportBucket: situation.hasCreatedBucket || adoptBucket,
     destroy: operation === 'destroy',
   }
-  const planned = await provisioner.plan(request, signal)
+  const planned = await provisioner.plan(request, signal).catch(toFailed)
   if (planned.kind === 'planned') return { ...planned, operation }
   return { kind: 'plan-failed', detail: planned.kind === 'failed' ? planned.reason : 'The plan was stopped.' }
 }

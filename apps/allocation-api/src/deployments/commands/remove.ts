@@ -2,6 +2,7 @@ import type { Rejection } from '../../allocation/domain/types.ts'
 import type { DuplicateRequest, IdempotencyClaim } from '../../idempotency/idempotency.ts'
 import type { Caller } from '../../naming/naming.ts'
 import type { RejectionWithDetail } from '../domain/types.ts'
+import { toFailed } from '../provisioner.ts'
 import type { DeploymentSituation } from '../repository.ts'
 import {
   type CallDependencies,
@@ -16,7 +17,7 @@ export type RemoveOutcome =
   | CancelOutcome
   | { readonly kind: 'removed' }
   | Rejection<'in-progress'>
-  | RejectionWithDetail<'still-up' | 'forbidden'>
+  | RejectionWithDetail<'still-up' | 'forbidden' | 'provisioning-unavailable'>
 
 const STILL_UP = 'Its infrastructure exists, or may exist in part: destroy the deployment first.'
 
@@ -35,7 +36,8 @@ const carryOut = async (
     return { kind: 'cancelling', deployment }
   }
   if (verdict === 'abandoned' && !(await repository.markAbandoned(situation, caller))) return null
-  const archived = verdict === 'abandoned' ? await provisioner.archive(toStateRequest(situation)) : null
+  const archived = verdict === 'abandoned' ? await provisioner.archive(toStateRequest(situation)).catch(toFailed) : null
+  if (archived instanceof Object) return { kind: 'provisioning-unavailable', detail: archived.reason }
   // The name first: after a crash between the two, the deployment can still be removed again.
   await reservations.release(situation, caller)
   if (!(await repository.delete(situation, caller, archived))) return null

@@ -1,6 +1,7 @@
 import type { DuplicateRequest, IdempotencyClaim } from '../../idempotency/idempotency.ts'
 import type { Caller } from '../../naming/naming.ts'
 import type { UnlockOutcome } from '../domain/types.ts'
+import { toFailed } from '../provisioner.ts'
 import { type CallDependencies, findAndDecide, toStateRequest } from './call.ts'
 
 /** Lifts the lock that a run of this deployment took, which an operator has confirmed to be orphaned. */
@@ -29,7 +30,7 @@ const unlockWithKey = async (
   if (!stateLock) {
     return { kind: 'lock-not-recorded', detail: 'No run of this deployment is known to have left a lock.' }
   }
-  const unlocked = await deps.provisioner.unlock(toStateRequest(situation), stateLock.id)
+  const unlocked = await deps.provisioner.unlock(toStateRequest(situation), stateLock.id).catch(toFailed)
   if (unlocked.kind === 'failed') return { kind: 'provisioning-unavailable', detail: unlocked.reason }
   if (unlocked.kind === 'other-lock') {
     const detail = `The state is locked with the ID ${unlocked.id}, which no run of this deployment took.`

@@ -8,7 +8,14 @@
 # WORKDIR is DATA/work/NAME. No command sees the folder DATA/root, so none can lead a mount elsewhere by a link.
 # The exit code is that of the command, or 128 and the number of the signal that ended it.
 set -eu
-trap 'echo "Error: Terraform could not be isolated: the lines before say why; correct it, or see PDM_TERRAFORM_ISOLATION." >&2' EXIT
+# PID 1 ignores a signal that it does not handle: without a trap, an interrupt ends what runs now, and the command starts.
+trap 'exit 130' INT
+explain() {
+  if [ "$1" -lt 128 ]; then
+    echo 'Error: Terraform could not be isolated: the lines before say why; correct it, or see PDM_TERRAFORM_ISOLATION.' >&2
+  fi
+}
+trap 'explain $?' EXIT
 
 path=$PATH
 PATH=/usr/sbin:/usr/bin:/sbin:/bin
@@ -103,7 +110,7 @@ cd "$workdir"
 mkdir -p .tmp
 mount -o bind .tmp /.tmp
 unshare=$(command -v unshare)
-trap - EXIT
+trap - EXIT INT
 set +e
 PATH=$path
 export TMPDIR=/.tmp

@@ -1,15 +1,18 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { expect, onTestFinished, test } from 'vitest'
-import { findVisiblePaths, toExitOfCommand } from './isolation.ts'
+import { findVisiblePaths, probeIsolation, toIsolatedCommand } from './isolation.ts'
+import { runInProcessGroup, toExitOfCommand } from './process-group.ts'
 
 test.each([
   [0, 0, null],
   [130, null, 'SIGINT'],
   [137, null, 'SIGKILL'],
   [255, 255, null],
-])('an isolated command that ended with the code %i has ended with %j, %j', (exitCode, code, signal) => {
+])('a command whose shell ended with the code %i has ended with %j, %j', (exitCode, code, signal) => {
   expect(toExitOfCommand({ code: exitCode, signal: null })).toEqual({ code, signal })
 })
 
@@ -40,4 +43,29 @@ test('a run sees what its configuration names, and no folder that a passed varia
   const names = 'terraform module ca.pem certs .terraformrc cache mirror key key2 key3 more'
   expect(readable).toEqual(names.split(' ').map(at))
   expect(writable).toEqual([at('state'), at('cache')])
+})
+
+const env = { PATH: process.env.PATH ?? '' }
+const obstacle = await probeIsolation(env)
+const isMissing = shouldSkip(obstacle === null ? undefined : `Terraform is not isolated: ${obstacle}`)
+
+test.skipIf(isMissing)('an interrupt at any moment of the isolation ends the command or not, and is no error', async () => {
+  const data = realpathSync(mkdtempSync(join(tmpdir(), 'interrupted-')))
+  onTestFinished(() => rmSync(data, { recursive: true }))
+  const cwd = join(data, 'work', 'run')
+  for (const folder of [cwd, join(data, 'root')]) mkdirSync(folder, { recursive: true })
+  const [file, ...args] = toIsolatedCommand(['echo', 'started'], cwd, { readable: [], writable: [] })
+  for (let moment = 0; moment < 25; moment += 1) {
+    const ending = new AbortController()
+    let output = ''
+    const onOutput = (_: string, chunk: string) => {
+      output += chunk
+    }
+    const exited = runInProcessGroup({ file, args, cwd, env, onOutput, signal: ending.signal, graceMs: 600_000 })
+    await sleep(moment * 4)
+    ending.abort()
+    const { code, signal } = await exited
+    // An interrupt that comes too early or too late changes nothing.
+    expect([output, code ?? signal]).toEqual(output === '' ? ['', 'SIGINT'] : ['started\n', 0])
+  }
 })

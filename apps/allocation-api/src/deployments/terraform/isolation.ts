@@ -1,11 +1,10 @@
-import { execFile } from 'node:child_process'
 import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { mkdir, mkdtemp, readlink, realpath, rm, writeFile } from 'node:fs/promises'
-import { constants, tmpdir } from 'node:os'
+import { tmpdir } from 'node:os'
 import { delimiter, isAbsolute, join, resolve } from 'node:path'
 import { getgid, getuid } from 'node:process'
 import type { TerraformSettings } from '../../config/terraform.ts'
-import type { ProcessExit } from './process-group.ts'
+import { captureShortly } from './process-group.ts'
 import { ISOLATION_ROOT } from './workdir.ts'
 
 type Environment = Readonly<Record<string, string>>
@@ -26,8 +25,6 @@ export interface VisiblePaths {
 
 const SCRIPT = readFileSync(new URL('isolate.sh', import.meta.url), 'utf8')
 const NAMESPACES = ['--user', '--map-root-user', '--mount', '--pid', '--ipc', '--fork', '--kill-child']
-/** Signals end a process with 128 and their number for a shell that waits for it. */
-const SIGNAL_BASE = 128
 const PROBE_TIMEOUT_MS = 30_000
 
 /** The command that runs another one in isolation: with files, processes and IPC objects of its own. See isolate.sh. */
@@ -41,12 +38,6 @@ export const toIsolatedCommand = (
   const shown = [...SYSTEM_PATHS, ...readable].toSorted((a, b) => a.length - b.length)
   const paths = [shown, writable].flatMap(list => [String(list.length), ...list])
   return ['unshare', ...NAMESPACES, '/bin/sh', '-c', SCRIPT, 'isolate', workdir, ...ids, ...paths, ...command]
-}
-
-/** How the command itself ended. A command that exits with the code of a signal cannot be told from one that got it. */
-export const toExitOfCommand = ({ code, signal }: ProcessExit): ProcessExit => {
-  const found = Object.entries(constants.signals).find(([, number]) => number + SIGNAL_BASE === code)
-  return found ? { code: null, signal: found[0] as NodeJS.Signals } : { code, signal }
 }
 
 /** Of a link, also what it leads to: the link itself may be in a folder that is visible. Paths that do not exist are left out. */
@@ -107,13 +98,6 @@ export const findVisiblePaths = ({ binary, modules, settings, env, stateDir }: P
   }
 }
 
-const execute = ([file, ...args]: readonly [string, ...string[]], cwd: string, env: Environment) =>
-  new Promise<{ readonly failure: string | null; readonly stdout: string }>(done => {
-    execFile(file, args, { cwd, env, timeout: PROBE_TIMEOUT_MS }, (error, stdout, stderr) => {
-      done({ failure: (error && (stderr.trim() || error.message).split('\n')[0]) || null, stdout })
-    })
-  })
-
 /** Prints its process namespace, and fails if it sees the file that is its argument. */
 const PROBE = 'readlink /proc/self/ns/pid && ! [ -e "$1" ]'
 
@@ -125,8 +109,9 @@ export const probeIsolation = async (env: Environment): Promise<string | null> =
     for (const path of [workdir, join(folder, ISOLATION_ROOT)]) await mkdir(path, { recursive: true })
     await writeFile(outside, '')
     const command = toIsolatedCommand(['/bin/sh', '-c', PROBE, 'sh', outside], workdir, { readable: [], writable: [] })
-    const { failure, stdout } = await execute(command, workdir, env)
-    if (failure !== null) return failure
+    const signal = AbortSignal.timeout(PROBE_TIMEOUT_MS)
+    const { exit, stdout, stderr } = await captureShortly(command, { cwd: workdir, env, signal })
+    if (exit.code !== 0) return stderr.trim().split('\n')[0] || `unshare ended with ${exit.signal ?? exit.code}`
     const isOwn = stdout.trim() !== (await readlink('/proc/self/ns/pid'))
     return isOwn ? null : 'its processes are in the namespace of the service'
   } finally {

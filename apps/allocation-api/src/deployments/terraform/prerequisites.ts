@@ -1,10 +1,9 @@
-import { type ExecFileException, execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { access, constants, mkdir, readdir, readFile, realpath, stat } from 'node:fs/promises'
 import { basename, delimiter, dirname, isAbsolute, join, resolve } from 'node:path'
-import { promisify } from 'node:util'
 import { withTimeout } from '@pool/runtime/database/time'
 import { isJsonObject, parseJson } from '../../lib/text.ts'
+import { captureShortly, type ProcessExit } from './process-group.ts'
 import { isModuleFile } from './workdir.ts'
 
 const INSTALL =
@@ -32,13 +31,10 @@ export const isTooOld = (version: string): boolean => {
   return (difference ?? 0) < 0
 }
 
-/** `error`: how the command failed; null: it printed something else. */
-const explainNoVersion = (path: string, error: ExecFileException | null): string =>
-  error?.signal && !error.killed
-    ? `${path} was ended by ${error.signal} before it reported a version: check the log of the system for the cause, such as too little memory.`
+const explainNoVersion = (path: string, { signal }: ProcessExit): string =>
+  signal !== null
+    ? `${path} was ended by ${signal} before it reported a version: check the log of the system for the cause, such as too little memory.`
     : `${path} did not report a version: set the path of Terraform or OpenTofu in PDM_TERRAFORM_BINARY.`
-
-const executeFile = promisify(execFile)
 
 const isExecutable = async (path: string): Promise<boolean> => {
   const isAllowed = await access(path, constants.X_OK).then(
@@ -61,6 +57,16 @@ const makeDirectory = async (path: string): Promise<void> => {
     await make()
   }
 }
+
+/** A call of the system that failed: not a defect of this service, and not an error of Terraform. */
+export const isSystemError = (error: unknown): error is NodeJS.ErrnoException =>
+  error instanceof Error && 'errno' in error && 'syscall' in error
+
+/** A sentence for users. The message of the error has its code and its path. */
+export const explainSystemError = ({ code = '', message }: NodeJS.ErrnoException): string =>
+  code === 'ENOSPC' || code === 'EDQUOT'
+    ? `The disk of PDM_DEPLOYMENTS_DIR is full (${code}): free some space, then retry.`
+    : `This machine failed (${message}): check PDM_DEPLOYMENTS_DIR, PDM_TERRAFORM_MODULE and the log of the system, then retry.`
 
 export interface PrerequisitesOptions {
   readonly binary: string | null
@@ -115,13 +121,15 @@ export class Prerequisites {
     const file = `${path} ${mtimeMs} ${size} ${ino}`
     if (this.#versionCheck?.file === file) return this.#versionCheck.problem
     const { env } = this.#options
-    const options = { env, timeout: VERSION_TIMEOUT_MS, ...(signal ? { signal } : {}) }
-    const result = await executeFile(path, ['version', '-json'], options).catch((error: ExecFileException) => error)
-    // Also if a signal to the process group ended the binary first.
+    const timeout = AbortSignal.timeout(VERSION_TIMEOUT_MS)
+    const ended = signal ? AbortSignal.any([signal, timeout]) : timeout
+    const { exit, stdout } = await captureShortly([path, 'version', '-json'], { cwd: '/', env, signal: ended })
     signal?.throwIfAborted()
-    const version = 'stdout' in result && !(result instanceof Error) ? parseVersion(result.stdout) : null
+    const version = exit.code === 0 ? parseVersion(stdout) : null
     // Not cached: the machine may have been too busy for a response in time.
-    if (!version) return explainNoVersion(path, result instanceof Error ? result : null)
+    if (timeout.aborted)
+      return `${path} did not report a version within ${VERSION_TIMEOUT_MS / 1_000} s: run it by hand, or set another path in PDM_TERRAFORM_BINARY.`
+    if (!version) return explainNoVersion(path, exit)
     const problem = isTooOld(version)
       ? `${path} is version ${version}, but ${MIN_VERSION} or later is required: ${INSTALL}, or set PDM_TERRAFORM_BINARY.`
       : null

@@ -1,5 +1,6 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { constants } from 'node:os'
 import { kill } from 'node:process'
 import type { Readable } from 'node:stream'
 import type { StateLock } from '../domain/types.ts'
@@ -32,6 +33,8 @@ export interface ProcessExit {
 
 /** How long output is read after the exit: a process that left the group may keep the pipe open indefinitely. */
 const DRAIN_TIMEOUT_MS = 1_000
+/** In characters. */
+const MAX_SHORT_OUTPUT = 64 * 1_024
 /** The interval of supervisor.sh. */
 const SUPERVISOR_STEP_MS = 100
 
@@ -53,6 +56,15 @@ const signalGroup = (leader: number, signal: NodeJS.Signals): void => {
     // ESRCH: the group has ended. EPERM: only processes of another user are left.
     if (!(error instanceof Error && 'code' in error && /^(?:ESRCH|EPERM)$/.test(String(error.code)))) throw error
   }
+}
+
+/** Signals end a process with 128 and their number for a shell that waits for it. */
+const SIGNAL_BASE = 128
+
+/** How the command itself ended. A command that exits with the code of a signal cannot be told from one that got it. */
+export const toExitOfCommand = ({ code, signal }: ProcessExit): ProcessExit => {
+  const found = Object.entries(constants.signals).find(([, number]) => number + SIGNAL_BASE === code)
+  return found ? { code: null, signal: found[0] as NodeJS.Signals } : { code, signal }
 }
 
 const waitForClose = (stream: Readable): Promise<void> =>
@@ -77,7 +89,7 @@ export const runInProcessGroup = async (command: ProcessCommand): Promise<Proces
   }) as ChildProcessWithoutNullStreams
   const exited = new Promise<ProcessExit>((resolve, reject) => {
     child.once('error', reject)
-    child.once('exit', (code, exitSignal) => resolve({ code, signal: exitSignal }))
+    child.once('exit', (code, exitSignal) => resolve(toExitOfCommand({ code, signal: exitSignal })))
   })
   exited.catch(() => {})
   child.stdin.on('error', () => {})
@@ -130,6 +142,24 @@ export const runInProcessGroup = async (command: ProcessCommand): Promise<Proces
     signal.removeEventListener('abort', interrupt)
     force?.removeEventListener('abort', kill)
   }
+}
+
+export interface Captured {
+  readonly exit: ProcessExit
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** Runs a command whose output is short. It ends at `signal`, with every process that it started and whatever they ignore. */
+export const captureShortly = async (
+  [file, ...args]: readonly [string, ...string[]],
+  options: Pick<ProcessCommand, 'cwd' | 'env' | 'signal'>,
+): Promise<Captured> => {
+  const text = { stdout: '', stderr: '' }
+  const onOutput: ProcessCommand['onOutput'] = (stream, chunk) => {
+    if (text[stream].length < MAX_SHORT_OUTPUT) text[stream] += chunk
+  }
+  return { exit: await runInProcessGroup({ file, args, ...options, graceMs: 0, onOutput }), ...text }
 }
 
 /** A process group, for a later check from another process. */

@@ -5,8 +5,9 @@ import type { Backend } from '../../config/terraform.ts'
 import { createLineSplitter, isJsonObject, parseJson } from '../../lib/text.ts'
 import type { StateLock } from '../domain/types.ts'
 import { type CreationEvent, type OutputCollector, parseCreation } from './domain/output.ts'
-import { toExitOfCommand, toIsolatedCommand, type VisiblePaths } from './isolation.ts'
+import { toIsolatedCommand, type VisiblePaths } from './isolation.ts'
 import {
+  type Captured,
   identifyProcessGroup,
   type ProcessCommand,
   type ProcessExit,
@@ -74,12 +75,6 @@ const MAX_QUICK_STOP_MS = 30_000
 type CommandOptions = Pick<ProcessCommand, 'onOutput'> &
   Partial<Pick<ProcessCommand, 'signal' | 'force' | 'file3' | 'onStarted'>>
 
-interface Captured {
-  readonly exit: ProcessExit
-  readonly stdout: string
-  readonly stderr: string
-}
-
 /** Drops the CLI configuration if its file does not exist, as Terraform rejects that. Terraform needs an absolute path. */
 const resolveCliConfig = async ({ TF_CLI_CONFIG_FILE: file, ...env }: Environment): Promise<Environment> => {
   if (!file) return env
@@ -126,12 +121,12 @@ export class TerraformSession {
     return this.#options.ended
   }
 
-  /** Runs a command whose output is logged, and returns the outputs that it printed. */
+  /** Runs a command whose output is logged, and returns the outputs that it printed; null if none could be read. */
   async execute(
     phase: Phase,
     args: readonly string[],
     { file3, onLock, onCreation, onExit, onEnded }: ExecuteOptions = {},
-  ): Promise<Readonly<Record<string, unknown>>> {
+  ): Promise<Readonly<Record<string, unknown>> | null> {
     this.throwIfEnded()
     const output = this.#options.collector.forPhase(phase)
     const recorder = onLock && this.#createRecorder(onLock)
@@ -155,7 +150,7 @@ export class TerraformSession {
     await recorder?.finish(exit.code !== null && !text.includes(RELEASE_FAILED))
     await onEnded?.()
     output.end()
-    if (exit.code === 0) return output.outputs() ?? {}
+    if (exit.code === 0) return output.outputs() ?? null
     return this.#fail(args, exit, output.reason())
   }
 
@@ -265,9 +260,7 @@ export class TerraformSession {
     const [file, ...all] = visible ? toIsolatedCommand(command, await realpath(cwd), visible(env)) : command
     const graceMs = name === 'apply' || name === 'destroy' ? stopTimeoutMs : Math.min(stopTimeoutMs, MAX_QUICK_STOP_MS)
     const input = hasValues ? toVariableFile(values) : ''
-    return toExitOfCommand(
-      await runInProcessGroup({ file, args: all, cwd, env, input, signal: ended, graceMs, ...more }),
-    )
+    return runInProcessGroup({ file, args: all, cwd, env, input, signal: ended, graceMs, ...more })
   }
 
   #fail([command]: readonly string[], exit: ProcessExit, reason: string | null): never {

@@ -73,8 +73,11 @@ export const findSensitiveTexts = (text: string): readonly string[] => {
 export const parseState = (text: string): State => {
   if (text.trim() === '') return { version: null, resources: [], data: [] }
   const state = parseJson(text)
-  if (state === undefined) throw new StateFormatError('The state is not JSON.')
-  if (!isJsonObject(state) || state.version !== STATE_VERSION) {
+  if (!isJsonObject(state) || typeof state.version !== 'number') {
+    const advice = 'check PDM_TERRAFORM_BINARY, or restore a version of the state that Terraform has written.'
+    throw new StateFormatError(`What Terraform printed is no state: ${advice}`)
+  }
+  if (state.version !== STATE_VERSION) {
     throw new StateFormatError(`The state is not of version ${STATE_VERSION}: use another release of Terraform.`)
   }
   const { lineage, serial } = state
@@ -173,6 +176,14 @@ const toInitialState = (lineage: string): string =>
 
 const INITIAL_STATE = 'initial.tfstate'
 
+/** That a command ended without an error proves nothing: a backend, or a program in place of Terraform, can drop a write. */
+const requireSaved = (isSaved: boolean): void => {
+  if (isSaved) return
+  throw new CommandFailedError(
+    'Terraform reported no error, but its backend does not have the state that it wrote. Check PDM_TERRAFORM_BINARY and PDM_TERRAFORM_BACKEND, then retry.',
+  )
+}
+
 /** The state as its backend has it, if that can be the one that earlier runs wrote. */
 export const readState = async (
   session: TerraformSession,
@@ -215,10 +226,15 @@ export const establishState = async (session: TerraformSession, request: Provisi
     await writeFile(join(session.cwd, INITIAL_STATE), toInitialState(randomUUID()), { mode: 0o600 })
     await session.capture(['state', 'push', '-lock-timeout=60s', INITIAL_STATE])
     state = await readState(session, request)
+    // For some backends, Terraform chooses another lineage.
+    requireSaved(state.version !== null)
   }
   await report(state, request)
   return state
 }
+
+const hasTaintedBucket = (state: State, bucket: string | null): boolean =>
+  sortState(state.resources, bucket).taintedBuckets.length > 0
 
 /**
  * Removes the taint of the bucket, which an apply left that failed after it had created the bucket: the next one keeps the
@@ -236,6 +252,8 @@ export const untaintBucket = async (
   }
   const after = await readState(session, request)
   await report(after, request)
+  // An apply would replace it.
+  requireSaved(!hasTaintedBucket(after, request.bucket))
   return { state: after, isUntainted: true }
 }
 
@@ -244,13 +262,15 @@ export const forgetData = async (session: TerraformSession, request: Provisionin
   const { data } = await readState(session, request)
   if (data.length === 0) return
   await session.capture(['state', 'rm', '-lock-timeout=60s', '-backup=forgotten', ...data])
-  await report(await readState(session, request), request)
+  const after = await readState(session, request)
+  await report(after, request)
+  requireSaved(after.data.length === 0)
 }
 
-const hasTaintedBucket = (state: State, bucket: string | null): boolean =>
-  sortState(state.resources, bucket).taintedBuckets.length > 0
-
-/** Runs an apply or a destroy of the state `before`, and reports what it has become, also after a failure. */
+/**
+ * Runs an apply or a destroy of the state `before`, and reports what it has become, also after a failure. Returns the
+ * outputs; null if none could be read.
+ */
 export const changeState = async (
   session: TerraformSession,
   phase: 'apply' | 'destroy',
@@ -258,12 +278,12 @@ export const changeState = async (
   request: ProvisioningRequest,
   before: State,
   planFile?: FileHandle,
-): Promise<Readonly<Record<string, unknown>>> => {
+): Promise<Readonly<Record<string, unknown>> | null> => {
   const { bucket, onLock, onBucketCreated } = request
   let text: string | null = null
   const creations = new Creations(before.resources)
   const earlier = findUnfinished(before, request)
-  let wasKilled = true
+  let exitCode: number | null = null
   let recorded = Promise.resolve()
   const record = async (unfinished: readonly Creation[]): Promise<void> => {
     if (before.version) await request.onState?.(withUnfinished(before.version, [...earlier, ...unfinished]))
@@ -274,16 +294,21 @@ export const changeState = async (
     const isLatest = () => count === creations.started.length
     recorded = recorded.then(() => (isLatest() ? record(creations.started) : undefined)).catch(() => {})
   }
+  let isSaved = true
   const reportAfter = async (): Promise<State | null> => {
     await recorded
-    const doubtful = creations.findDoubtful(wasKilled)
     const after = text === null ? null : parseState(text)
     // A state that someone replaced in the meantime is for the next run to reject.
-    if (after === null || findStateMismatch(after.version, before.version) !== null) {
+    const isOurs = after !== null && findStateMismatch(after.version, before.version) === null
+    const hasSaved = isOurs && after.version?.serial !== before.version?.serial
+    const doubtful = creations.findDoubtful(exitCode, hasSaved)
+    if (!isOurs) {
       if (creations.started.length > 0) await record(doubtful)
+      isSaved = after === null
       return null
     }
     await report(after, request, doubtful)
+    isSaved = findUnsaved(doubtful, after.resources).length === 0
     return after
   }
   const execution = session.execute(phase, args, {
@@ -300,12 +325,13 @@ export const changeState = async (
       void onBucketCreated?.().catch(() => {})
     },
     onExit: ({ code }) => {
-      wasKilled = code === null
+      exitCode = code
     },
   })
   try {
     const outputs = await execution
     await reportAfter()
+    requireSaved(isSaved)
     return outputs
   } catch (error) {
     const after = await reportAfter()

@@ -4,24 +4,32 @@ import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Env } from '@pool/runtime/service/env'
 import { findCredentials, findEnvSecrets, type TerraformSettings, toTerraformEnv } from '../../config/terraform.ts'
-import { parseJson } from '../../lib/text.ts'
+import { isJsonObject, parseJson } from '../../lib/text.ts'
 import type { DeploymentLogLine, StateLock } from '../domain/types.ts'
-import type {
-  DestroyResult,
-  PlanResult,
-  Provisioner,
-  ProvisioningFailed,
-  ProvisioningRequest,
-  ProvisioningResult,
-  ProvisioningStopped,
-  StateInspection,
-  StateRequest,
-  UnlockResult,
+import {
+  type DestroyResult,
+  type PlanResult,
+  type Provisioner,
+  ProvisionerFailedError,
+  type ProvisioningFailed,
+  type ProvisioningRequest,
+  type ProvisioningResult,
+  type ProvisioningStopped,
+  type StateInspection,
+  type StateRequest,
+  toFailed,
+  type UnlockResult,
 } from '../provisioner.ts'
 import { createMask, type Mask, maskValue, OutputCollector } from './domain/output.ts'
 import { createPlanMask, findChanges, findPlannedBucket, toPublicPlan } from './domain/plan.ts'
 import { describeExposure, findPluginCaches, findVisiblePaths, probeIsolation } from './isolation.ts'
-import { listModuleDirectories, Prerequisites, readModuleVersion } from './prerequisites.ts'
+import {
+  explainSystemError,
+  isSystemError,
+  listModuleDirectories,
+  Prerequisites,
+  readModuleVersion,
+} from './prerequisites.ts'
 import { checkProcessGroup } from './process-group.ts'
 import { CommandFailedError, PLAN_FILE, StoppedError, TerraformSession } from './session.ts'
 import {
@@ -145,8 +153,8 @@ const waitForEarlierRun = async (session: TerraformSession, { knownState }: Stat
 
 const parsePlan = (text: string): unknown => {
   const plan = parseJson(text)
-  if (plan !== undefined) return plan
-  throw new CommandFailedError('The plan that Terraform printed is not JSON; check the binary (PDM_TERRAFORM_BINARY).')
+  if (isJsonObject(plan) && typeof plan.format_version === 'string') return plan
+  throw new CommandFailedError('What Terraform printed is no plan: check PDM_TERRAFORM_BINARY.')
 }
 
 /** Plans into a file that ends with `use`: a plan contains secrets. */
@@ -176,6 +184,9 @@ const toPlanned = ({ text, json }: { readonly text: string; readonly json: unkno
     .digest('hex')
   return { kind: 'planned' as const, text: maskAll(text), json: publicJson, planHash }
 }
+
+const NO_OUTPUTS =
+  'Terraform has applied the module, but printed no outputs that could be read: check that the outputs of the module take less than 256 KiB, and PDM_TERRAFORM_BINARY.'
 
 const NOTHING_TO_DESTROY = { text: 'No changes. Nothing is left to destroy.\n', json: {} }
 
@@ -322,7 +333,7 @@ class TerraformProvisioner implements Provisioner {
   }
 
   moduleVersion(bucket: string | null): Promise<string> {
-    return readModuleVersion(toModuleDir(this.#options.moduleDir, bucket))
+    return this.#onMachine(() => readModuleVersion(toModuleDir(this.#options.moduleDir, bucket)))
   }
 
   apply(request: ProvisioningRequest, log: Log, signal: AbortSignal): Promise<ProvisioningResult> {
@@ -350,6 +361,7 @@ class TerraformProvisioner implements Provisioner {
         )
       }
       const outputs = await changeAsPlanned(work, 'apply', [], request, state)
+      if (outputs === null) throw new CommandFailedError(NO_OUTPUTS)
       return { kind: 'applied', outputs: Object(maskValue(outputs, mask)) }
     })
   }
@@ -408,11 +420,11 @@ class TerraformProvisioner implements Provisioner {
   }
 
   archive({ stateKey }: StateRequest): Promise<string> {
-    return archiveState(this.#dataDir, stateKey, this.#options.backend)
+    return this.#onMachine(() => archiveState(this.#dataDir, stateKey, this.#options.backend))
   }
 
   discard({ stateKey }: StateRequest): Promise<void> {
-    return discardEmptyState(this.#dataDir, stateKey, this.#options.backend)
+    return this.#onMachine(() => discardEmptyState(this.#dataDir, stateKey, this.#options.backend))
   }
 
   async findLockHolder(lock: StateLock): Promise<'running' | 'ended' | 'unknown'> {
@@ -436,7 +448,7 @@ class TerraformProvisioner implements Provisioner {
   }
 
   async cleanUp(id: string, run: number, log: Log): Promise<void> {
-    const states = await removeEarlierWorkdirs(this.#dataDir, id, run)
+    const states = await this.#onMachine(() => removeEarlierWorkdirs(this.#dataDir, id, run))
     for (const state of states) log(toUnsavedStateLine(state))
   }
 
@@ -477,6 +489,16 @@ class TerraformProvisioner implements Provisioner {
     }
   }
 
+  /** Explains what fails on this machine, such as a full disk or a folder that is gone. */
+  async #onMachine<Result>(work: () => Promise<Result>): Promise<Result> {
+    try {
+      return await work()
+    } catch (error) {
+      if (!isSystemError(error)) throw error
+      throw new ProvisionerFailedError((await this.#prerequisites.check()) ?? explainSystemError(error))
+    }
+  }
+
   /** Maps the ends of an operation that are no defects to results. */
   async #operate<Result>(
     operation: Operation,
@@ -487,13 +509,13 @@ class TerraformProvisioner implements Provisioner {
     const { timeoutMs } = this.#options
     const ended = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)])
     try {
-      return await this.#operateExclusively(operation, ended, work)
+      return await this.#onMachine(() => this.#operateExclusively(operation, ended, work))
     } catch (error) {
       if (error instanceof CommandFailedError || error instanceof StateFormatError) {
         const isPlanChanged = error instanceof PlanChangedError
         return { kind: 'failed', reason: error.message, ...(isPlanChanged && { isPlanChanged }) }
       }
-      if (!(error instanceof StoppedError)) throw error
+      if (!(error instanceof StoppedError)) return toFailed(error)
       if (signal.aborted) return { kind: 'stopped' }
       return { kind: 'failed', reason: `Timed out after ${timeoutMs / 1_000} s (PDM_DEPLOYMENT_TIMEOUT).` }
     }

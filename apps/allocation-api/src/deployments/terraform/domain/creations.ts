@@ -44,11 +44,19 @@ export class Creations {
     } else this.#ended.set(event.address, event.kind)
   }
 
-  /** After the end. A command that was not killed has saved what it completed; what failed does not exist, or is tainted. */
-  findDoubtful(wasKilled: boolean): readonly Creation[] {
-    return this.started.filter(({ address }) => {
-      const end = this.#ended.get(address)
-      return wasKilled || end === undefined || (end === 'failed' && this.#hasLostProvider)
+  /**
+   * Those that the state after the command must show. `exitCode`: null if the command was killed. What failed does not
+   * exist, or is tainted. A command that fails says itself that it could not save what it completed; one that succeeds is
+   * not believed. In a state that was saved since, the address is enough: an object can have the identifier of the one that
+   * it replaces.
+   */
+  findDoubtful(exitCode: number | null, hasSaved: boolean): readonly Creation[] {
+    return this.started.flatMap(creation => {
+      const { address } = creation
+      const end = exitCode === null ? undefined : this.#ended.get(address)
+      if (end === 'failed') return this.#hasLostProvider ? [creation] : []
+      if (end === 'complete' && exitCode !== 0) return []
+      return [end === 'complete' && hasSaved ? { address } : creation]
     })
   }
 }

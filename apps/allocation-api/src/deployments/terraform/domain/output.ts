@@ -395,6 +395,8 @@ export const parseDiagnostic = (lines: readonly string[]): string | null => {
 
 /** Characters of one input line: enough for the outputs of a module. */
 const MAX_INPUT_LINE = 256 * 1_024
+/** Half of a message says nothing to people. */
+const CUT_MESSAGE = 'A message of Terraform that is longer than 256 KiB is not shown.'
 /** Bytes of a log line, and of a reason: the start and the end of one that is longer. */
 const MAX_LINE_BYTES = 8 * 1_024
 const MAX_REASON_BYTES = 1_024
@@ -473,7 +475,7 @@ export class OutputCollector {
     }
     const onLine = (defaultLevel: Level) => (text: string, isCut: boolean) => {
       hasHiddenOutput ||= text.includes(HIDDEN_OUTPUT)
-      const message = parseUiMessage(text, defaultLevel)
+      const message = parseUiMessage(isCut && text.startsWith('{') ? CUT_MESSAGE : text, defaultLevel)
       if (message.kind === 'outputs') outputs = message.outputs
       if (message.kind !== 'line') return
       const line = { ...message, isCut }
