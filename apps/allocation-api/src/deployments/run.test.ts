@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { AccessKeyPair, RunState } from './domain/types.ts'
-import { decideResume, type ResumeDecision } from './run.ts'
+import { decideResume, explainUnfinished, type ResumeDecision } from './run.ts'
 
 const credentials: AccessKeyPair = { accessKey: 'a'.repeat(16), secretKey: 's'.repeat(32) }
 const state: RunState = {
@@ -87,4 +87,16 @@ test.each<
   expect(decision).toEqual(
     expected instanceof RegExp ? { kind: 'fail', reason: expect.stringMatching(expected) } : expected,
   )
+})
+
+test.each([
+  ['create', 'then apply or destroy the deployment'],
+  ['apply', 'then apply or destroy the deployment'],
+  // An apply after a destroy that failed is rejected.
+  ['destroy', 'then destroy the deployment'],
+] as const)('after a %s that left something, only what is possible is advised', (operation, advice) => {
+  const text = explainUnfinished([{ address: 'm.a' }], operation)
+  expect(text).toContain('did not save that it created m.a: these may exist')
+  expect(text).toContain(`Delete at the provider what exists of them, ${advice} with unfinishedRemoved: true.`)
+  expect(explainUnfinished([], operation)).toBe('')
 })

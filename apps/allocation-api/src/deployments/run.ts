@@ -51,11 +51,11 @@ const toRetryAdvice = (operation: Operation): string =>
 const MAX_ADDRESSES = 20
 
 /** What may exist without being in the state, and what to do; empty if there is nothing. */
-export const explainUnfinished = (unfinished: readonly Creation[]): string => {
+export const explainUnfinished = (unfinished: readonly Creation[], operation: Operation): string => {
   if (unfinished.length === 0) return ''
   const shown = unfinished.slice(0, MAX_ADDRESSES).map(({ address }) => address)
   const more = unfinished.length > shown.length ? ` and ${unfinished.length - shown.length} more` : ''
-  return `Terraform did not save that it created ${shown.join(', ')}${more}: these may exist without being in the state. Delete at the provider what exists of them, then apply or destroy the deployment with unfinishedRemoved: true.`
+  return `Terraform did not save that it created ${shown.join(', ')}${more}: these may exist without being in the state. Delete at the provider what exists of them, then ${operation === 'destroy' ? 'destroy' : 'apply or destroy'} the deployment with unfinishedRemoved: true.`
 }
 
 const toRunnerStopped = (operation: Operation): string =>
@@ -203,6 +203,8 @@ const MAX_LOOKUPS = 4
 const LOOKUP_PAUSE_MS = 3_000
 /** For reading a state: `init` may download providers. */
 const INSPECTION_TIMEOUT_MS = 60_000
+/** What a state holds that no run has written. */
+const UNTOUCHED: StateInspection = { kind: 'inspected', isEmpty: true, hasKeptBucket: false, resources: [] }
 const INTERNAL_ERROR = 'Internal error. Quote the id of the deployment when reporting it.'
 
 export interface DeploymentRunOptions {
@@ -432,13 +434,18 @@ export class DeploymentRun {
    */
   async #clearInfrastructure(): Promise<string | null> {
     const { state, repository } = this.#options
-    const inspection = await this.#inspectState()
+    const inspection = this.#isUntouched ? UNTOUCHED : await this.#inspectState()
     if (inspection.kind === 'failed') return `Its state could not be read: ${inspection.reason}`
     if (!inspection.isEmpty) return `Its state still holds: ${inspection.resources.join(', ')}.`
     if (inspection.unfinished) return ''
     await this.#fenced(() => repository.clearInfrastructure(state, inspection.hasKeptBucket))
     this.#hasInfrastructure = false
     return null
+  }
+
+  /** This run would have been the first to change anything, and a run reports the state before it does. */
+  get #isUntouched(): boolean {
+    return !this.state.hasInfrastructure && this.#knownState === null
   }
 
   /** An error does not keep the run from ending: what cannot be read may hold infrastructure. */
@@ -478,7 +485,9 @@ export class DeploymentRun {
   async #fail(reason: string): Promise<RunOutcome> {
     const { state, repository } = this.#options
     if (this.#knownState?.unfinished) await this.#inspectState()
-    const message = sanitizeText(`${reason} ${explainUnfinished(this.#knownState?.unfinished ?? [])}`.trim())
+    const message = sanitizeText(
+      `${reason} ${explainUnfinished(this.#knownState?.unfinished ?? [], state.operation)}`.trim(),
+    )
     // Before the name is released: without the lease, another run may have made the deployment ready under this name.
     await this.#fenced(() => repository.markFailing(state, message))
     this.#log({ phase: 'end', level: 'error', message })
@@ -495,7 +504,7 @@ export class DeploymentRun {
     const remains = this.#hasInfrastructure
     if (this.state.operation === 'create' || !remains) await this.#releaseName()
     if (!remains || !this.state.spec.name) return
-    const message = 'The name stays with this deployment until its infrastructure is destroyed.'
+    const message = 'No other deployment gets this name until the infrastructure of this one is destroyed.'
     this.#log({ phase: 'end', level: 'info', message })
   }
 

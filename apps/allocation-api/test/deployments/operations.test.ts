@@ -78,6 +78,18 @@ describe('the deployment token', () => {
   })
 })
 
+test('an apply that fails before anything was written leaves nothing behind, also if the state cannot be read', async () => {
+  const replica = fixture.replica()
+  Object.assign(replica.provisioner, {
+    apply: async () => ({ kind: 'failed', reason: 'The backend does not respond.' }),
+    inspectionFailure: 'The backend does not respond.',
+  })
+  const { id, owner } = await create(replica, withStorage('acme'))
+  expect(await waitUntilFinished(replica, id)).toMatchObject({ status: 'failed' })
+  expect(await fixture.nameState('acme')).toBe('free')
+  expect(await replica.deployments.remove(id, false, owner)).toEqual({ kind: 'removed' })
+})
+
 describe('a machine that fails', () => {
   const reason = 'The disk is full.'
   const fail = async () => {
@@ -590,12 +602,14 @@ describe('an Idempotency-Key', () => {
 
   test('of a cancellation never cancels a later run, whether there was one to cancel or not', async () => {
     const replica = fixture.replica()
+    replica.provisioner.ignoresStop = true
     const id = await createDeployment(replica, specFor('acme'))
-    await waitForApply(replica)
+    const cancelled = await waitForApply(replica)
     const cancel = (key: string) => replica.deployments.cancel(id, withKey(key))
     const remove = (key: string) => replica.deployments.remove(id, false, withKey(key))
     expect(await cancel('running')).toMatchObject({ kind: 'cancelling' })
     expect(await remove('deleting')).toMatchObject({ kind: 'cancelling' })
+    cancelled.end({ kind: 'stopped' })
     await waitUntilFinished(replica, id)
     expect(await cancel('ended')).toMatchObject({ kind: 'cancelling' })
     await replica.deployments.apply(id, {}, operator)

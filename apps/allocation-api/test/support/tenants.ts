@@ -116,6 +116,7 @@ class CloudProvisioner implements Provisioner {
     const { id, stateKey, variables } = request
     if (this.applies === 'nothing') return { kind: 'failed', reason: 'The plan failed.' }
     const state = this.cloud.open(request, variables.sovereign_fqdn ?? '')
+    await request.onState?.({ lineage: stateKey, serial: 1 })
     log({ phase: 'apply', level: 'info', message: `Found ${[...state.machines].join()}.` })
     if (state.machines.size === 0) state.machines.add(`machine-${id}`)
     if (this.applies === 'part') return { kind: 'failed', reason: `No network for ${[...state.machines].join()}.` }

@@ -49,23 +49,26 @@ const env = { PATH: process.env.PATH ?? '' }
 const obstacle = await probeIsolation(env)
 const isMissing = shouldSkip(obstacle === null ? undefined : `Terraform is not isolated: ${obstacle}`)
 
-test.skipIf(isMissing)('an interrupt at any moment of the isolation ends the command or not, and is no error', async () => {
-  const data = realpathSync(mkdtempSync(join(tmpdir(), 'interrupted-')))
-  onTestFinished(() => rmSync(data, { recursive: true }))
-  const cwd = join(data, 'work', 'run')
-  for (const folder of [cwd, join(data, 'root')]) mkdirSync(folder, { recursive: true })
-  const [file, ...args] = toIsolatedCommand(['echo', 'started'], cwd, { readable: [], writable: [] })
-  for (let moment = 0; moment < 25; moment += 1) {
-    const ending = new AbortController()
-    let output = ''
-    const onOutput = (_: string, chunk: string) => {
-      output += chunk
+test.skipIf(isMissing)(
+  'an interrupt at any moment of the isolation ends the command or not, and is no error',
+  async () => {
+    const data = realpathSync(mkdtempSync(join(tmpdir(), 'interrupted-')))
+    onTestFinished(() => rmSync(data, { recursive: true }))
+    const cwd = join(data, 'work', 'run')
+    for (const folder of [cwd, join(data, 'root')]) mkdirSync(folder, { recursive: true })
+    const [file, ...args] = toIsolatedCommand(['echo', 'started'], cwd, { readable: [], writable: [] })
+    for (let moment = 0; moment < 25; moment += 1) {
+      const ending = new AbortController()
+      let output = ''
+      const onOutput = (_: string, chunk: string) => {
+        output += chunk
+      }
+      const exited = runInProcessGroup({ file, args, cwd, env, onOutput, signal: ending.signal, graceMs: 600_000 })
+      await sleep(moment * 4)
+      ending.abort()
+      const { code, signal } = await exited
+      // An interrupt that comes too early or too late changes nothing.
+      expect([output, code ?? signal]).toEqual(output === '' ? ['', 'SIGINT'] : ['started\n', 0])
     }
-    const exited = runInProcessGroup({ file, args, cwd, env, onOutput, signal: ending.signal, graceMs: 600_000 })
-    await sleep(moment * 4)
-    ending.abort()
-    const { code, signal } = await exited
-    // An interrupt that comes too early or too late changes nothing.
-    expect([output, code ?? signal]).toEqual(output === '' ? ['', 'SIGINT'] : ['started\n', 0])
-  }
-})
+  },
+)

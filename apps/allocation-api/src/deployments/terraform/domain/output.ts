@@ -342,7 +342,7 @@ export const parseUiMessage = (line: string, defaultLevel: Level): UiMessage => 
       return output.trim() ? { kind: 'line', level: 'info', prefix, text: output, isReason: false } : ignored
     }
   }
-  return { kind: 'line', level: toLevel(json['@level']), prefix: '', text: message, isReason: false }
+  return { kind: 'line', level: toLevel(json['@level']), prefix: '', text: toSingleLine(message), isReason: false }
 }
 
 /** What a line of the machine-readable UI reports about the creation of a resource. */
