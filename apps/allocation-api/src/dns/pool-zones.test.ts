@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { ReadResult, ZoneSearch } from './domain/result.ts'
-import type { RecordSet } from './domain/rrset.ts'
+import { createNameFilter, type RecordSet } from './domain/rrset.ts'
 import { PoolZones, withinPools } from './pool-zones.ts'
 import type { DnsProvider } from './provider.ts'
 
@@ -32,6 +32,7 @@ const createScene = (served: string[], { lists = true, configured = [] as [strin
     close: async () => {},
   }
   return {
+    inner,
     provider: withinPools(inner, zones),
     zones,
     served,
@@ -57,7 +58,7 @@ test.each<readonly [what: string, served: string[], configured: [string, string]
     expect(zones.zoneOf(POOL)).toBe(zone)
     const own = [POOL, `acme.${POOL}`, `x.acme.${POOL}`].map(a)
     expect(read).toEqual({
-      ...{ kind: 'read', records: own, unserved: own, hidingZones: new Set(hiding) },
+      ...{ kind: 'read', records: own, unserved: own, hiding: new Map(hiding.map(other => [other, 'zone'])) },
       // Names that are added later were not asked for.
       ...(lists ? { isFullZone: true } : {}),
     })
@@ -70,6 +71,28 @@ test('a provider is asked for the names of the pool, up to its zone', async () =
   const { provider, asked } = createScene(['test'], { lists: false })
   await provider.read(POOL, { names: [`*.acme.${POOL}`], branches: [`bravo.${POOL}`] }, signal)
   expect(asked).toEqual([[POOL, 'example.test', `acme.${POOL}`, `bravo.${POOL}`]])
+})
+
+test('a record that hides the pool is read by name, and does not count in a transfer that starts again', async () => {
+  const { inner, zones } = createScene(['example.test'])
+  const records = ['example.test', POOL].map(name => ({ ...a(name), type: 'NS' }))
+  const provider = withinPools(
+    {
+      ...inner,
+      read: async (_, names) => {
+        const isWanted = createNameFilter(names)
+        return { kind: 'read', records: records.filter(({ name }) => isWanted(name)) }
+      },
+      async *readZone() {
+        yield* [{ kind: 'part', records }, { kind: 'restart' }, { kind: 'part', records: records.slice(0, 1) }] as const
+      },
+    },
+    zones,
+  )
+  expect(await provider.read(POOL, wanted, signal)).toMatchObject({ hiding: new Map([[POOL, 'NS']]) })
+  let last: unknown
+  for await (const part of provider.readZone(POOL, signal)) last = part
+  expect(last).toEqual({ kind: 'part', records: [], hiding: new Map() })
 })
 
 test('the zone of a pool is found again when the provider no longer has it', async () => {

@@ -1,7 +1,7 @@
 import { isHostName } from '@pool/contract'
 import type { EnvReader } from '@pool/runtime/service/env'
 import type { Unavailable, ZonePart, ZoneSearch } from './domain/result.ts'
-import { isAtOrBelow, namesUpTo, type RecordSet, toOwnerName } from './domain/rrset.ts'
+import { hidesPool, isAtOrBelow, namesUpTo, type RecordSet, toOwnerName } from './domain/rrset.ts'
 import type { DnsProvider, ZoneOf } from './provider.ts'
 
 const VARIABLE = 'DNSPROVIDER_ZONES'
@@ -76,7 +76,7 @@ const MAX_ASKED_NAMES = 5_000
 
 /**
  * Limits a provider to the names of the pools: no result has a record of the zone outside of the pool, no change reaches one,
- * and each read says which other zones of the provider answer for names of the pool.
+ * and each read says what hides names of the pool: other zones of the provider, and records at or above the pool.
  */
 export const withinPools = (provider: DnsProvider, zones: PoolZones): DnsProvider => {
   const { zoneOf } = zones
@@ -91,7 +91,7 @@ export const withinPools = (provider: DnsProvider, zones: PoolZones): DnsProvide
 
   /** The zones that answer for some of `names`, or for the whole pool. */
   const findHiding = async (pool: string, names: Iterable<string>, signal: AbortSignal, onProgress?: () => void) => {
-    if (!provider.findZones) return { kind: 'found' as const, hidingZones: new Set<string>(), isAll: true }
+    if (!provider.findZones) return { kind: 'found' as const, zones: new Map<string, 'zone'>(), isAll: true }
     const zone = zoneOf(pool)
     const asked = new Set([pool, ...names].flatMap(name => namesUpTo(name.replace(/^\*\./, ''), zone)))
     asked.delete(zone)
@@ -104,11 +104,15 @@ export const withinPools = (provider: DnsProvider, zones: PoolZones): DnsProvide
     if (!isUsable && search.isAll) lists.set(pool, { search, usableUntil: now + LIST_USE * (now - startedAt) })
     const hides = (other: string) =>
       other !== zone && isAtOrBelow(other, zone) && (isAtOrBelow(other, pool) || isAtOrBelow(pool, other))
-    const hidingZones = new Set(search.zones.filter(hides))
+    const found = new Map(search.zones.filter(hides).map(other => [other, 'zone'] as const))
     // The zone of the pool is that one now, unless the configuration says otherwise.
-    if ([...hidingZones].some(other => isAtOrBelow(pool, other))) zones.forget(pool)
-    return { kind: 'found' as const, hidingZones, isAll: search.isAll }
+    if ([...found.keys()].some(other => isAtOrBelow(pool, other))) zones.forget(pool)
+    return { kind: 'found' as const, zones: found, isAll: search.isAll }
   }
+
+  /** The record sets at or above the pool that hide all of its names. */
+  const findAbove = (pool: string, zone: string, sets: readonly RecordSet[]) =>
+    sets.filter(set => hidesPool(set, pool, zone)).map(({ name, type }) => [name, type] as const)
 
   return {
     ...provider,
@@ -119,7 +123,9 @@ export const withinPools = (provider: DnsProvider, zones: PoolZones): DnsProvide
       const named = [...wanted.names, ...wanted.branches]
       // What is at and below a branch is known after the read.
       const early = wanted.branches.length === 0 ? findHiding(pool, named, signal, onProgress) : undefined
-      const [result] = await Promise.all([provider.read(pool, wanted, signal, onProgress), early])
+      const zone = zoneOf(pool)
+      const withAbove = { ...wanted, names: [...wanted.names, ...namesUpTo(pool, zone)] }
+      const [result] = await Promise.all([provider.read(pool, withAbove, signal, onProgress), early])
       if (result.kind === 'unavailable') {
         if (result.scope === 'zone' && !result.isTransient) zones.forget(pool)
         return result
@@ -133,7 +139,7 @@ export const withinPools = (provider: DnsProvider, zones: PoolZones): DnsProvide
       return {
         ...others,
         records,
-        hidingZones: hiding.hidingZones,
+        hiding: new Map([...findAbove(pool, zone, result.records), ...hiding.zones]),
         ...(unserved ? { unserved: inPool(pool, unserved) } : {}),
         // Of names that are added after the read, it is not known whether another zone answers for them.
         ...(isFullZone && hiding.isAll ? { isFullZone } : {}),
@@ -143,7 +149,9 @@ export const withinPools = (provider: DnsProvider, zones: PoolZones): DnsProvide
     async *readZone(pool, signal, onProgress): AsyncGenerator<ZonePart | Unavailable, void> {
       const failure = await find(pool, signal)
       if (failure) return yield failure
+      const zone = zoneOf(pool)
       const start = starts.get(pool) ?? 0
+      const above = new Map<string, string>()
       const names = new Set<string>()
       let count = 0
       let last = ''
@@ -151,10 +159,12 @@ export const withinPools = (provider: DnsProvider, zones: PoolZones): DnsProvide
         if (part.kind === 'unavailable') return yield part
         if (part.kind === 'restart') {
           names.clear()
+          above.clear()
           count = 0
           yield part
           continue
         }
+        for (const [name, type] of findAbove(pool, zone, part.records)) above.set(name, type)
         const records = inPool(pool, part.records)
         for (const { name } of records) {
           if (name === last) continue
@@ -166,7 +176,8 @@ export const withinPools = (provider: DnsProvider, zones: PoolZones): DnsProvide
       }
       starts.set(pool, start + MAX_ASKED_NAMES < count ? start + MAX_ASKED_NAMES : 0)
       const hiding = await findHiding(pool, names, signal, onProgress)
-      yield hiding.kind === 'unavailable' ? hiding : { kind: 'part', records: [], hidingZones: hiding.hidingZones }
+      if (hiding.kind === 'unavailable') return yield hiding
+      yield { kind: 'part', records: [], hiding: new Map([...above, ...hiding.zones]) }
     },
 
     // In the zone of the read on which it is planned.
@@ -190,7 +201,7 @@ export const withinPools = (provider: DnsProvider, zones: PoolZones): DnsProvide
       if (result.kind === 'unusable') return result
       const hiding = await findHiding(pool, [], signal)
       if (hiding.kind === 'unavailable') return result
-      const around = [...hiding.hidingZones].find(other => isAtOrBelow(pool, other))
+      const around = [...hiding.zones.keys()].find(other => isAtOrBelow(pool, other))
       if (around === undefined) return result
       const reason = `The zone ${around} answers for the pool ${pool} instead of ${zoneOf(pool)}.`
       return { kind: 'unusable', reason, advice: `delete one of the two zones, or correct ${VARIABLE}` }

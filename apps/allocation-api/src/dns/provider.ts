@@ -17,13 +17,13 @@ import type { RecordChange } from './domain/rrset.ts'
  */
 export interface ZoneAccess {
   /**
-   * The wanted record sets. It may return more, but never less. The next `apply` of the zone is planned on the result.
-   * `onProgress`: the provider still works on it, so it has not timed out.
+   * The wanted record sets, also those at names from the pool up to its zone. It may return more, but never less. The next
+   * `apply` of the zone is planned on the result. `onProgress`: the provider still works on it, so it has not timed out.
    */
   read(zone: string, wanted: WantedRecords, signal: AbortSignal, onProgress?: () => void): Promise<ReadResult>
   /**
-   * Every record set of the zone, in any order, without holding the zone in memory. `unavailable` is the last part. No
-   * `apply` is planned on it. A caller that stops early ends the transfer.
+   * Every record set of the pool, and at the names above it in its zone, in any order, without holding the zone in memory.
+   * `unavailable` is the last part. No `apply` is planned on it. A caller that stops early ends the transfer.
    */
   readZone(zone: string, signal: AbortSignal, onProgress?: () => void): AsyncGenerator<ZonePart | Unavailable, void>
   /**

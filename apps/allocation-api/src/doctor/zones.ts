@@ -43,7 +43,7 @@ export const checkZones = async (
 /** Names of a pool that are compared with the zones of the provider. */
 const MAX_NAMES = 1_000
 
-/** Why names of the pool are not answered from their records: another zone hides them. Rejects if the database fails. */
+/** Why resolvers do not get the records of the pool, or of some of its names. Rejects if the database fails. */
 export const findHiddenNames = async (
   provider: Pick<DnsProvider, 'read'>,
   sql: Sql,
@@ -51,10 +51,11 @@ export const findHiddenNames = async (
   timeoutMs: number,
 ): Promise<readonly string[]> => {
   const names = await createReconcilerRepository(sql, { timeoutMs }).listNames(pool, '', MAX_NAMES)
-  if (names.length === 0) return []
   const read = await provider.read(pool, toWantedRecords(pool, names), AbortSignal.timeout(timeoutMs))
   if (read.kind === 'unavailable') return []
-  return names.flatMap(({ desired }) => explainHidden(desired, read.hidingZones) ?? [])
+  const ofPool = [{ name: pool, type: 'A' }]
+  const all = [ofPool, ...names.map(({ desired }) => desired)]
+  return [...new Set(all.flatMap(desired => explainHidden(desired, read.hiding) ?? []))]
 }
 
 export interface UnusableZones {

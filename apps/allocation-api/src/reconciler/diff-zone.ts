@@ -1,4 +1,4 @@
-import type { Unavailable } from '../dns/domain/result.ts'
+import type { Hiding, Unavailable } from '../dns/domain/result.ts'
 import type { RecordChange } from '../dns/domain/rrset.ts'
 import { Listing } from './domain/listing.ts'
 import type { CheckedName } from './domain/name.ts'
@@ -48,14 +48,10 @@ const canPrune = ({ isApplied, desired, previous, appliedMsAgo }: CheckedName, r
   isApplied && (desired.length === 0 || previous.length > 0) && (appliedMsAgo ?? 0) - readMsAgo > MAX_WRITE_DELAY_MS
 
 /** The plan of a name whose records can differ from its desired ones. */
-const planScanned = (
-  { name, ...current }: ScannedName,
-  hidingZones: ReadonlySet<string>,
-  options: PlanOptions,
-): Plan | null =>
-  current.isAsDesired && !name.hasInFlightWrite && hidingZones.size === 0
+const planScanned = ({ name, ...current }: ScannedName, hiding: Hiding, options: PlanOptions): Plan | null =>
+  current.isAsDesired && !name.hasInFlightWrite && hiding.size === 0
     ? null
-    : planName(indexRecords(options.zone, { ...current, hidingZones }), name, options)
+    : planName(indexRecords(options.zone, { ...current, hiding }), name, options)
 
 /**
  * Compares a zone with all its desired records. Drift comes from edits by other writers, from timed-out writes that took
@@ -82,9 +78,9 @@ export const diffZone = async (zone: LockedZone, mode: Mode): Promise<ZoneDiff |
     orphanCount: orphans.count,
     stopCause: marker?.stopCause ?? null,
   })
-  /** Whether the name has other records than the desired ones, or another zone answers for them. */
-  const list = (scanned: ScannedName, hidingZones: ReadonlySet<string>, options: PlanOptions): boolean => {
-    const plan = planScanned(scanned, hidingZones, options)
+  /** Whether the name has other records than the desired ones, or something hides them. */
+  const list = (scanned: ScannedName, hiding: Hiding, options: PlanOptions): boolean => {
+    const plan = planScanned(scanned, hiding, options)
     const { subdomain } = scanned.name
     if (!plan) return false
     const planned = plan.kind === 'changes' ? plan.changes : []
@@ -101,7 +97,7 @@ export const diffZone = async (zone: LockedZone, mode: Mode): Promise<ZoneDiff |
     orphans.add(await findOrphans(zone, page.orphans))
     const options = await zone.planOptions(page.names.map(({ name }) => name))
     const { same = [], different = [] } = Object.groupBy(page.names, scanned =>
-      list(scanned, page.hidingZones, options) ? 'different' : 'same',
+      list(scanned, page.hiding, options) ? 'different' : 'same',
     )
     if (mode === 'dry-run') continue
     const drifted = different.map(({ name }) => name).filter(({ isApplied }) => isApplied)

@@ -1,4 +1,4 @@
-import type { Unavailable, ZonePart } from '../dns/domain/result.ts'
+import type { Hiding, Unavailable, ZonePart } from '../dns/domain/result.ts'
 import type { RecordSet } from '../dns/domain/rrset.ts'
 import type { RecordTemplate } from '../dns/domain/target.ts'
 import type { CheckedName } from './domain/name.ts'
@@ -25,8 +25,7 @@ export interface ScanPage {
   readonly delegated: readonly string[]
   /** The markers of the zone. They are on the first page, which is always there. */
   readonly markers: readonly ZoneMarker[]
-  /** Other zones of the provider, which answer for the names at and below them. */
-  readonly hidingZones: ReadonlySet<string>
+  readonly hiding: Hiding
   /** Milliseconds since the read of the zone that the page is about began. */
   readonly readMsAgo: number
 }
@@ -69,7 +68,7 @@ class ScanPass {
   #served: RecordSet[] = []
   #unserved: RecordSet[] = []
   #markers: RecordSet[] = []
-  #hidingZones: ReadonlySet<string> = new Set()
+  #hiding: Hiding = new Map()
 
   constructor(source: ScanSource, start: string, maxWeight: number) {
     this.#source = source
@@ -90,7 +89,7 @@ class ScanPass {
       this.#markers = []
       return
     }
-    if (part.hidingZones) this.#hidingZones = part.hidingZones
+    if (part.hiding) this.#hiding = part.hiding
     const markerName = toMarkerName(this.#source.zone)
     for (const set of part.records) (set.name === markerName ? this.#markers : this.#served).push(set)
     for (const set of part.unserved ?? []) this.#unserved.push(set)
@@ -144,7 +143,7 @@ class ScanPass {
       orphans,
       delegated,
       markers: parseMarkers(this.#source.zone, this.#markers),
-      hidingZones: this.#hidingZones,
+      hiding: this.#hiding,
       readMsAgo: performance.now() - this.#startedAt,
     })
     yield toPage([])

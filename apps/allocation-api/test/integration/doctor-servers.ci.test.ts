@@ -173,7 +173,7 @@ describe.skipIf(shouldSkip(missingPowerdns))('PowerDNS', () => {
     )
   })
 
-  test('a pool in a larger zone is good; a zone that hides a name, or the pool, is one problem', async () => {
+  test('a pool in a larger zone is good; a zone or a record that hides a name, or the pool, is one problem', async () => {
     await using server = await startPowerdns()
     await server.createZone('test')
     const desired = JSON.stringify([{ name: 'acme.pool.test', type: 'A', ttl: 60, values: ['192.0.2.1'] }])
@@ -190,6 +190,11 @@ describe.skipIf(shouldSkip(missingPowerdns))('PowerDNS', () => {
     const { bad, findings } = await findProblems(env)
     const text = expect.stringMatching('^the zone test has it, and powerdns lets the service read and change it')
     expect([bad, findings.find(({ check }) => check === 'zone pool.test')]).toMatchObject([[], { text }])
+    const delegation = { name: 'pool.test', type: 'NS', ttl: 300, values: ['elsewhere.example.'] }
+    await server.put('test', delegation)
+    const hidesPool = /record of type NS at pool\.test hides every name of the pool; Delete that record/
+    for (const one of [env, { ...env, ...base() }]) await expectOneProblem(one, 'zone pool.test', hidesPool)
+    await server.edit('test', { remove: [delegation], put: [] })
     await server.createZone('acme.pool.test')
     await expectOneProblem(env, 'zone pool.test', /acme\.pool\.test, answers for acme\.pool\.test; Delete that zone/)
     await server.createZone('pool.test')

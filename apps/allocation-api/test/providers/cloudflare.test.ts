@@ -52,6 +52,12 @@ test('a zone whose name the API has in Unicode is the zone of its A-labels, and 
   const read = await provider.read(zone, { names: [`acme.${zone}`, `*.acme.${zone}`], branches: [] }, signal())
   expect(read.kind === 'read' && read.records.map(({ name }) => name)).toEqual([`*.acme.${zone}`, `acme.${zone}`])
   expect(await provider.checkZone(zone, signal())).toEqual({ kind: 'writable' })
+  double.addZone('example')
+  double.resetCalls()
+  const around = createCloudflareProvider({ url: double.url, apiToken: double.token, zoneOf: () => 'example' })
+  await around.read(zone, { names: [zone, `acme.${zone}`], branches: [] }, signal())
+  // In which form it would have them is not documented.
+  expect(double.calls.filter(({ query }) => Object.keys(query).some(key => key.startsWith('name.')))).toEqual([])
   double.setStatus(zone, 'moved')
   const other = createCloudflareProvider({ url: double.url, apiToken: double.token })
   const notServed = expect.stringContaining('does not serve the zone xn--bcher-kva.example: its status is "moved"')

@@ -11,8 +11,10 @@ import { createCloudflareProvider } from '../../src/dns/providers/cloudflare/ind
 import { createPowerdnsProvider } from '../../src/dns/providers/powerdns/index.ts'
 import { createRfc2136Provider } from '../../src/dns/providers/rfc2136/index.ts'
 import { poolDomain, template, useDnsFixture } from '../support/dns-fixture.ts'
+import { createPowerdnsHostStarter, createRfc2136HostStarter } from '../support/random/hosts.ts'
 import { readAll } from './conformance.ts'
 import { listRecordSets, putRecordSet } from './support/cloudflare.ts'
+import { expectHiddenPool, HIDING_RECORDS, HOST_ZONE } from './support/hidden-pool.ts'
 import { bind, knot, type ServerKind, startServer } from './support/rfc2136.ts'
 
 const ZONE = 'test'
@@ -178,4 +180,23 @@ describe.each([
       })
     },
   )
+})
+
+describe('a record at or above the pool hides all of its names, until it is deleted', () => {
+  const fixture = useDnsFixture()
+
+  test.skipIf(shouldSkip(missingPowerdns))('PowerDNS, in a zone that is read by name', async () => {
+    await using server = await startPowerdns()
+    const beside = Array.from({ length: 1_000 }, (_, i) => set(`x${i}.${HOST_ZONE}`, 'A', '198.51.100.1'))
+    await expectHiddenPool(fixture, await createPowerdnsHostStarter(server)(fixture.sql), { beside })
+  })
+
+  // Knot has no DNAME above a name.
+  test.skipIf(shouldSkip(bind.missingPrograms ?? knot.missingPrograms)).each([
+    ['BIND', bind, HIDING_RECORDS],
+    ['Knot', knot, HIDING_RECORDS.filter(([type], i) => type === 'NS' || i === 0)],
+  ])('%s', async (_, kind, records) => {
+    await using server = await startServer(kind, [HOST_ZONE])
+    await expectHiddenPool(fixture, await createRfc2136HostStarter(server)(fixture.sql), { records })
+  })
 })

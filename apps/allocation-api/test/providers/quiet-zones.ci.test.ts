@@ -33,7 +33,9 @@ type Fault = (typeof FAULTS)[number]
 const toZone = (fault: Fault) => `${fault}.test`
 /** Inside of no zone of the provider. */
 const MISSING = 'a.b.missing.test'
-const zones = [...FAULTS.map(toZone), MISSING]
+/** A record between this pool and its zone hides all of its names; not with `local`, where each pool is a zone. */
+const HIDDEN = { pool: 'a.b.above.test', zone: 'above.test', name: 'b.above.test' }
+const zones = [...FAULTS.map(toZone), MISSING, HIDDEN.pool]
 
 const foreign = (name: string) => ({ name, type: 'CNAME', ttl: 300, values: ['elsewhere.example.'] })
 
@@ -144,6 +146,10 @@ describe('while nothing changes, a zone has few calls, whatever fails in it', { 
     await using host: ZoneHost = await startHost(fixture.sql)
     for (const fault of FAULTS) await host.addZone(toZone(fault))
     if (!isDns) await host.addZone(`acme0.${toZone('hidden')}`).catch(() => {})
+    await host.addZone(HIDDEN.zone)
+    const delegation = { name: HIDDEN.name, type: 'NS', ttl: 300, values: ['elsewhere.example.'] }
+    await host.edit(HIDDEN.zone, { remove: [], put: [delegation] })
+    const poolZones = new PoolZones(new Map([[HIDDEN.pool, HIDDEN.zone]]))
     let seconds = 0
     let isDown = false
     const now = performance.now.bind(performance)
@@ -156,7 +162,7 @@ describe('while nothing changes, a zone has few calls, whatever fails in it', { 
       calls.set(zone, counts)
     }
     using counter = countCalls(
-      withinPools(withFaults(host.createProvider()), new PoolZones(new Map())),
+      withinPools(withFaults(host.createProvider(poolZones.zoneOf)), poolZones),
       isDns,
       onCall,
       () => isDown,
@@ -241,7 +247,7 @@ describe('while nothing changes, a zone has few calls, whatever fails in it', { 
   ]
   for (const kind of refusing)
     test.skipIf(shouldSkip(kind.missingPrograms))(`rfc2136 with ${kind.name}`, async () => {
-      await using server = await startServer(kind, [...FAULTS.map(toZone), `acme0.${toZone('hidden')}`])
+      await using server = await startServer(kind, [...FAULTS.map(toZone), `acme0.${toZone('hidden')}`, HIDDEN.zone])
       await run(createRfc2136HostStarter(server), { isDns: true, stop: server.stop })
     })
 })

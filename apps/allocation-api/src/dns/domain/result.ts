@@ -18,6 +18,12 @@ export interface WantedRecords {
   readonly branches: readonly string[]
 }
 
+/**
+ * What hides a name and all below it from resolvers, by that name: `zone`, another zone of the provider, which answers for
+ * them; or the type of a record set at or above the pool (`hidesPool`).
+ */
+export type Hiding = ReadonlyMap<string, string>
+
 export type ZonePart =
   /** Two parts can have the same record set, each with some of its values. */
   | {
@@ -25,7 +31,7 @@ export type ZonePart =
       readonly records: readonly RecordSet[]
       /** As in `ReadResult`. */
       readonly unserved?: readonly RecordSet[]
-      readonly hidingZones?: ReadonlySet<string>
+      readonly hiding?: Hiding
     }
   /** The zone changed during the transfer: the parts so far do not count, and every record set follows again. */
   | { readonly kind: 'restart' }
@@ -38,8 +44,7 @@ export type ReadResult =
       readonly unserved?: readonly RecordSet[]
       /** These are all records of the zone, whatever was requested. */
       readonly isFullZone?: true
-      /** Other zones of the provider, which answer for the names at and below them. */
-      readonly hidingZones?: ReadonlySet<string>
+      readonly hiding?: Hiding
     }
   | Unavailable
 

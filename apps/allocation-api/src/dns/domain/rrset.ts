@@ -47,6 +47,13 @@ export const namesUpTo = (name: string, top: string): string[] =>
     return isAtOrBelow(above, top) ? [above] : []
   })
 
+/**
+ * Whether a record set of `zone` hides every name of a pool in it: a delegation (RFC 1034 section 4.2.1), which the NS
+ * records of the apex are not, or a DNAME (RFC 6672 section 2.4). A CNAME hides nothing below it.
+ */
+export const hidesPool = ({ name, type }: Pick<RecordSet, 'name' | 'type'>, pool: string, zone: string): boolean =>
+  (type === 'DNAME' || (type === 'NS' && name !== zone)) && isAtOrBelow(pool, name) && isAtOrBelow(name, zone)
+
 /** Whether a name is one of `names`, or at or below one of `branches`. Its time does not depend on how many these are. */
 export const createNameFilter = ({
   names,

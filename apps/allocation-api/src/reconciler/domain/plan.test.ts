@@ -1,7 +1,7 @@
 import type { Target } from '@pool/contract'
 import { describe, expect, test } from 'vitest'
 import type { ApplyResult } from '../../dns/domain/result.ts'
-import type { RecordChange, RecordSet } from '../../dns/domain/rrset.ts'
+import { hidesPool, type RecordChange, type RecordSet } from '../../dns/domain/rrset.ts'
 import { createRecords } from '../../dns/domain/target.ts'
 import type { DesiredName } from './name.ts'
 import {
@@ -442,7 +442,7 @@ test.each<readonly [what: string, zone: string, desired: RecordSet[], hidden: st
   ['a name below a delegated one', `x.${acme}`, [ns(acme), a(`x.${acme}`)], `x.${acme}`],
   ['a released name', acme, [], undefined],
 ])('another zone answers for %s', (_, zone, desired, hidden) => {
-  const read = { records: desired, hidingZones: new Set([zone, 'elsewhere.pool.test']) }
+  const read = { records: desired, hiding: new Map([zone, 'elsewhere.pool.test'].map(one => [one, 'zone'])) }
   const plan = planName(indexRecords('pool.test', read), named(desired, desired), {
     ...{ zone: 'pool.test', hasZoneTtl: false, zones: [] },
   })
@@ -455,9 +455,37 @@ test.each([
   ['absent', [], [{ kind: 'upsert', set: a(acme) }]],
   ['there, although a write is in flight', [a(acme)], []],
 ])('a name that another zone hides is written if its record is %s', (_, records, changes) => {
-  const current = indexRecords('pool.test', { records, hidingZones: new Set([acme]) })
+  const current = indexRecords('pool.test', { records, hiding: new Map([[acme, 'zone']]) })
   const name = named([a(acme)], [], { hasInFlightWrite: true })
   expect(planName(current, name, { zone: 'pool.test', hasZoneTtl: false, zones: [] })).toMatchObject({ changes })
+})
+
+test.each<readonly [type: string, place: string, owner: string, hides: boolean]>([
+  ['NS', 'apex', 'example.test', false],
+  ['NS', 'name between', 'b.example.test', true],
+  ['NS', 'pool', 'a.b.example.test', true],
+  ['NS', "tenant's name", 'acme.a.b.example.test', false],
+  ['NS', 'name beside', 'c.example.test', false],
+  ['NS', 'name that ends in the same text', 'xa.b.example.test', false],
+  ['DNAME', 'apex', 'example.test', true],
+  ['DNAME', 'name between', 'b.example.test', true],
+  ['DNAME', 'pool', 'a.b.example.test', true],
+  ['DNAME', "tenant's name", 'acme.a.b.example.test', false],
+  ['DNAME', 'name above the zone', 'test', false],
+  ['CNAME', 'name between', 'b.example.test', false],
+  ['CNAME', 'pool', 'a.b.example.test', false],
+  ['DS', 'pool', 'a.b.example.test', false],
+])('whether a record of type %s at the %s hides every name of the pool', (type, _, owner, hides) => {
+  const pool = 'a.b.example.test'
+  expect(hidesPool({ name: owner, type }, pool, 'example.test')).toBe(hides)
+  // A zone of its own has a DNAME at its apex at most.
+  expect(hidesPool({ name: owner, type }, pool, pool)).toBe(type === 'DNAME' && owner === pool)
+  const desired = [a(`acme.${pool}`)]
+  const plan = planName(indexRecords(pool, { records: [], hiding: new Map([[owner, type]]) }), named(desired), {
+    ...{ zone: pool, hasZoneTtl: false, zones: [] },
+  })
+  const hidden = `A record of type ${type} at ${owner} hides every name of the pool. Delete that record.`
+  if (hides) expect(plan).toMatchObject({ kind: 'changes', changes: [{ kind: 'upsert' }], hidden })
 })
 
 test('the desired names of a purged name are wanted too: a provider is asked by name which zone answers', () => {
@@ -552,6 +580,13 @@ describe('the outcome of a name', () => {
     ['applied', changes, applied, done],
     ['written below another zone', hidden, applied, failed('foreign-record', 'another zone answers')],
     ['an outage before a write below another zone', hidden, down, outage],
+    ['rejected below what hides it', hidden, rejecting('acme.pool.test'), failed('rejected', 'another zone answers')],
+    [
+      'a zone that refuses what is hidden',
+      hidden,
+      noZone,
+      { ...failed('zone', 'another zone answers'), isTransient: false },
+    ],
     ['nothing to change', noChanges, applied, { kind: 'applied', changes: [] }],
     ['another name rejected', changes, rejecting('other.pool.test'), done],
     ['a name with the same suffix rejected', changes, rejecting('xacme.pool.test'), done],

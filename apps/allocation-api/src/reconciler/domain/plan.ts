@@ -1,5 +1,11 @@
 import type { HistoryEntry } from '@pool/contract'
-import { type ApplyResult, toZoneRefusal, type Unavailable, type WantedRecords } from '../../dns/domain/result.ts'
+import {
+  type ApplyResult,
+  type Hiding,
+  toZoneRefusal,
+  type Unavailable,
+  type WantedRecords,
+} from '../../dns/domain/result.ts'
 import {
   changeKey,
   isAtOrBelow,
@@ -30,7 +36,7 @@ export interface PlannedChanges {
   readonly deletedRecords: readonly RecordSet[]
   /** More changes are necessary after these. */
   readonly isPartial: boolean
-  /** Why the provider does not answer with the desired records, with instructions for an operator; null: it does. */
+  /** Why resolvers do not get the desired records, with instructions for an operator; null: they do. */
   readonly hidden: string | null
 }
 
@@ -47,11 +53,10 @@ export interface CurrentRecords {
   readonly unserved: ReadonlyMap<string, RecordSet>
   /** All of them at or below a name that is one label below the zone. */
   readonly atOrBelow: (fqdn: string) => readonly RecordSet[]
-  /** Other zones of the provider, which answer for the names at and below them. */
-  readonly hidingZones: ReadonlySet<string>
+  readonly hiding: Hiding
 }
 
-const NO_ZONES: ReadonlySet<string> = new Set()
+const NOTHING_HIDES: Hiding = new Map()
 
 /** The label below `zone` of the name one label below `zone` that `name` is at or below; null if there is none. */
 export const toSubdomain = (name: string, zone: string): string | null => {
@@ -67,11 +72,11 @@ export const indexRecords = (
   {
     records,
     unserved = [],
-    hidingZones = NO_ZONES,
+    hiding = NOTHING_HIDES,
   }: {
     readonly records: readonly RecordSet[]
     readonly unserved?: readonly RecordSet[]
-    readonly hidingZones?: ReadonlySet<string> | undefined
+    readonly hiding?: Hiding | undefined
   },
 ): CurrentRecords => {
   let branches: Map<string, RecordSet[]> | undefined
@@ -84,7 +89,7 @@ export const indexRecords = (
       branches ??= Map.groupBy([...records, ...unserved], set => toSubdomain(set.name, zone) ?? '')
       return branches.get(fqdn.slice(0, -zone.length - 1)) ?? []
     },
-    hidingZones,
+    hiding,
   }
 }
 
@@ -125,25 +130,31 @@ const conflictsWith = (present: RecordSet, wanted: RecordSet): boolean => {
   return present.type === wanted.type
 }
 
-/** Another zone that answers for a record set; undefined: there is none. Its delegation stays in the zone around it. */
-const findHidingZone = ({ name, type }: RecordSet, zones: ReadonlySet<string>): string | undefined => {
-  if (zones.size === 0) return undefined
+/** The name at which something hides a record set; undefined: nothing does. Its delegation stays in the zone around it. */
+const findHidingName = ({ name, type }: Pick<RecordSet, 'name' | 'type'>, hiding: Hiding): string | undefined => {
+  if (hiding.size === 0) return undefined
   const labels = name.split('.')
   const isDelegation = type === 'NS' || type === 'DS'
   return labels
     .map((_, i) => labels.slice(i).join('.'))
-    .find(above => zones.has(above) && !(isDelegation && above === name))
+    .find(above => hiding.has(above) && !(isDelegation && above === name))
 }
 
 /**
- * Why the provider would not answer with the desired records; null: it would. They are written all the same, so that the
- * other zone can be removed without a moment in which nothing answers.
+ * Why resolvers would not get the desired records; null: they would. They are written all the same, so that what hides them can
+ * be removed without a moment in which nothing answers.
  */
-export const explainHidden = (desired: readonly RecordSet[], zones = NO_ZONES): string | null => {
+export const explainHidden = (
+  desired: readonly Pick<RecordSet, 'name' | 'type'>[],
+  hiding = NOTHING_HIDES,
+): string | null => {
   for (const set of desired) {
-    const hiding = findHidingZone(set, zones)
-    if (hiding === undefined) continue
-    return `Another zone at the DNS provider, ${hiding}, answers for ${set.name}. Delete that zone.`
+    const name = findHidingName(set, hiding)
+    if (name === undefined) continue
+    const what = hiding.get(name)
+    return what === 'zone'
+      ? `Another zone at the DNS provider, ${name}, answers for ${set.name}. Delete that zone.`
+      : `A record of type ${what} at ${name} hides every name of the pool. Delete that record.`
   }
   return null
 }
@@ -172,7 +183,7 @@ const toPurgeable = (current: CurrentRecords, fqdn: string, { zone, zones }: Pla
  *
  * After a write that was not confirmed, the plan repeats every change, whether or not the provider shows it: a provider
  * that rejects writes planned on an older state then rejects the late one, and any other applies the newer write last. A
- * name that another zone hides is not confirmed before that zone is gone, and is not written again until then.
+ * hidden name is not confirmed before that is over, and is not written again until then.
  */
 export const planName = (
   current: CurrentRecords,
@@ -180,7 +191,7 @@ export const planName = (
   options: PlanOptions,
 ): Plan => {
   const { zone, hasZoneTtl } = options
-  const hidden = explainHidden(desired, current.hidingZones)
+  const hidden = explainHidden(desired, current.hiding)
   const repeatsWrite = hasInFlightWrite && hidden === null
   const fqdn = `${subdomain}.${zone}`
   const ownedKeys = new Set(owned.map(recordKey))
@@ -267,7 +278,7 @@ export const limitPlans = (plans: readonly Plan[], maxDeletions = MAX_DELETIONS)
   })
 }
 
-/** Why the provider does not answer with the desired records even after the planned changes; null: it does. */
+/** Why resolvers do not get the desired records even after the planned changes; null: they do. */
 export const toConflict = (plan: Plan): string | null => (plan.kind === 'conflict' ? plan.reason : plan.hidden)
 
 export interface Failure {
@@ -367,14 +378,17 @@ export const toStopFailure = (zone: string, cause: StopCause): Failure => ({
 /** `result` is the provider's answer to the changes of all names of the sync. */
 export const toOutcome = (fqdn: string, plan: Plan, result: ApplyResult): Outcome => {
   if (plan.kind === 'conflict') return { kind: 'failed', cause: 'foreign-record', reason: plan.reason }
-  if (result.kind === 'unavailable') return toFailure(result)
+  // What hides a name can also be why the provider does not take its records: Knot takes nothing below a DNAME.
+  const toReason = (reason: string) => plan.hidden ?? reason
+  if (result.kind === 'unavailable')
+    return toFailure(result.scope === 'zone' ? { ...result, reason: toReason(result.reason) } : result)
   const rejection = result.rejected.find(({ name }) => isAtOrBelow(name, fqdn))
   if (rejection?.isZoneFull) {
     const reason = `The zone has no room for ${rejection.name}: ${rejection.reason}. The name waits until there is room.`
     return toFailure(toZoneRefusal(reason))
   }
   if (rejection) {
-    const reason = `The DNS provider rejected ${rejection.name}: ${rejection.reason}`
+    const reason = toReason(`The DNS provider rejected ${rejection.name}: ${rejection.reason}`)
     return { kind: 'failed', cause: 'rejected', reason }
   }
   if (plan.isPartial || result.skipped?.some(name => isAtOrBelow(name, fqdn))) return { kind: 'skipped' }

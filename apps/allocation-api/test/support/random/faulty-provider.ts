@@ -288,10 +288,10 @@ export class FaultInjector {
     )
     if (wanted === 'all' && result.kind === 'read') this.#isDoomUnread = false
     this.#readHidingZone = this.hidingZone
-    const hidingZones = new Set(this.hidingZone === null ? [] : [this.hidingZone])
+    const hiding = new Map(this.hidingZone === null ? [] : [[this.hidingZone, 'zone']])
     await this.#pause()
     if (fault === 'response lost') return unavailable('no response in time')
-    return result.kind === 'read' ? { ...result, hidingZones } : result
+    return result.kind === 'read' ? { ...result, hiding } : result
   }
 
   async #apply(

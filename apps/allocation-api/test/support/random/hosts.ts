@@ -9,7 +9,7 @@ import {
 import type { PowerdnsServer } from '@pool/test-kit/dns/powerdns.ts'
 import { withoutZoneMarker } from '@pool/test-kit/dns/zone-marker.ts'
 import { type RecordChange, type RecordSet, recordKey } from '../../../src/dns/domain/rrset.ts'
-import type { DnsProvider } from '../../../src/dns/provider.ts'
+import type { DnsProvider, ZoneOf } from '../../../src/dns/provider.ts'
 import { createCloudflareProvider } from '../../../src/dns/providers/cloudflare/index.ts'
 import { createDynadotProvider } from '../../../src/dns/providers/dynadot/index.ts'
 import { createLocalProvider, createZoneTable } from '../../../src/dns/providers/local/provider.ts'
@@ -31,7 +31,8 @@ export interface ZoneHost extends AsyncDisposable {
   /** The records of the zone, without SOA and NS of the apex. */
   records(zone: string): Promise<RecordSet[]>
   edit(zone: string, edit: Edit): Promise<void>
-  createProvider(): DnsProvider
+  /** Default: each pool is a zone. */
+  createProvider(zoneOf?: ZoneOf): DnsProvider
   /** Environment with which an API process uses this host. */
   readonly env: Readonly<Record<string, string>>
   /** Creates a provider that ignores later changes, as a late write does. Absent: this host has no late writes. */
@@ -47,6 +48,8 @@ export interface ZoneHost extends AsyncDisposable {
   /** The number of writes that have taken effect. */
   countEffects?(): number
 }
+
+const eachIsZone: ZoneOf = pool => pool
 
 export type StartZoneHost = (sql: Sql) => Promise<ZoneHost>
 
@@ -80,7 +83,7 @@ export const startLocalHost: StartZoneHost = async sql => {
 export const createPowerdnsHostStarter =
   (server: PowerdnsServer): StartZoneHost =>
   async () => {
-    const createProvider = () => createPowerdnsProvider(server.options)
+    const createProvider = (zoneOf = eachIsZone) => createPowerdnsProvider({ ...server.options, zoneOf })
     return {
       replacesZone: false,
       typesBelow: ['NS', 'DS', 'DNAME', 'TYPE65280'],
@@ -98,7 +101,7 @@ export const createPowerdnsHostStarter =
 export const createRfc2136HostStarter =
   (server: Server): StartZoneHost =>
   async () => {
-    const createProvider = () => createRfc2136Provider(server.options())
+    const createProvider = (zoneOf = eachIsZone) => createRfc2136Provider({ ...server.options(), zoneOf })
     return {
       replacesZone: false,
       // BIND ignores a DS record set without NS at the same name.
@@ -116,7 +119,8 @@ export const createRfc2136HostStarter =
 /** Each worker has its own account. */
 export const startCloudflareHost: StartZoneHost = async () => {
   const double = await startCloudflareDouble()
-  const createProvider = () => createCloudflareProvider({ url: double.url, apiToken: double.token })
+  const createProvider = (zoneOf = eachIsZone) =>
+    createCloudflareProvider({ url: double.url, apiToken: double.token, zoneOf })
   return {
     replacesZone: false,
     typesBelow: ['NS', 'DS', 'TYPE65280'],
@@ -157,7 +161,7 @@ export const startDynadotHost: StartZoneHost = async () => {
         sub: [...withoutRemoved(sub), ...added.filter(record => record.host !== '')],
       })
     },
-    createProvider: () => createDynadotProvider({ url: double.url, apiKey }),
+    createProvider: (zoneOf = eachIsZone) => createDynadotProvider({ url: double.url, apiKey, zoneOf }),
     get env() {
       return {
         DNSPROVIDER_KIND: 'dynadot',

@@ -1,6 +1,6 @@
 import type { EnvReader } from '@pool/runtime/service/env'
 import type { ApplyResult, ReadResult, Unavailable, WantedRecords, ZoneCheck, ZonePart } from '../../domain/result.ts'
-import { createNameFilter, groupByOwner } from '../../domain/rrset.ts'
+import { createNameFilter, groupByOwner, namesUpTo } from '../../domain/rrset.ts'
 import type { DnsProvider, ReadProvider } from '../../provider.ts'
 import { API_URL, type CloudflareOptions, createApi, isOutdated, type StaleZoneError } from './api.ts'
 import { groupRecords } from './record.ts'
@@ -53,13 +53,18 @@ export const createCloudflareProvider = (options: CloudflareOptions): DnsProvide
       // The first page shows whether the cached id of the zone is valid.
       const found = await withZone(pool, signal, async (zoneRef: ZoneRef) => {
         const first = await api.listPage(zoneRef.id, {}, 1, signal)
-        return first.kind === 'done' ? { kind: 'found' as const, zoneRef } : first
+        if (first.kind !== 'done') return first
+        const names = zoneRef.part === undefined ? [] : namesUpTo(zoneRef.part, zoneRef.name)
+        const above = await listRecords(api, zoneRef, { names, branches: [] }, signal)
+        return above.kind === 'listed' ? { kind: 'found' as const, zoneRef, above } : above
       })
       if (found.kind !== 'found') return yield found
       for await (const part of listParts(api, found.zoneRef, undefined, signal)) {
         if (part.kind === 'records') yield { kind: 'part', records: groupRecords(part.records) }
         else yield part.kind === 'doubt' ? part.unavailable : part
       }
+      const above = groupRecords(found.above.records)
+      if (above.length > 0) yield { kind: 'part', records: above }
     },
 
     async apply(pool, changes, signal) {

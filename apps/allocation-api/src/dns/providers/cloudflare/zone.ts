@@ -1,7 +1,7 @@
 import { domainToUnicode } from 'node:url'
 import { isJsonObject, type JsonObject } from '../../../lib/text.ts'
 import type { Unavailable, WantedRecords, ZoneSearch } from '../../domain/result.ts'
-import { createNameFilter } from '../../domain/rrset.ts'
+import { createNameFilter, isAtOrBelow } from '../../domain/rrset.ts'
 import type { ZoneOf } from '../../provider.ts'
 import { MAX_FULL_READ } from '../../read-zone.ts'
 import { type CloudflareApi, type StaleZoneError, type Success, unavailable } from './api.ts'
@@ -137,6 +137,9 @@ const MAX_PARALLEL_CALLS = 4
 /** Attempts to list a zone with consistent pages. */
 const MAX_LIST_ATTEMPTS = 3
 
+type Filter = Readonly<Record<string, string>>
+const toFilter = (suffix: string): Filter => ({ 'name.endswith': suffix })
+
 /** The fewest suffixes that cover all names: `acme.example` covers `*.acme.example`. */
 export const toSuffixes = (names: readonly string[]): string[] => {
   const bare = Array.from(new Set(names.map(name => name.replace(/^\*\./, ''))))
@@ -148,15 +151,14 @@ export const toSuffixes = (names: readonly string[]): string[] => {
   return bare.filter(name => !hasAbove(name))
 }
 
-/** Every record whose name ends in `suffix`; without a suffix, every record of the zone, or its part. A failure is the last part. */
+/** Every record that the filter selects; without one, every record of the zone, or its part. A failure is the last part. */
 export const listParts = async function* (
   api: CloudflareApi,
   place: ZoneRef,
-  suffix: string | undefined,
+  filter: Filter | undefined,
   signal: AbortSignal,
 ): AsyncGenerator<RecordPart | StaleZoneError | Unavailable, void> {
-  const end = suffix ?? place.part
-  const query: Record<string, string> = end === undefined ? {} : { 'name.endswith': end }
+  const query = filter ?? (place.part === undefined ? {} : toFilter(place.part))
   for (let attempt = 0; attempt < MAX_LIST_ATTEMPTS; attempt += 1) {
     const first = await api.listPage(place.id, query, 1, signal)
     if (first.kind !== 'done') return yield first
@@ -170,7 +172,7 @@ export const listParts = async function* (
       if (records) yield { kind: 'records', records }
     }
     if (check.isComplete()) {
-      if (suffix === undefined) place.pages = check.pageCount
+      if (filter === undefined) place.pages = check.pageCount
       return
     }
     yield { kind: 'restart' }
@@ -221,21 +223,26 @@ export const listRecords = async (
   signal: AbortSignal,
   onProgress: () => void = () => {},
 ): Promise<ListedRecords | StaleZoneError | Unavailable> => {
-  const suffixes = toSuffixes([...names, ...branches])
+  const isAbove = (name: string) => isAtOrBelow(place.part ?? place.name, name)
+  // By suffix, these would be the whole pool. The apex has nothing that hides a pool: Cloudflare has no DNAME.
+  const filters = names
+    .filter(name => isAbove(name) && name !== place.name)
+    .map((name): Filter => ({ 'name.exact': name }))
+  const suffixes = toSuffixes([...names.filter(name => !isAbove(name)), ...branches])
   // In which form the filter has internationalized names is not documented.
-  const canFilter = !suffixes.includes(place.name) && domainToUnicode(place.name) === place.name
+  const canFilter = suffixes.every(name => name !== place.name && domainToUnicode(name) === name)
   const isFiltered = canFilter && suffixes.length <= Math.max(MAX_FILTERED_NAMES, place.pages)
   const isWanted = createNameFilter({ names: [], branches: suffixes })
   let isFull = !isFiltered
-  const listOne = async (suffix: string | undefined) => {
+  const listOne = async (filter?: Filter) => {
     const found = new Map<string, CloudflareRecord>()
-    for await (const part of listParts(api, place, suffix, signal)) {
+    for await (const part of listParts(api, place, filter, signal)) {
       if (part.kind !== 'restart' && part.kind !== 'records') return part
       onProgress()
       if (part.kind === 'restart') found.clear()
       else
         for (const record of part.records)
-          if (isFull || suffix !== undefined || isWanted(record.name)) found.set(record.id, record)
+          if (isFull || filter !== undefined || isWanted(record.name)) found.set(record.id, record)
       if (isFull && found.size > MAX_FULL_READ) {
         isFull = false
         for (const { id, name } of found.values()) if (!isWanted(name)) found.delete(id)
@@ -243,20 +250,20 @@ export const listRecords = async (
     }
     return found
   }
-  if (!isFiltered) {
-    const found = await listOne(undefined)
-    if (found instanceof Map) return { kind: 'listed', records: [...found.values()], isFullZone: isFull }
-    const isBusy = found.kind === 'unavailable' && found.isTransient
-    if (!isBusy || !canFilter || suffixes.length > MAX_NAMES_OF_BUSY_ZONE) return found
+  const whole = isFiltered ? undefined : await listOne()
+  if (whole && !(whole instanceof Map)) {
+    const isBusy = whole.kind === 'unavailable' && whole.isTransient
+    if (!isBusy || !canFilter || suffixes.length > MAX_NAMES_OF_BUSY_ZONE) return whole
     // Another client changes the zone all the time: the list of one name is a single call, which has one state.
     isFull = false
   }
-  const all = new Map<string, CloudflareRecord>()
-  for (let i = 0; i < suffixes.length; i += MAX_PARALLEL_CALLS) {
-    for (const found of await Promise.all(suffixes.slice(i, i + MAX_PARALLEL_CALLS).map(listOne))) {
+  const all = whole instanceof Map ? whole : new Map<string, CloudflareRecord>()
+  if (!(whole instanceof Map)) filters.push(...suffixes.map(toFilter))
+  for (let i = 0; i < filters.length; i += MAX_PARALLEL_CALLS) {
+    for (const found of await Promise.all(filters.slice(i, i + MAX_PARALLEL_CALLS).map(listOne))) {
       if (!(found instanceof Map)) return found
       for (const [id, record] of found) all.set(id, record)
     }
   }
-  return { kind: 'listed', records: Array.from(all.values()), isFullZone: false }
+  return { kind: 'listed', records: Array.from(all.values()), isFullZone: isFull }
 }
