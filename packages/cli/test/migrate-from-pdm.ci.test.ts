@@ -16,7 +16,9 @@ import { describe, expect, test } from 'vitest'
 import { createCliFolder, ENTRY } from './support/cli.ts'
 
 const page = readFileSync(fileURLToPath(new URL('../../../docs/operate/migrate-from-pdm.md', import.meta.url)), 'utf8')
-const [, PREVIEW, IMPORT, SWITCH, REMOVE_ZONES, FALL_BACK] = parseShellBlocks(page).map(({ code }) => code)
+const [, PREVIEW, IMPORT, SWITCH, LIST_LOST, CARRY_OVER, REMOVE_ZONES, FALL_BACK] = parseShellBlocks(page).map(
+  ({ code }) => code,
+)
 const missingTool = ['curl', 'jq'].some(tool => spawnSync(tool, ['--version']).error)
   ? 'curl or jq is not installed, the migration is not tested: apt-get install curl jq'
   : undefined
@@ -84,7 +86,7 @@ const startScene = async (form: keyof typeof forms) => {
     const api = await startApi(await postgres.createDatabase(), {
       ...{ DNSPROVIDER_KIND: 'powerdns', DNSPROVIDER_POWERDNS_URL: url, DNSPROVIDER_POWERDNS_API_KEY: apiKey },
       ...{ DNSPROVIDER_MANAGED_DOMAINS: POOL, DNSPROVIDER_RECORD_NAMES: forms[form].join() },
-      ...{ PDM_OPERATOR_TOKENS: token, PDM_DNS_COMMIT_WAIT: '1m' },
+      ...{ PDM_OPERATOR_TOKENS: token, PDM_DNS_COMMIT_WAIT: '1m', PDM_RECORDS: 'records' },
     })
     cleanup.defer(async () => void (await api.process.stop()))
     return api
@@ -97,7 +99,7 @@ const startScene = async (form: keyof typeof forms) => {
   const bin = write('poolctl', `#!/bin/sh\nexec '${process.execPath}' '${ENTRY}' "$@"\n`)
   chmodSync(bin, 0o700)
   const variables = {
-    ...{ ...home.env, PATH: `${home.folder}:${process.env.PATH}`, POOL, NAMESERVERS: NAMESERVERS.join(' ') },
+    ...{ ...home.env, PATH: `${home.folder}:${process.env.PATH}`, POOL },
     ...{ PDM_URL_FILE: write('pdm.url', `${pdmUrl}\n`), DNS: `@127.0.0.1 -p ${powerdns.dnsPort}` },
     POWERDNS: `${powerdns.options.url}/api/v1/servers/localhost`,
     POWERDNS_HEADER: write('powerdns.header', `X-API-Key: ${powerdns.options.apiKey}\n`),
@@ -172,7 +174,29 @@ describe.skipIf(skip).each(['records', 'zones'] as const)('pool-domain-manager w
       list.map(({ name, type }) => `${name} ${type}`).sort()
     expect(owners((await powerdns.records(POOL)).filter(isTenant))).toEqual(owners(sets))
     if (form === 'zones') {
-      await shell(REMOVE_ZONES)
+      // Records of other writers, in a zone that the move deletes.
+      const challenge = { name: `_acme-challenge.acme.${POOL}`, type: 'TXT', ttl: 60, values: [`"${'x'.repeat(43)}"`] }
+      const extra = { name: `extra.acme.${POOL}`, type: 'A', ttl: 300, values: ['203.0.113.77'] }
+      const changed = { name: `api.globex.${POOL}`, type: 'A', ttl: 300, values: ['203.0.113.78'] }
+      await powerdns.edit(`acme.${POOL}`, { remove: [], put: [challenge, extra] })
+      await powerdns.put(`globex.${POOL}`, changed)
+      const toLine = ({ name, type, values }: typeof extra) => `${name}. ${type} ${values}\n`
+      expect(await shell(LIST_LOST)).toBe([challenge, changed, extra].map(toLine).join(''))
+      const carryOver = `set +e
+        ${CARRY_OVER?.replace('VALUE', 'x'.repeat(43))}
+        poolctl records set ${extra.name} A ${extra.values} --token-file acme.token --timeout 5s`
+      await until('the zone of the pool has them', async () => {
+        await shell(carryOver).catch(() => {})
+        return (await shell(LIST_LOST)) === toLine(changed)
+      })
+      const unlisted = { ...extra, name: `unlisted.initech.${POOL}` }
+      await powerdns.put(`initech.${POOL}`, unlisted)
+      await expect(shell(`${LIST_LOST?.split('while')[0]}${REMOVE_ZONES}`)).rejects.toMatchObject({
+        code: 1,
+        stderr: `initech.${POOL}: other answers\n`,
+        stdout: expect.stringContaining(unlisted.name),
+      })
+      await shell(`set +e\n${LIST_LOST?.split('while')[0]}${REMOVE_ZONES}`)
       expect(await powerdns.call('GET', `/zones/acme.${POOL}.`)).toBe(undefined)
     }
     expect(await answers()).toEqual([])
