@@ -1,6 +1,6 @@
 import { execFile, spawnSync } from 'node:child_process'
 import { Resolver } from 'node:dns/promises'
-import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -138,7 +138,7 @@ const startScene = async (form: keyof typeof forms) => {
   }
   const owned = cleanup.move()
   return {
-    ...{ powerdns, api, shell, answers, readTable, folder: home.folder },
+    ...{ powerdns, api, pdm, shell, answers, readTable, folder: home.folder },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   }
 }
@@ -149,7 +149,16 @@ const skip = [missingPowerdns, missingDig, missingTool].map(shouldSkip).includes
 describe.skipIf(skip).each(['records', 'zones'] as const)('pool-domain-manager with %s', { timeout }, form => {
   test('is moved by the page: the same answers throughout, the tokens of its clients, its table untouched', async () => {
     await using scene = await startScene(form)
-    const { powerdns, api, shell, answers, readTable, folder } = scene
+    const { powerdns, api, pdm, shell, answers, readTable, folder } = scene
+    await pdm`insert into pool_allocations select 'other.test', subdomain, state, reserved_at, expires_at, sovereign_fqdn,
+      load_balancer_ip, reservation_token, created_by from pool_allocations where subdomain = 'acme'`
+    for (const flag of ['--dry-run', '--tokens-file tokens.json --yes']) {
+      const stderr = expect.stringContaining('a name of other.test, which this service does not manage')
+      const import_ = shell(`poolctl migrate-from-pdm --database-url-file "$PDM_URL_FILE" ${flag}`)
+      await expect(import_, flag).rejects.toMatchObject({ code: 3, stderr })
+    }
+    expect(readdirSync(folder)).not.toContain('tokens.json')
+    await pdm`delete from pool_allocations where pool_domain = 'other.test'`
     const table = await readTable()
     const zone = await powerdns.records(POOL)
     const check = async (sub: string) => (await api.call('GET', `${path}/check?sub=${sub}`)).body.reason
