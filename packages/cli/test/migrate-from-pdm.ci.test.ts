@@ -168,6 +168,7 @@ describe.skipIf(skip).each(['records', 'zones'] as const)('pool-domain-manager w
     expect(await shell(PREVIEW)).toMatch(/acme\.pool\.test +active +203\.0\.113\.10\n/)
     const planned = await shell(IMPORT)
     expect(planned.includes('publish')).toBe(form === 'zones')
+    expect(planned.match(/waiting.pool.test .*database reserved/g)?.length).toBe(form === 'zones' ? 1 : undefined)
     expect([await readTable(), await powerdns.records(POOL)]).toEqual([table, zone])
     expect(statSync(join(folder, 'tokens.json')).mode & 0o777).toBe(0o600)
     expect([await check('acme'), await check('waiting'), await check('late')]).toEqual([
