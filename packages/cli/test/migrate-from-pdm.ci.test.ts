@@ -204,6 +204,8 @@ describe.skipIf(skip).each(['records', 'zones'] as const)('pool-domain-manager w
         await shell(carryOver).catch(() => {})
         return (await shell(LIST_LOST)) === toLine(changed)
       })
+      // In another shell than the list, nothing is deleted.
+      await expect(shell(REMOVE_ZONES)).rejects.toMatchObject({ code: 1, stderr: expect.stringContaining('list') })
       const unlisted = { ...extra, name: `unlisted.initech.${POOL}` }
       await powerdns.put(`initech.${POOL}`, unlisted)
       await expect(shell(`${LIST_LOST?.split('while')[0]}${REMOVE_ZONES}`)).rejects.toMatchObject({
