@@ -34,14 +34,16 @@ const SIGNAL_NUMBERS: Readonly<Record<string, number>> = { SIGHUP: 1, SIGINT: 2,
 /** The exit code of a process that a signal ended, as a shell reports it. */
 export const toSignalExit = (signal: string): number => 128 + (SIGNAL_NUMBERS[signal] ?? 15)
 
-/** An error that ends the command with one line for the user: what is wrong, then what to do. */
+/** An error that ends the command with one line for the user: what is wrong, then what to do. A line for each detail follows. */
 export class CommandError extends Error {
   override readonly name: string = 'CommandError'
   readonly exitCode: number
+  readonly details: readonly string[]
 
-  constructor(message: string, exitCode: number) {
+  constructor(message: string, exitCode: number, details: readonly string[] = []) {
     super(message)
     this.exitCode = exitCode
+    this.details = details
   }
 }
 

@@ -80,7 +80,7 @@ const describeClientError = (error: ClientError): Failure => {
 
 /** What to print for an error, and the exit code. Nothing in it is a secret. */
 export const describeFailure = (error: unknown, interrupted: AbortSignal): Failure => {
-  if (error instanceof CommandError) return toFailure(error.exitCode, error.message)
+  if (error instanceof CommandError) return toFailure(error.exitCode, error.message, ...error.details)
   if (error instanceof ClientError) return describeClientError(error)
   if (error instanceof NotPublishedError) return toFailure(EXIT.unavailable, error.message)
   if (error instanceof LeadershipLostError) return toFailure(EXIT.unavailable, error.message)

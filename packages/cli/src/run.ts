@@ -59,7 +59,7 @@ const runCommand = async (host: Host, spec: CommandSpec, { args, flags, globals 
 
 /** Prints an error of commander in the form of the others: what is wrong, then where the help is. */
 const describeUsage = (error: CommanderError, path: string): string =>
-  `${toPlainLine(error.message.replaceAll('\n', ' '))}\nRun "${path} --help" for the usage.\n`
+  `${toPlainLine(error.message)}\nRun "${path} --help" for the usage.\n`
 
 /** The words of the command line that are commands. */
 const toCommandPath = (args: readonly string[], specs = commands): string => {

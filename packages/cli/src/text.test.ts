@@ -5,7 +5,7 @@ describe('text of a service does not control the terminal', () => {
   test.each([
     ['an escape sequence', '\u001b[31mred', '\\x1b[31mred'],
     ['the C1 control sequence introducer', '\u009b31m', '\\x9b31m'],
-    ['line breaks', 'a\nb\rc', 'a\\x0ab\\x0dc'],
+    ['line breaks', 'a\r\nb\rc\n', 'a b c'],
     ['a bell', '\u0007', '\\x07'],
     ['an override of the direction', 'a\u202eb', 'a\\u202eb'],
     ['other scripts', 'café 東京', 'café 東京'],

@@ -8,8 +8,12 @@ const toEscape = (character: string): string => {
   return code < 0x100 ? `\\x${code.toString(16).padStart(2, '0')}` : `\\u${code.toString(16).padStart(4, '0')}`
 }
 
-/** Text of a service that a terminal does not interpret: one line, with control characters as escapes. */
-export const toPlainLine = (text: string): string => text.replace(CONTROL, toEscape)
+/** Text of a service that a terminal does not interpret: one line, with other control characters than breaks as escapes. */
+export const toPlainLine = (text: string): string =>
+  text
+    .trimEnd()
+    .replace(/[\r\n]+/g, ' ')
+    .replace(CONTROL, toEscape)
 
 /** The same for text of several lines. */
 export const toPlainText = (text: string): string =>
@@ -24,6 +28,8 @@ export const toJson = (value: unknown, indent?: number): string =>
     /[\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g,
     character => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
   )
+
+export const toCount = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`
 
 /** Columns of a terminal. */
 export const toWidth = (text: string): number => stringWidth(text)

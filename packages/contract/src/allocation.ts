@@ -379,7 +379,7 @@ const zoneDifference = z
     databaseAddress: z
       .string()
       .optional()
-      .meta({ description: 'The values of its records. Absent: no client has the name in the database.' }),
+      .meta({ description: 'The values of its records. Absent: the name is not active in the database.' }),
     zoneAddress: z.string().optional().meta({
       description: 'Absent: the zone does not have all records of the template with one address.',
     }),

@@ -65,8 +65,13 @@ const keepUnknownNames = async (zone: LockedZone): Promise<boolean> => {
   const subdomains: string[] = []
   for await (const page of zone.scan()) {
     if (page.kind === 'unavailable') return false
-    const found = [...page.orphans, ...page.delegated.map(subdomain => ({ subdomain }))]
-    subdomains.push(...(await findOrphans(zone, found)).map(({ subdomain }) => subdomain))
+    // A delegation is the target of an orphan too.
+    const found = new Set([...page.orphans.map(({ subdomain }) => subdomain), ...page.delegated])
+    const unknown = await findOrphans(
+      zone,
+      Array.from(found, subdomain => ({ subdomain })),
+    )
+    subdomains.push(...unknown.map(({ subdomain }) => subdomain))
   }
   for (let i = 0; i < subdomains.length; i += NAMES_PER_STATEMENT) {
     await operations.keepUnknown(zone.name, subdomains.slice(i, i + NAMES_PER_STATEMENT), zone.lease)

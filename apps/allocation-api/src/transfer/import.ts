@@ -235,6 +235,15 @@ const createInserter = (sql: Sql, columns: ReadonlyMap<string, ReadonlySet<strin
 const isRunning = ({ table, row }: { readonly table: string; readonly row: Row }): boolean =>
   table === 'deployments' && row.finished_at === null
 
+/** The pool of a name in the export, if this service does not manage it: nobody could use the name. */
+const findUnmanagedPool = (
+  { table, row }: { readonly table: string; readonly row: Row },
+  { managed }: Pools,
+): string | null => {
+  const pool = table === 'pool_allocations' ? row.pool_domain : table === 'dns_names' ? row.zone : null
+  return typeof pool === 'string' && !managed.includes(pool) ? pool : null
+}
+
 /** Never sets a sequence back: numbers of this database that were given meanwhile stay unused. */
 const advanceSequence = async (sql: Sql, number: number, name: string, value: number): Promise<void> => {
   const [sequence] = await sql<{ lastValue: number | null }[]>`
@@ -292,7 +301,7 @@ const inTransaction = async <Result>(
  * the meantime. Every zone is stopped until an operator resumes it.
  */
 export const importInstallation = async (
-  options: ImportOptions,
+  options: ImportOptions & Pick<MoveRules, 'pools'>,
   chunks: AsyncIterable<Uint8Array>,
   { isDryRun }: { readonly isDryRun: boolean },
 ): Promise<ImportedInstallation | RejectedImport> =>
@@ -307,6 +316,11 @@ export const importInstallation = async (
       if (line.type === 'row') {
         if (isRunning(line)) {
           reject(`Line ${number}: a deployment was in progress. Wait until none is, stop the source and export again.`)
+        }
+        const unmanaged = findUnmanagedPool(line, options.pools())
+        if (unmanaged !== null) {
+          const advice = 'Add it to DNSPROVIDER_MANAGED_DOMAINS, restart the service and import again.'
+          reject(`Line ${number} has a name of ${unmanaged}, which this service does not manage. ${advice}`)
         }
         await inserter.add(number, line.table, line.row)
       }

@@ -171,17 +171,21 @@ describe('records without a row', () => {
       const rows = await fixture.sql`select subdomain, state, lineage_id from pool_allocations order by subdomain`
       return rows.map(({ subdomain, state, lineage_id: lineage }) => [subdomain, state, lineage === null])
     }
-    const gone: RecordSet[] = [{ name: `gone.${poolDomain}`, type: 'NS', ttl: 60, values: ['ns1.test.'] }]
+    // The second one is an orphan too, and counts once.
+    const gone = ['gone', 'lent'].map((subdomain, i): RecordSet => {
+      const values = ['ns1.test.', 'ns2.test.'].slice(0, i + 1)
+      return { name: `${subdomain}.${poolDomain}`, type: 'NS', ttl: 60, values }
+    })
     put(...lost.records, note, ...found.records, ...gone)
     fixture.provider.faults.push({ result: { kind: 'unavailable', reason: 'It is down.' } })
     expect(await start()).toEqual([])
-    expect((await start()).toSorted()).toEqual(['found', 'gone', 'lost'])
-    const kept = ['found', 'gone', 'lost'].map(subdomain => [subdomain, 'released', false])
+    expect((await start()).toSorted()).toEqual(['found', 'gone', 'lent', 'lost'])
+    const kept = ['found', 'gone', 'lent', 'lost'].map(subdomain => [subdomain, 'released', false])
     expect(await owners()).toEqual(kept)
     await expect(activate('found')).rejects.toThrow('not free')
     for (const set of gone) fixture.provider.records.delete(recordKey(set))
     expect(await start()).toHaveLength(2)
-    expect(await owners()).toEqual([kept[0], kept[2]])
+    expect(await owners()).toEqual([kept[0], kept[3]])
     expect(await change('adopt', false, ['found'])).toMatchObject({ changedCount: 1 })
     expect(await change('remove', false, ['lost'])).toMatchObject({ changedCount: 1 })
     expect(await owners()).toEqual([['found', 'active', true]])

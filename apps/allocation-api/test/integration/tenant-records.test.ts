@@ -3,6 +3,7 @@ import { createDatabaseClient } from '@pool/runtime/database/client'
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { readSchema, toExportVersion } from '../../src/database/schema.ts'
 import { hashToken } from '../../src/lib/token.ts'
+import { createPools } from '../../src/naming/naming.ts'
 import { exportLines } from '../../src/transfer/export.ts'
 import { importInstallation } from '../../src/transfer/import.ts'
 import { createTestDatabase, truncateAllocations, useTestDatabase } from '../support/database.ts'
@@ -370,7 +371,7 @@ test('a name moves to another database with its records and tokens, and no token
   const idleTimeoutMs = 60_000
   const toOptions = (url: string) => ({
     connect: () => createDatabaseClient(url, { maxConnections: 1, applicationName: 'transfer' }),
-    ...{ schemaVersion, idleTimeoutMs },
+    ...{ schemaVersion, idleTimeoutMs, pools: () => createPools(['pool.test']) },
   })
   const lines: string[] = []
   for await (const line of exportLines(toOptions(database.url))) lines.push(line)

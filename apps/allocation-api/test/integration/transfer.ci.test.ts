@@ -190,6 +190,11 @@ describe('an installation', () => {
       [replaceLine(row, lines[row + 1] ?? ''), /pool_allocations_pkey/],
       [replaceLine(row, '{"type":"sequence","name":"x","value":1}'), /no sequence "x"/],
       [replaceLine(row, '{"type":"row","table":"deployments","row":{"finished_at":null}}'), /in progress/],
+      ...['pool_allocations', 'dns_names'].map(table => {
+        const index = lines.findIndex(line => line.includes(`"table":"${table}"`))
+        const other = lines[index]?.replace(/"(pool_domain|zone)": "pool\.test"/, '"$1": "other.test"') ?? ''
+        return [replaceLine(index, other), /other\.test, which this service does not manage/] as const
+      }),
     ]
     for (const [body, detail] of damaged) {
       const response = await importText(target, body)

@@ -3,9 +3,11 @@ import { rm, stat } from 'node:fs/promises'
 import { ClientError } from '@pool/client'
 import { createdBy, type ExportLine, isHostName, loadBalancerIP, type ServiceSettings, subdomain } from '@pool/contract'
 import type { CommandSpec } from '../command.ts'
-import { EXIT, LocalError, UsageError } from '../exit-codes.ts'
+import { CommandError, EXIT, LocalError, UsageError } from '../exit-codes.ts'
+import type { ListView } from '../output.ts'
 import { hasErrorCode, readPrivateFile, writePrivateFile } from '../private-file.ts'
 import type { Column } from '../table.ts'
+import { toCount } from '../text.ts'
 import { dryRunFlag, toRequiredText, toText, yesFlag } from './flags.ts'
 
 /** A row of the table `pool_allocations` of pool-domain-manager. Times are text, so that no digit is lost. */
@@ -48,9 +50,8 @@ const readRows = async (url: string): Promise<readonly PdmRow[]> => {
       from pool_allocations order by pool_domain, subdomain`
   } catch (error) {
     if (hasErrorCode(error, '42P01') || hasErrorCode(error, '42703')) {
-      throw new UsageError(
-        'the database has no table pool_allocations of pool-domain-manager; check the connection string.',
-      )
+      const text = 'the database has no table pool_allocations of pool-domain-manager; check the connection string.'
+      throw new CommandError(text, EXIT.usage)
     }
     const code = error instanceof Error && 'code' in error ? ` (${error.code})` : ''
     throw new LocalError(`the database of pool-domain-manager cannot be read${code}; check the connection string.`)
@@ -145,16 +146,17 @@ const toListed = ({ poolDomain, subdomain: label, state, address, isExpired }: P
   ...(state === 'active' && address !== null ? { address } : {}),
 })
 
-const requireValid = (rows: readonly PdmRow[]): void => {
-  const errors = rows.flatMap(row => {
+const toRowErrors = (rows: readonly PdmRow[]): readonly string[] =>
+  rows.flatMap(row => {
     const error = findRowError(row)
     return error === null ? [] : [`${row.subdomain}.${row.poolDomain}: ${error}`]
   })
-  if (errors.length > 0) {
-    throw new UsageError(
-      `${errors.length} names cannot be imported; release them in pool-domain-manager, then repeat.\n  ${errors.join('\n  ')}`,
-    )
-  }
+
+const listView: ListView<ListedRow> = {
+  key: 'names',
+  columns,
+  toName: ({ name }) => name,
+  empty: 'The table has no names that can be imported.',
 }
 
 /** A path where no file is: the tokens of an earlier run may be in use. */
@@ -197,10 +199,16 @@ export const migrateCommand: CommandSpec = {
     const url = (await readPrivateFile(urlFile, 'the file of the connection string'))?.trim()
     if (!url) throw new UsageError(`${urlFile} has no connection string; write it there.`)
     const rows = await readRows(url)
-    requireValid(rows)
+    const errors = toRowErrors(rows)
+    if (errors.length > 0) {
+      const names = rows.filter(row => findRowError(row) === null).map(toListed)
+      if (dryRun) await session.output.report({ dryRun, stoppedZones: [], names }, names, listView)
+      const text = `${toCount(errors.length, 'name')} cannot be imported; release ${errors.length === 1 ? 'it' : 'them'} in pool-domain-manager, then repeat:`
+      throw new CommandError(text, EXIT.usage, errors)
+    }
     const api = await session.api()
     const { document, tokens } = toImport(rows, await api.getSettings(session.reading))
-    if (!dryRun) await session.confirm(`Import ${rows.length} names?`, 'import', flags.yes === true)
+    if (!dryRun) await session.confirm(`Import ${toCount(rows.length, 'name')}?`, 'import', flags.yes === true)
     // Before the import: without them, only an operator could change the names.
     if (!dryRun && tokensFile !== undefined) await writePrivateFile(tokensFile, `${JSON.stringify(tokens, null, 2)}\n`)
     const body = new Blob([document]).stream() as ReadableStream<Uint8Array>
@@ -212,14 +220,9 @@ export const migrateCommand: CommandSpec = {
         throw error
       })
     const listed = rows.map(toListed)
-    await session.output.report({ dryRun, stoppedZones: result.stoppedZones, names: listed }, listed, {
-      key: 'names',
-      columns,
-      toName: ({ name }) => name,
-      empty: 'The table has no names.',
-    })
+    await session.output.report({ dryRun, stoppedZones: result.stoppedZones, names: listed }, listed, listView)
     if (dryRun) return EXIT.done
-    session.output.note(`${tokensFile} has the new tokens of ${tokens.length} active names.`)
+    session.output.note(`${tokensFile} has ${toCount(tokens.length, 'new token')} of active names.`)
     for (const zone of result.stoppedZones) {
       session.output.note(
         `Nothing is written to ${zone}. Decide with: poolctl zones resume ${zone} --dry-run --trust database`,

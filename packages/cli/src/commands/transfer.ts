@@ -4,6 +4,7 @@ import { Readable } from 'node:stream'
 import type { CommandSpec } from '../command.ts'
 import { EXIT, LocalError, UsageError } from '../exit-codes.ts'
 import { hasErrorCode } from '../private-file.ts'
+import { toCount } from '../text.ts'
 import { parsePool } from '../values.ts'
 import { dryRunFlag, toText, yesFlag } from './flags.ts'
 
@@ -96,7 +97,7 @@ export const importCommand: CommandSpec = {
       empty: 'The export has no rows.',
     })
     if (result.skippedCount > 0) {
-      session.output.note(`${result.skippedCount} names are skipped:`)
+      session.output.note(`Skipped ${toCount(result.skippedCount, 'name')}:`)
       for (const { subdomain, detail } of result.skipped) session.output.note(`  ${subdomain}: ${detail}`)
     }
     for (const zone of result.stoppedZones) {

@@ -99,12 +99,21 @@ const republish = oneCall({
 })
 
 const toDifferenceRow =
-  (pool: string) =>
+  (pool: string, reserved: ReadonlySet<string>) =>
   ({ subdomain, action, databaseAddress, zoneAddress }: ZoneDifference) => ({
     action,
     name: `${subdomain}.${pool}`,
-    detail: `database ${databaseAddress ?? 'none'}, zone ${zoneAddress ?? 'none'}`,
+    detail: `database ${databaseAddress ?? (reserved.has(subdomain) ? 'reserved' : 'none')}, zone ${zoneAddress ?? 'none'}`,
   })
+
+/** Names without an address that a client has nevertheless. */
+const readReserved = async (session: Session, domain: string): Promise<ReadonlySet<string>> => {
+  const reserved = new Set<string>()
+  const api = await session.api()
+  for await (const { subdomain } of api.allocations({ domain, state: 'reserved' }, session.reading))
+    reserved.add(subdomain)
+  return reserved
+}
 
 const resume = oneCall({
   name: 'resume',
@@ -131,7 +140,9 @@ const resume = oneCall({
   }),
   progress: ({ domain }) => `comparing the zone ${domain}`,
   show: async (session, result, { domain, dryRun }) => {
-    const rows = result.differences.map(toDifferenceRow(domain))
+    const isUnclear = result.differences.some(({ databaseAddress }) => databaseAddress === undefined)
+    const reserved = isUnclear ? await readReserved(session, domain) : new Set<string>()
+    const rows = result.differences.map(toDifferenceRow(domain, reserved))
     await session.output.report(result, rows, { ...diffView(domain, 'no differences.'), key: 'differences' })
     noteMore(session, rows.length, result.differenceCount, 'differences')
     if (!dryRun) session.output.note(`The zone ${domain} is written again. It was stopped because: ${result.cause}.`)
