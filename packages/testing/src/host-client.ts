@@ -19,8 +19,12 @@ const PASSED_VARIABLES = ['PATH', 'HOME', 'USER', 'TMPDIR', 'POOL_TESTING_CACHE'
 const pickEnv = (): NodeJS.ProcessEnv =>
   Object.fromEntries(PASSED_VARIABLES.flatMap(name => (process.env[name] ? [[name, process.env[name]]] : [])))
 
-const isRecord = (value: unknown): value is object =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
+/** Whether it is `{ … }`, also of another realm as in Jest: a RegExp or a Map would have no key that is unknown. */
+const isRecord = (value: unknown): value is object => {
+  if (typeof value !== 'object' || value === null) return false
+  const prototype: unknown = Object.getPrototypeOf(value)
+  return prototype === null || Object.getPrototypeOf(prototype) === null
+}
 
 /** Throws for the lists of text and the variables of a service that are something else. No value is quoted: it may be a token. */
 export const rejectOtherTypes = (lists: Readonly<Record<string, unknown>>, env: unknown): void => {

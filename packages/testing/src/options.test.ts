@@ -1,4 +1,4 @@
-import { expect, test, vi } from 'vitest'
+import { beforeEach, expect, test, vi } from 'vitest'
 import { startAllocationApi, startWitness } from './index.ts'
 import type { RequestFilter } from './protocol.ts'
 import { createTestService } from './test-service.ts'
@@ -13,22 +13,88 @@ test.each<[string, (options: never) => Promise<unknown>, unknown, RegExp]>([
   ['no pools', startAllocationApi, { pools: [] }, /pools must be an array with at least one text/],
   ['tokens as text', startWitness, { tokens: 'a' }, /tokens must be an array/],
   ['an empty token', startWitness, { tokens: [''] }, /and no empty one/],
+  ['options as a map', startWitness, new Map([['on', 'postgres']]), /must be given an object/],
+  ['env as a map', startWitness, { env: new Map([['LOG_LEVEL', 'debug']]) }, /env must be an object/],
   ['env as a list', startWitness, { env: ['LOG_LEVEL=warn'] }, /env must be an object/],
   ['env with a number', startAllocationApi, { env: { PDM_NAME_COOL_OFF: 5 } }, /whose values are text/],
 ])('an option that would be ignored is an error: %s', async (_, start, options, message) => {
   await expect(start(options as never)).rejects.toThrow(message)
 })
 
-test.each([
+const call = vi.fn(async () => 1 as never)
+const service = createTestService('http://localhost', { call, waitForExit: async () => {} })
+const FAULTS: Readonly<Record<string, (filter: RequestFilter) => Promise<unknown>>> = {
+  dropNextRequest: filter => service.dropNextRequest(filter),
+  dropNextResponse: filter => service.dropNextResponse(filter),
+  partition: filter => service.partition(filter),
+  killAfterWrite: filter => service.killAfterWrite(filter),
+  delay: filter => service.delay(300, filter),
+}
+beforeEach(() => call.mockClear())
+
+test.each<[filter: unknown, message: RegExp]>([
   [{ methods: 'PUT' }, /filter of a fault has no methods; it has method, path/],
+  [/nothing/, /filter of a fault must be given an object; it has method, path/],
+  [new Map([['method', 'PUT']]), /must be given an object/],
+  [new URL('http://localhost/lease'), /must be given an object/],
+  [null, /must be given an object/],
+  ['PUT', /must be given an object/],
+  [300, /must be given an object/],
+  [{ method: 'put' }, /method must be .*PUT.*, not "put"/],
+  [{ method: 'PUTS' }, /not "PUTS"/],
+  [{ method: '' }, /not ""/],
+  [{ method: [] }, /or an array of them, not \[\]/],
+  [{ method: ['PUT', 'post'] }, /not \["PUT","post"\]/],
+  [{ method: /PUT/ }, /method must be/],
+  [{ method: null }, /not null/],
+  [{ path: 5 }, /path must be a RegExp, or the whole path/],
+  [{ path: null }, /path must be/],
+  [{ path: ['/lease/a'] }, /path must be/],
+  [{ path: '' }, /path must be/],
+  [{ path: 'lease' }, /begins with "\/"/],
+  [{ path: 'http://localhost/lease/a' }, /begins with "\/"/],
   [{ path: '/lease/*' }, /use a RegExp for a pattern/],
-])('a filter that would match other requests is an error: %o', async (filter, message) => {
-  const call = vi.fn()
-  const service = createTestService('http://localhost', { call, waitForExit: async () => {} })
-  for (const fault of ['dropNextRequest', 'dropNextResponse', 'partition', 'killAfterWrite'] as const) {
-    await expect(service[fault](filter as RequestFilter)).rejects.toThrow(message)
+  [{ path: '/lease/q?x=1' }, /matches no request: "\/lease\/q" is what a client sends/],
+  [{ path: '/lease/q#x' }, /"\/lease\/q" is what/],
+  [{ path: '/lease/ä b' }, /"\/lease\/%C3%A4%20b" is what/],
+  [{ path: '/a/../lease' }, /"\/lease" is what/],
+])('a filter that matches no request, or others than it says, is an error: %o', async (filter, message) => {
+  for (const request of Object.values(FAULTS)) {
+    await expect(request(filter as RequestFilter)).rejects.toThrow(TypeError)
+    await expect(request(filter as RequestFilter)).rejects.toThrow(message)
   }
   expect(call).not.toHaveBeenCalled()
+})
+
+test.each(['GET', 'HEAD', ['PUT', 'GET']])('no kill follows a read: %j', async method => {
+  await expect(service.killAfterWrite({ method })).rejects.toThrow(/that writes \(PUT, POST, PATCH, DELETE\)/)
+  expect(call).not.toHaveBeenCalled()
+})
+
+test.each<[ms: unknown, type: new () => Error]>([
+  ['300', TypeError],
+  [undefined, TypeError],
+  [{ method: 'PUT' }, TypeError],
+  [300n, TypeError],
+  [-5, RangeError],
+  [Number.NaN, RangeError],
+  [Number.POSITIVE_INFINITY, RangeError],
+  [2 ** 31, RangeError],
+])('no delay of %o', async (ms, type) => {
+  await expect(service.delay(ms as number)).rejects.toThrow(type)
+  expect(call).not.toHaveBeenCalled()
+})
+
+test.each<RequestFilter | undefined>([
+  undefined,
+  {},
+  { method: undefined, path: undefined } as object,
+  { method: ['PUT', 'DELETE'], path: '/lease/a%2Fb' },
+  { path: '/' },
+  { path: /^\/lease\// },
+])('a valid filter: %o', async filter => {
+  for (const request of Object.values(FAULTS)) await request(filter as RequestFilter)
+  expect(call).toHaveBeenCalledTimes(Object.keys(FAULTS).length)
 })
 
 test('an older Node is named', async () => {

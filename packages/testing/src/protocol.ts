@@ -8,6 +8,9 @@ export interface RequestFilter {
   readonly path?: string | RegExp
 }
 
+/** The requests after which a service can be killed. */
+export const WRITE_METHODS: readonly string[] = ['PUT', 'POST', 'PATCH', 'DELETE']
+
 export type FaultKind = 'drop-request' | 'drop-response' | 'delay' | 'partition' | 'kill-after-write'
 
 export interface FaultSpec {
