@@ -21,7 +21,7 @@ test.each<[string, (options: never) => Promise<unknown>, unknown, RegExp]>([
   await expect(start(options as never)).rejects.toThrow(message)
 })
 
-const call = vi.fn(async () => 1 as never)
+const call = vi.fn(() => Promise.resolve(1) as never)
 const service = createTestService('http://localhost', { call, waitForExit: async () => {} })
 const FAULTS: Readonly<Record<string, (filter: RequestFilter) => Promise<unknown>>> = {
   dropNextRequest: filter => service.dropNextRequest(filter),
