@@ -5,8 +5,8 @@ import { createLeaseDirectory } from './kv-copy/copy.ts'
 import { log } from './log.ts'
 import { createLeaseService } from './object/client.ts'
 import { createLeaseDrain } from './object/drain.ts'
+import { findIgnoredVariables } from './settings.ts'
 import { StoredPolicies } from './stored-policies.ts'
-import { findIgnoredVariables } from './worker-variables.ts'
 
 export { LeaseObject } from './object/lease-object.ts'
 

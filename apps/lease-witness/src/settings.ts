@@ -1,4 +1,5 @@
 import { WAIT } from '@pool/contract/lease'
+import { findUnknownVariables, type UnknownVariable } from '@pool/runtime/service/unknown-variables'
 import { isShortToken, MIN_TOKEN_LENGTH, parseTokenList } from './http/domain/token-list.ts'
 import { parseTokenPolicies } from './http/domain/token-policies.ts'
 import { parseMaxWaitSeconds } from './lease/request.ts'
@@ -77,4 +78,17 @@ export const findSettingsIssues = (settings: WitnessSettings): readonly Settings
   if (parseMaxWaitSeconds(settings.MAX_WAIT_SECONDS) === undefined)
     issues.push({ variable: 'MAX_WAIT_SECONDS', detail: `must be a whole number from ${WAIT.min} to ${WAIT.max}` })
   return issues
+}
+
+/** Every variable of the worker. */
+export const WORKER_VARIABLES: readonly string[] = [...SETTINGS, 'DRAIN', 'JURISDICTION', 'LOCATION_HINTS']
+
+/** The variables of a worker that have no effect, probably by mistake. `env` also has its other bindings. */
+export const findIgnoredVariables = (env: object): readonly UnknownVariable[] => {
+  const texts = Object.fromEntries(Object.entries(env).filter(([, value]) => typeof value === 'string'))
+  const isDrainValid = ['', 'true', 'false'].includes(texts.DRAIN ?? '')
+  return [
+    ...(isDrainValid ? [] : [{ variable: 'DRAIN', detail: 'must be true or false' }]),
+    ...findUnknownVariables(texts, { prefixes: [], names: WORKER_VARIABLES }),
+  ]
 }

@@ -32,6 +32,9 @@ export const rejectOtherTypes = (lists: Readonly<Record<string, unknown>>, env: 
     const isValid =
       Array.isArray(list) && list.length > 0 && list.every(item => typeof item === 'string' && item !== '')
     if (!isValid) throw new TypeError(`${name} must be an array with at least one text, and no empty one.`)
+    // The services separate lists by them.
+    if (list.some(item => /[\s,]/.test(item)))
+      throw new TypeError(`${name} must be texts without commas and white space: pass each of them as an item.`)
   }
   if (!isRecord(env) || Object.values(env).some(value => typeof value !== 'string'))
     throw new TypeError('env must be an object whose values are text, such as { LOG_LEVEL: "warn" }.')

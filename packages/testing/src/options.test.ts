@@ -13,6 +13,8 @@ test.each<[string, (options: never) => Promise<unknown>, unknown, RegExp]>([
   ['no pools', startAllocationApi, { pools: [] }, /pools must be an array with at least one text/],
   ['tokens as text', startWitness, { tokens: 'a' }, /tokens must be an array/],
   ['an empty token', startWitness, { tokens: [''] }, /and no empty one/],
+  ['a pool of words', startAllocationApi, { pools: ['not a domain'] }, /pools must be texts without commas and white/],
+  ['two tokens in one', startWitness, { tokens: ['a,b'] }, /tokens must be texts without commas/],
   ['options as a map', startWitness, new Map([['on', 'postgres']]), /must be given an object/],
   ['env as a map', startWitness, { env: new Map([['LOG_LEVEL', 'debug']]) }, /env must be an object/],
   ['env as a list', startWitness, { env: ['LOG_LEVEL=warn'] }, /env must be an object/],

@@ -109,6 +109,12 @@ test('a new API knows no pool of the one that was started first on this machine'
   }
 })
 
+test('settings that would have no effect: the error names them', async () => {
+  const env = { PDM_RESERVATON_TTL: '1m', DNSPROVIDER_MANAGED_DOMAINS: 'a.test' }
+  const started = startAllocationApi({ env })
+  await expect(started).rejects.toThrow(/use the option pools; .*did you mean PDM_RESERVATION_TTL\?/)
+})
+
 test('settings that the API does not accept: the error quotes them', async () => {
   await expect(startAllocationApi({ env: { PDM_SWEEPER_INTERVAL: 'often', PDM_LOG_LEVEL: 'fatal' } })).rejects.toThrow(
     'PDM_SWEEPER_INTERVAL',

@@ -91,6 +91,25 @@ describe.each(['workerd', 'postgres'] as const)('a witness on %s', on => {
     expect((await fetch(`${quiet.url}/healthz`)).status).toBe(200)
   })
 
+  test.each<[options: object, message: string]>([
+    [{ env: { MAX_WAIT_SECOND: '5' } }, 'did you mean MAX_WAIT_SECONDS?'],
+    [{ env: { MAX_WAIT_SECONDS: 'abc' } }, 'MAX_WAIT_SECONDS must be a whole number'],
+    [{ env: { MAX_REQUESTS_PER_MINUTE: '-3' } }, 'MAX_REQUESTS_PER_MINUTE must be a whole number'],
+    [{ env: { TOKEN_POLICIES: '{' } }, 'TOKEN_POLICIES must be a JSON array'],
+    [{ env: { LOG_LEVEL: 'warn' } }, 'LOG_LEVEL must be one of'],
+    [{ env: { BEARER_TOKENS_CSV: 'x'.repeat(20) } }, 'use the option tokens'],
+    [{ tokens: ['short'] }, 'has a token of fewer than 16 characters'],
+    [{ tokens: ['schlüssel-0123456789'] }, 'must be tokens of printable ASCII'],
+  ])('%j would have no effect: the start says why', async (options, message) => {
+    await expect(startWitness({ on, ...options })).rejects.toThrow(message)
+  })
+
+  test.runIf(on === 'workerd')('settings of a worker only', async () => {
+    await expect(startWitness({ env: { DRAIN: 'yes', JURISDICTION: 'x' } })).rejects.toThrow(
+      /DRAIN must be true or false; JURISDICTION must be one of/,
+    )
+  })
+
   test('its log is readable', async () => {
     await send('GET', 'log')
     await expect.poll(() => witness.readLog()).toContainEqual(expect.stringContaining('"slot":"log"'))
