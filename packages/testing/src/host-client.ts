@@ -103,7 +103,7 @@ export const startHost = (): HostClient => {
     const call = pending.get(answer.id)
     pending.delete(answer.id)
     if (pending.size === 0) child.channel?.unref()
-    if ('message' in answer) call?.reject(new TestServiceError(answer.message))
+    if ('message' in answer) call?.reject(new (answer.isRange ? RangeError : TestServiceError)(answer.message))
     else call?.resolve(answer.result as never)
   })
   const exited = new Promise<void>(resolve => {

@@ -99,6 +99,11 @@ test.each<RequestFilter | undefined>([
   expect(call).toHaveBeenCalledTimes(Object.keys(FAULTS).length)
 })
 
+test.each(['300', 300n, undefined, new Date(), { ms: 5 }])('the clock does not move by %o', async ms => {
+  await expect(service.clock.advance(ms as number)).rejects.toThrow(TypeError)
+  expect(call).not.toHaveBeenCalled()
+})
+
 test('an older Node is named', async () => {
   const versions = vi.spyOn(process, 'versions', 'get').mockReturnValue({ ...process.versions, node: '20.20.2' })
   await expect(startWitness()).rejects.toThrow(/needs Node 24 or later, and this is 20\.20\.2/)

@@ -66,5 +66,5 @@ export interface HostCall {
 /** The answer to the call with the same id. */
 export type HostAnswer =
   | { readonly id: number; readonly result: unknown }
-  /** `message` is for the person who runs the test. */
-  | { readonly id: number; readonly message: string }
+  /** `message` is for the person who runs the test; `isRange`: an argument was out of its range. */
+  | { readonly id: number; readonly message: string; readonly isRange: boolean }

@@ -20,7 +20,8 @@ export interface TestClock {
   /**
    * Moves the clock. When it resolves, no request that starts later is decided by the time before.
    *
-   * @param ms Milliseconds, positive for the future.
+   * @param ms Milliseconds, positive for the future. The witness accepts a negative number too.
+   * @throws {RangeError} if the clock would leave the years 2000 to 2200; it has then not moved.
    */
   advance(ms: number): Promise<void>
 }
@@ -73,7 +74,10 @@ export const createTestService = (url: string, { call, waitForExit }: HostClient
     url,
     clock: {
       now: async () => new Date(await call('readClock')),
-      advance: ms => call('moveClock', ms),
+      advance: async ms => {
+        if (typeof ms !== 'number') throw new TypeError('advance takes a number of milliseconds.')
+        await call('moveClock', ms)
+      },
     },
     dropNextRequest: filter => addFault('drop-request', filter),
     dropNextResponse: filter => addFault('drop-response', filter),

@@ -63,6 +63,28 @@ describe.each(['workerd', 'postgres'] as const)('a witness on %s', on => {
     await witness.clock.advance(3_600_000)
   })
 
+  test.each([1e18, 6e12, -1e18, -9e11, Number.NaN, Number.POSITIVE_INFINITY])('no move by %d ms', async ms => {
+    const before = await witness.clock.now()
+    await expect(witness.clock.advance(ms)).rejects.toThrow(RangeError)
+    expect((await witness.clock.now()).getTime() - before.getTime()).toBeLessThan(3_600_000)
+  })
+
+  test('it works at both ends of the clock', async () => {
+    await using other = await startWitness({ on })
+    const headers = { Authorization: `Bearer ${other.token}` }
+    const body = JSON.stringify({ holder: 'region-a', ttlSeconds: 86_400 })
+    for (const [slot, end] of [
+      ['future', Date.UTC(2199, 11, 31)],
+      ['past', Date.UTC(2000, 0, 2)],
+    ] as const) {
+      await other.clock.advance(end - (await other.clock.now()).getTime())
+      const url = `${other.url}/lease/${slot}`
+      const put = await fetch(url, { method: 'PUT', headers: { ...headers, 'If-Match': '0' }, body })
+      expect(await put.json()).toMatchObject({ acquiredAt: expect.stringMatching(/^(?:2199-12|2000-01)/) })
+      expect((await fetch(`${other.url}/history/${slot}`, { headers })).status).toBe(200)
+    }
+  })
+
   test('a response is lost after the write, and a request before it', async () => {
     const lostResponse = await witness.dropNextResponse({ method: 'PUT' })
     await expect(acquire('lost', 'region-a', 0)).rejects.toThrow('fetch failed')
