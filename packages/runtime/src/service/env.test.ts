@@ -67,6 +67,7 @@ const known = {
     'DNSPROVIDER_MANAGED_DOMAINS',
     'PROVIDER_TOKEN_URLS',
     'TOKEN_POLICIES',
+    'WITNESS_PORT',
     'OTEL_TRACES_EXPORTER',
   ],
 }
@@ -100,6 +101,7 @@ test.each([
   'TOKEN_URLS',
   'POLICIES',
   'OTEL_LOGS_EXPORTER',
+  'WITNESS_URL',
   'pdm_x',
   'XPDM_',
 ])('%s is not reported', variable => {

@@ -25,12 +25,15 @@ const MIN_LENGTH = 10
  */
 const toServiceLink = (name: string): string | null => /^(.+)_SERVICE_HOST$/.exec(name)?.[1] ?? null
 
+const isNear = (edits: number, candidate: string): boolean =>
+  edits <= MAX_EDITS && edits < MAX_EDITED_SHARE * candidate.length
+
 const isMisspelt = (name: string, known: readonly string[]): boolean =>
   known.some(
     candidate =>
       candidate.length >= MIN_LENGTH &&
       Math.abs(candidate.length - name.length) <= MAX_EDITS &&
-      editDistance(name, candidate) <= Math.min(MAX_EDITS, MAX_EDITED_SHARE * candidate.length),
+      isNear(editDistance(name, candidate), candidate),
   )
 
 /** A suggestion that differs in more than half of the name would mislead. */
