@@ -1,30 +1,22 @@
 import { findUnknownVariables } from '@pool/runtime/service/unknown-variables'
 import { artifacts, type Runtime, type VariableNames } from './artifacts.ts'
 
-const WITNESS_OWN = { BEARER_TOKENS_CSV: 'use the option tokens' }
-const REMOVE = 'remove it'
-const POOLS = 'use the option pools'
+const withAdvice = (names: readonly string[], advice: string) => Object.fromEntries(names.map(name => [name, advice]))
+const remove = (...names: readonly string[]) => withAdvice(names, 'remove it')
+const tokens = withAdvice(['BEARER_TOKENS_CSV'], 'use the option tokens')
 
 /** What this package sets, or what would lead its proxy elsewhere, and what to do instead. */
 export const OWN_VARIABLES: Readonly<Record<Runtime, Readonly<Record<string, string>>>> = {
   'allocation-api': {
-    PORT: REMOVE,
-    PDM_OPERATOR_PORT: REMOVE,
-    PDM_LISTEN_ADDRESS: REMOVE,
-    PDM_DATABASE_URL: REMOVE,
-    PDM_OPERATOR_TOKENS: 'send operatorToken of the result',
-    DNSPROVIDER_LOCAL_PORT: REMOVE,
-    DNSPROVIDER_MANAGED_DOMAINS: POOLS,
-    DNSPROVIDER_DOMAIN: POOLS,
+    ...remove('PORT', 'PDM_OPERATOR_PORT', 'PDM_LISTEN_ADDRESS', 'PDM_DATABASE_URL', 'DNSPROVIDER_LOCAL_PORT'),
+    ...withAdvice(['PDM_OPERATOR_TOKENS'], 'send operatorToken of the result'),
+    ...withAdvice(['DNSPROVIDER_MANAGED_DOMAINS', 'DNSPROVIDER_DOMAIN'], 'use the option pools'),
   },
   'lease-witness': {
-    ...WITNESS_OWN,
-    PORT: REMOVE,
-    WITNESS_LISTEN_ADDRESS: REMOVE,
-    WITNESS_DATABASE_URL: REMOVE,
-    WITNESS_LISTEN_URL: REMOVE,
+    ...remove('PORT', 'WITNESS_LISTEN_ADDRESS', 'WITNESS_DATABASE_URL', 'WITNESS_LISTEN_URL'),
+    ...tokens,
   },
-  worker: WITNESS_OWN,
+  worker: tokens,
 }
 
 /** Of Node itself, which a worker does not run on. */
