@@ -4,6 +4,7 @@ import { promisify } from 'node:util'
 import { missingPrograms } from '@pool/test-kit/kubernetes/programs.ts'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { describe, expect, test } from 'vitest'
+import { OWN_VARIABLES } from '../../packages/testing/src/host/variables.ts'
 import { root } from './support/chart.ts'
 import { renderHardenedEnv } from './support/pod.ts'
 
@@ -11,7 +12,10 @@ describe.skipIf(shouldSkip(missingPrograms))('the hardened installation', () => 
   test('the client and the examples work with the variables that the chart renders', async () => {
     const env = await renderHardenedEnv('api')
     expect(env.PDM_RELEASE_TOKEN).toBe('required')
-    const variables = JSON.stringify({ ...env, PDM_ALLOWED_HOSTS: `${env.PDM_ALLOWED_HOSTS},127.0.0.1` })
+    // The tests start the API with addresses, a database and a token of their own.
+    const others = Object.entries(env).filter(([name]) => !(name in OWN_VARIABLES['allocation-api']))
+    const allowed = { PDM_ALLOWED_HOSTS: `${env.PDM_ALLOWED_HOSTS},127.0.0.1` }
+    const variables = JSON.stringify({ ...Object.fromEntries(others), ...allowed })
     const suites = ['packages/client/test/service.ci.test.ts', 'tests/examples/examples.ci.test.ts']
     const { stdout } = await promisify(execFile)(
       process.execPath,

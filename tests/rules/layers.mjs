@@ -10,6 +10,7 @@ const operatorConsole = 'apps/console/src/'
 const database = 'packages/runtime/src/database/'
 const environment = 'packages/runtime/src/service/env.ts'
 const spelling = 'packages/runtime/src/spelling.ts'
+const unknownVariables = 'packages/runtime/src/service/unknown-variables.ts'
 const bodyError = 'packages/runtime/src/service/body-error.ts'
 const limits = ['shared-limit', 'received-request'].map(name => `packages/runtime/src/service/${name}.ts`)
 /** Without a connection to a database, of which these layers have none. */
@@ -158,7 +159,7 @@ export const layers = [
     root: witness,
     folders: ['log.ts', 'settings.ts'],
     imports: ['lease-domain', 'contract'],
-    packages: [],
+    packages: [unknownVariables],
   },
   {
     name: 'lease-kv-copy',

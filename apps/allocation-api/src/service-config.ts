@@ -1,13 +1,7 @@
-import {
-  type ConfigIssue,
-  type Env,
-  EnvReader,
-  findUnknownVariables,
-  type KnownVariables,
-  toFileVariable,
-} from '@pool/runtime/service/env'
+import { type ConfigIssue, type Env, EnvReader, toFileVariable } from '@pool/runtime/service/env'
 import { type CredentialUrls, findPlainCredentials } from '@pool/runtime/service/plain-credentials'
 import { readEnvironment } from '@pool/runtime/service/read-environment'
+import { findUnknownVariables, type KnownVariables } from '@pool/runtime/service/unknown-variables'
 import { type Config, explainShortToken, readConfig } from './config/config.ts'
 import { TEST_SETTINGS_VARIABLE } from './config/test-settings.ts'
 import { readCaFile } from './credentials/ca-file.ts'

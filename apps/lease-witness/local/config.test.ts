@@ -22,7 +22,7 @@ test.each([
     '/project/.data',
     { BEARER_TOKENS_CSV: '', TOKEN_POLICIES: ' [] ', MAX_REQUESTS_PER_MINUTE: '600', MAX_WAIT_SECONDS: '60' },
   ],
-  ['a level', { LOG_LEVEL: ' DEBUG ' }, 8787, '/project/.data', { BEARER_TOKENS_CSV: '', LOG_LEVEL: 'DEBUG' }],
+  ['a level', { LOG_LEVEL: ' DEBUG ' }, 8787, '/project/.data', { BEARER_TOKENS_CSV: '', LOG_LEVEL: ' DEBUG ' }],
   ['a directory', { DATA_DIR: '/data', INIT_CWD: '/working/directory' }, 8787, '/data', { BEARER_TOKENS_CSV: '' }],
   [
     'a relative directory',
@@ -32,7 +32,16 @@ test.each([
     { BEARER_TOKENS_CSV: '' },
   ],
 ])('%s', (_what, env, port, dataDir, bindings) => {
-  expect(readLocalConfig(env, root)).toEqual({ config: { port, dataDir, loopbackHostsOnly: false, bindings } })
+  expect(readLocalConfig(env, root)).toEqual({
+    config: { port, dataDir, loopbackHostsOnly: false, bindings },
+    warnings: [],
+  })
+})
+
+test('a misspelt variable is a warning', () => {
+  expect(readLocalConfig({ TOKEN_POLICY: '[]', LOOPBACK_HOST_ONLY: 'true', SHELL: 'sh' }, root)).toMatchObject({
+    warnings: [{ variable: 'LOOPBACK_HOST_ONLY' }, { variable: 'TOKEN_POLICY' }],
+  })
 })
 
 test('LOOPBACK_HOSTS_ONLY', () => {

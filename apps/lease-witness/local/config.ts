@@ -1,7 +1,6 @@
 import { resolve } from 'node:path'
-import { parseTokenList } from '../src/http/domain/token-list.ts'
-import { LOG_LEVELS } from '../src/log.ts'
-import { findSettingsIssues } from '../src/settings.ts'
+import { findUnknownVariables, type UnknownVariable } from '@pool/runtime/service/unknown-variables'
+import { findSettingsIssues, SETTINGS } from '../src/settings.ts'
 
 export interface LocalConfig {
   readonly port: number
@@ -13,38 +12,26 @@ export interface LocalConfig {
   readonly bindings: Readonly<Record<string, string>>
 }
 
-/** Passed to the worker as they are. LOCATION_HINTS and JURISDICTION are Cloudflare's only. */
-const SETTINGS = ['TOKEN_POLICIES', 'MAX_REQUESTS_PER_MINUTE', 'MAX_WAIT_SECONDS'] as const
-
+/** What is set of the settings. LOCATION_HINTS and JURISDICTION are Cloudflare's only. */
 const pickSettings = (env: Readonly<Record<string, string | undefined>>): Readonly<Record<string, string>> =>
   Object.fromEntries(SETTINGS.flatMap(name => (env[name]?.trim() ? [[name, env[name]]] : [])))
 
-/** Parses the environment, or returns all its errors. */
+const VARIABLES = { prefixes: [], names: [...SETTINGS, 'PORT', 'DATA_DIR', 'LOOPBACK_HOSTS_ONLY'] }
+
+/** Parses the environment, or returns all its errors. The warnings are variables that look misspelt. */
 export const readLocalConfig = (
   env: Readonly<Record<string, string | undefined>>,
   projectRoot: string,
-): { readonly config: LocalConfig } | { readonly errors: readonly string[] } => {
+):
+  | { readonly config: LocalConfig; readonly warnings: readonly UnknownVariable[] }
+  | { readonly errors: readonly string[] } => {
   const errors: string[] = []
   const portText = env.PORT?.trim() || '8787'
   const port = /^\d{1,5}$/.test(portText) ? Number(portText) : -1
   if (port < 0 || port > 65_535) errors.push('PORT must be a port from 0 to 65535')
 
-  const level = env.LOG_LEVEL?.trim()
-  const isLevel = !level || LOG_LEVELS.some(known => known === level.toLowerCase())
-  if (!isLevel) errors.push(`LOG_LEVEL must be one of ${LOG_LEVELS.join(', ')}`)
-
-  const csv = env.BEARER_TOKENS_CSV ?? ''
-  // A client could not send such a token in a header, so all its requests would be rejected without an explanation.
-  const isSendable = parseTokenList(csv).every(token => /^[!-~]+$/.test(token))
-  if (!isSendable) {
-    errors.push('BEARER_TOKENS_CSV must be tokens of printable ASCII without spaces, separated by commas')
-  }
   const settings = pickSettings(env)
-  errors.push(
-    ...findSettingsIssues({ ...settings, ...(isSendable ? { BEARER_TOKENS_CSV: csv } : {}) }).map(
-      ({ variable, detail }) => `${variable} ${detail}`,
-    ),
-  )
+  errors.push(...findSettingsIssues(settings).map(({ variable, detail }) => `${variable} ${detail}`))
   const loopbackText = env.LOOPBACK_HOSTS_ONLY?.trim().toLowerCase() || 'false'
   if (!['true', 'false'].includes(loopbackText)) errors.push('LOOPBACK_HOSTS_ONLY must be true or false')
   const loopbackHostsOnly = loopbackText === 'true'
@@ -57,7 +44,8 @@ export const readLocalConfig = (
       port,
       dataDir,
       loopbackHostsOnly,
-      bindings: { BEARER_TOKENS_CSV: csv, ...settings, ...(level ? { LOG_LEVEL: level } : {}) },
+      bindings: { BEARER_TOKENS_CSV: '', ...settings },
     },
+    warnings: findUnknownVariables(env, VARIABLES),
   }
 }

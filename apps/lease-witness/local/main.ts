@@ -14,7 +14,8 @@ if ('errors' in parsed) {
   process.stderr.write(`${parsed.errors.join('; ')}\n`)
   process.exit(2)
 }
-const { config } = parsed
+const { config, warnings } = parsed
+for (const warning of warnings) log(config.bindings, 'error', { msg: 'questionable-variable', ...warning })
 const stopped = new Promise<void>(resolve => {
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => resolve())
   // The parent process has exited, for whatever reason.

@@ -18,7 +18,8 @@ import {
 } from './http/middleware.ts'
 import { renewLeasesRoutes } from './http/renew-leases.ts'
 import type { Services, WitnessHttpEnv } from './http/types.ts'
-import type { WitnessSettings } from './settings.ts'
+import { log } from './log.ts'
+import { findSettingsIssues, type WitnessSettings } from './settings.ts'
 
 const RESOURCES = [
   {
@@ -56,6 +57,9 @@ interface Resource {
 
 /** The witness over HTTP, for any host. */
 export const createApp = (settings: WitnessSettings, services: Services): Hono<WitnessHttpEnv> => {
+  // Here, because a deployed worker has no start that could fail.
+  for (const { variable, detail } of findSettingsIssues(settings))
+    log(settings, 'error', { msg: 'invalid-settings', detail: `${variable} ${detail}` })
   const { metrics } = services
   const resources = [...RESOURCES, ...(services.drain ? [DRAIN] : []), ...(metrics ? [METRICS] : [])]
   const findResource = (path: string): Resource | undefined => resources.find(({ pattern }) => pattern.test(path))

@@ -5,6 +5,7 @@ import { createLeaseDirectory } from './kv-copy/copy.ts'
 import { log } from './log.ts'
 import { createLeaseService } from './object/client.ts'
 import { createLeaseDrain } from './object/drain.ts'
+import { findIgnoredVariables } from './settings.ts'
 import { StoredPolicies } from './stored-policies.ts'
 
 export { LeaseObject } from './object/lease-object.ts'
@@ -44,6 +45,7 @@ const toApp = (env: WorkerEnv, policies: string | undefined, lacksPolicies = fal
       onRequest: createRequestCounter(env),
       lacksPolicies,
     }
+    for (const ignored of findIgnoredVariables(env)) log(env, 'error', { msg: 'questionable-variable', ...ignored })
     const { TOKEN_POLICIES: _, ...settings } = env
     const app = createApp(policies === undefined ? settings : { ...settings, TOKEN_POLICIES: policies }, services)
     cache = { env, policies, app }

@@ -174,7 +174,7 @@ const readEnd = (file: string): string => {
 
 const isLogLine = (value: unknown): value is LogLine => typeof value === 'object' && value !== null
 
-function parseLogLine(line: string): LogLine | undefined {
+export function parseLogLine(line: string): LogLine | undefined {
   if (!line.startsWith('{')) return undefined
   try {
     return JSON.parse(line)

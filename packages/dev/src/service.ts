@@ -1,6 +1,6 @@
 import { createWriteStream } from 'node:fs'
 import { pollUntil } from './poll.ts'
-import { type Exit, startNode } from './process.ts'
+import { type Exit, parseLogLine, startNode } from './process.ts'
 
 /** A service that `start` runs. */
 export interface Service {
@@ -27,9 +27,24 @@ export interface RunningService {
 export const READY_TIMEOUT_MS = 60_000
 const TAIL_LINES = 10
 
-export function startService({ name, entry, env, log, probe, adviseOnExit }: Service): RunningService {
+/** The sentence of a line with which a service warns of a variable. */
+function readWarning(line: string): string | undefined {
+  const { msg, variable, detail } = parseLogLine(line) ?? {}
+  return String(msg).startsWith('questionable') ? `${variable} ${detail}` : undefined
+}
+
+/** `onWarning` gets a sentence about a variable. */
+export function startService(
+  { name, entry, env, log, probe, adviseOnExit }: Service,
+  onWarning: (sentence: string) => void,
+): RunningService {
   const file = createWriteStream(log, { flags: 'a', mode: 0o600 })
-  const child = startNode({ entry, env, onLine: line => file.write(`${line}\n`) })
+  const onLine = (line: string) => {
+    file.write(`${line}\n`)
+    const warning = readWarning(line)
+    if (warning !== undefined) onWarning(warning)
+  }
+  const child = startNode({ entry, env, onLine })
   let isLogged = false
   void child.ready.then(
     () => {

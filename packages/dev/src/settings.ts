@@ -3,6 +3,7 @@ import { accessSync, constants, mkdirSync, readFileSync, realpathSync, writeFile
 import { join, resolve } from 'node:path'
 import { findProxyIssues } from '@pool/runtime/service/proxy-issues'
 import { EXIT_INVALID_CONFIG } from '@pool/runtime/service/run-service'
+import { findUnknownVariables } from '@pool/runtime/service/unknown-variables'
 import { UserError } from './user-error.ts'
 
 export interface StartSettings {
@@ -18,6 +19,18 @@ export interface StartSettings {
   /** Passed to the services. */
   readonly env: NodeJS.ProcessEnv
 }
+
+/** What the witness gets as it is. */
+export const WITNESS_SETTINGS = ['TOKEN_POLICIES', 'MAX_REQUESTS_PER_MINUTE', 'MAX_WAIT_SECONDS', 'LOG_LEVEL'] as const
+
+/** The variables of this command and of the witness, which gets no others. The API finds its own. */
+const OWN_VARIABLES = ['PORT', 'WITNESS_PORT', 'DNS_PORT', 'DATA_DIR', 'BEARER_TOKENS_CSV', ...WITNESS_SETTINGS]
+
+/** Sentences about variables that look misspelt. */
+export const findStartWarnings = (env: NodeJS.ProcessEnv): readonly string[] =>
+  findUnknownVariables(env, { prefixes: [], names: OWN_VARIABLES }).map(
+    ({ variable, detail }) => `${variable} ${detail}`,
+  )
 
 export function readStartSettings(env: NodeJS.ProcessEnv, projectRoot: string): StartSettings {
   const errors: string[] = []

@@ -7,7 +7,14 @@ import { lastLines } from './postgres/server.ts'
 import { ensureDatabase, type Postgres, startPostgres } from './postgres.ts'
 import { renderQuickstart } from './quickstart.ts'
 import { formatExit, READY_TIMEOUT_MS, type RunningService, type Service, startService } from './service.ts'
-import { type DataDir, loadOrCreateToken, openDataDir, type StartSettings } from './settings.ts'
+import {
+  type DataDir,
+  findStartWarnings,
+  loadOrCreateToken,
+  openDataDir,
+  type StartSettings,
+  WITNESS_SETTINGS,
+} from './settings.ts'
 import type { ShutdownSignals } from './signals.ts'
 
 export interface Entries {
@@ -70,10 +77,20 @@ async function runServices(
   const operatorToken = hasOperatorTokens ? undefined : loadOrCreateToken(data.operatorToken)
   const witnessToken = env.BEARER_TOKENS_CSV?.trim() ? undefined : loadOrCreateToken(data.witnessToken)
   const databaseUrl = await ensureDatabase(postgres.url, 'pdm')
+  // Below the long text of the quickstart, where they are seen.
+  const warnings = [...findStartWarnings(env)]
+  let isRunning = false
+  const printWarnings = () => {
+    for (const warning of warnings.splice(0)) print(`Warning: ${warning}\n`)
+  }
+  const warn = (sentence: string) => {
+    warnings.push(sentence)
+    if (isRunning) printWarnings()
+  }
   const services = [
     apiService(settings, entries.api, data, { databaseUrl, operatorToken, witnessToken }),
     witnessService(settings, entries.witness, data, witnessToken),
-  ].map(service => ({ ...service, running: startService(service) }))
+  ].map(service => ({ ...service, running: startService(service, warn) }))
   const forEachService = (stopOne: (running: RunningService) => Promise<void>) =>
     Promise.all(services.map(({ running }) => stopOne(running)))
   forceStop.addEventListener('abort', () => void forEachService(running => running.kill()))
@@ -105,6 +122,8 @@ async function runServices(
       }),
     )
   }
+  isRunning = true
+  printWarnings()
   const last = first === 'ready' ? await ended : first
   print(typeof last === 'object' ? `${last.error}\n` : '\nShutting down gracefully (press Ctrl-C again to force) …\n')
   await forEachService(running => (forceStop.aborted ? running.kill() : running.stop()))
@@ -168,10 +187,7 @@ function witnessService(
       DATA_DIR: data.path,
       LOOPBACK_HOSTS_ONLY: env.PDM_LOOPBACK_HOSTS_ONLY?.trim() || 'true',
       BEARER_TOKENS_CSV: witnessToken ?? env.BEARER_TOKENS_CSV,
-      TOKEN_POLICIES: env.TOKEN_POLICIES,
-      MAX_REQUESTS_PER_MINUTE: env.MAX_REQUESTS_PER_MINUTE,
-      MAX_WAIT_SECONDS: env.MAX_WAIT_SECONDS,
-      LOG_LEVEL: env.LOG_LEVEL,
+      ...Object.fromEntries(WITNESS_SETTINGS.map(name => [name, env[name]])),
       HOME: env.HOME,
       TMPDIR: env.TMPDIR,
     },

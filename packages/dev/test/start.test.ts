@@ -115,6 +115,14 @@ test('lists every port in use with its variable, and starts nothing', async () =
   for (const other of others) other.close()
 })
 
+test('prints warnings about variables, its own and those of the services', async () => {
+  const misspelt = { TOKEN_POLICY: '[]', WITNES_PORT: '9', PDM_LOG_LEVLE: 'info' }
+  const start = startFake(folderWithCluster('postgres'), { ...(await freePorts()), ...misspelt })
+  expect(await start.waitForOutput('Warning: PDM_LOG_LEVLE is unknown'), start.output()).toBe(true)
+  expect(start.output()).toMatch(/Warning: TOKEN_POLICY is not .* did you mean TOKEN_POLICIES\?\n/)
+  expect(start.output()).toMatch(/Warning: WITNES_PORT is not .* did you mean WITNESS_PORT\?\n/)
+})
+
 test('a second start on the same data directory fails and does not affect the first', async () => {
   const dataDir = folderWithCluster('postgres')
   const first = startFake(dataDir, await freePorts())

@@ -19,8 +19,12 @@ const PASSED_VARIABLES = ['PATH', 'HOME', 'USER', 'TMPDIR', 'POOL_TESTING_CACHE'
 const pickEnv = (): NodeJS.ProcessEnv =>
   Object.fromEntries(PASSED_VARIABLES.flatMap(name => (process.env[name] ? [[name, process.env[name]]] : [])))
 
-const isRecord = (value: unknown): value is object =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
+/** Whether it is `{ … }`, also of another realm as in Jest: a RegExp or a Map would have no key that is unknown. */
+const isRecord = (value: unknown): value is object => {
+  if (typeof value !== 'object' || value === null) return false
+  const prototype: unknown = Object.getPrototypeOf(value)
+  return prototype === null || Object.getPrototypeOf(prototype) === null
+}
 
 /** Throws for the lists of text and the variables of a service that are something else. No value is quoted: it may be a token. */
 export const rejectOtherTypes = (lists: Readonly<Record<string, unknown>>, env: unknown): void => {
@@ -28,6 +32,9 @@ export const rejectOtherTypes = (lists: Readonly<Record<string, unknown>>, env: 
     const isValid =
       Array.isArray(list) && list.length > 0 && list.every(item => typeof item === 'string' && item !== '')
     if (!isValid) throw new TypeError(`${name} must be an array with at least one text, and no empty one.`)
+    // The services separate lists by them.
+    if (list.some(item => /[\s,]/.test(item)))
+      throw new TypeError(`${name} must be texts without commas and white space: pass each of them as an item.`)
   }
   if (!isRecord(env) || Object.values(env).some(value => typeof value !== 'string'))
     throw new TypeError('env must be an object whose values are text, such as { LOG_LEVEL: "warn" }.')
@@ -96,7 +103,7 @@ export const startHost = (): HostClient => {
     const call = pending.get(answer.id)
     pending.delete(answer.id)
     if (pending.size === 0) child.channel?.unref()
-    if ('message' in answer) call?.reject(new TestServiceError(answer.message))
+    if ('message' in answer) call?.reject(new (answer.isRange ? RangeError : TestServiceError)(answer.message))
     else call?.resolve(answer.result as never)
   })
   const exited = new Promise<void>(resolve => {

@@ -8,6 +8,9 @@ export interface RequestFilter {
   readonly path?: string | RegExp
 }
 
+/** The requests after which a service can be killed. */
+export const WRITE_METHODS: readonly string[] = ['PUT', 'POST', 'PATCH', 'DELETE']
+
 export type FaultKind = 'drop-request' | 'drop-response' | 'delay' | 'partition' | 'kill-after-write'
 
 export interface FaultSpec {
@@ -63,5 +66,5 @@ export interface HostCall {
 /** The answer to the call with the same id. */
 export type HostAnswer =
   | { readonly id: number; readonly result: unknown }
-  /** `message` is for the person who runs the test. */
-  | { readonly id: number; readonly message: string }
+  /** `message` is for the person who runs the test; `isRange`: an argument was out of its range. */
+  | { readonly id: number; readonly message: string; readonly isRange: boolean }

@@ -1,9 +1,13 @@
-import { type HostClient, rejectUnknown } from './host-client.ts'
+import { rejectInvalidFault } from './fault-request.ts'
+import type { HostClient } from './host-client.ts'
 import type { FaultKind, RequestFilter } from './protocol.ts'
 
 /** A fault that a test has requested. */
 export interface Fault {
-  /** Resolves when the fault has affected a request for the first time. Rejects if the service stops before. */
+  /**
+   * Resolves when the fault has affected a request for the first time. Rejects if the fault is cancelled or the service stops
+   * before.
+   */
   occurred(): Promise<void>
   /** Ends the fault. A fault of one request also ends when it has occurred. */
   cancel(): Promise<void>
@@ -16,7 +20,8 @@ export interface TestClock {
   /**
    * Moves the clock. When it resolves, no request that starts later is decided by the time before.
    *
-   * @param ms Milliseconds, positive for the future.
+   * @param ms Milliseconds, positive for the future. The witness accepts a negative number too.
+   * @throws {RangeError} if the clock would leave the years 2000 to 2200; it has then not moved.
    */
   advance(ms: number): Promise<void>
 }
@@ -52,11 +57,8 @@ export interface TestService extends AsyncDisposable {
 }
 
 export const createTestService = (url: string, { call, waitForExit }: HostClient): TestService => {
-  const addFault = async (kind: FaultKind, filter: RequestFilter = {}, ms = 0): Promise<Fault> => {
-    rejectUnknown('the filter of a fault', filter, ['method', 'path'])
-    if (typeof filter.path === 'string' && filter.path.includes('*')) {
-      throw new TypeError(`path "${filter.path}" is compared as it is: use a RegExp for a pattern.`)
-    }
+  const addFault = async (kind: FaultKind, filter: RequestFilter = {}, { ms } = { ms: 0 }): Promise<Fault> => {
+    rejectInvalidFault({ kind, filter, ms })
     const fault = await call('addFault', { kind, filter, ms })
     return { occurred: () => call('awaitFault', fault), cancel: () => call('cancelFault', fault) }
   }
@@ -72,11 +74,14 @@ export const createTestService = (url: string, { call, waitForExit }: HostClient
     url,
     clock: {
       now: async () => new Date(await call('readClock')),
-      advance: ms => call('moveClock', ms),
+      advance: async ms => {
+        if (typeof ms !== 'number') throw new TypeError('advance takes a number of milliseconds.')
+        await call('moveClock', ms)
+      },
     },
     dropNextRequest: filter => addFault('drop-request', filter),
     dropNextResponse: filter => addFault('drop-response', filter),
-    delay: (ms, filter) => addFault('delay', filter, ms),
+    delay: (ms, filter) => addFault('delay', filter, { ms }),
     partition: filter => addFault('partition', filter),
     killAfterWrite: filter => addFault('kill-after-write', filter),
     kill: () => call('kill'),

@@ -71,7 +71,24 @@ test('requests before, during and after a move of the clock succeed', async () =
 
 test('the clock does not go back', async () => {
   await expect(api.clock.advance(-1)).rejects.toThrow('does not go back')
-  await expect(api.clock.advance(Number.NaN)).rejects.toThrow('finite')
+})
+
+test.each([-1, 1e18, 6e12, Number.NaN])('no move of the clock by %d ms', async ms => {
+  await expect(api.clock.advance(ms)).rejects.toThrow(RangeError)
+  expect((await reserve(`after-${Math.random().toString(36).slice(2)}`)).status).toBe(201)
+})
+
+test('it works at the end of the clock', async () => {
+  await using other = await startAllocationApi({ env: { PDM_NAME_COOL_OFF: '24h' } })
+  await other.clock.advance(Date.UTC(2199, 11, 31) - (await other.clock.now()).getTime())
+  const pool = `${other.url}/api/v1/pool/pool.test`
+  const post = (action: string, body: object) =>
+    fetch(`${pool}/${action}`, { method: 'POST', body: JSON.stringify(body) })
+  const response = await post('reserve', { subdomain: 'late' })
+  expect(response.status).toBe(201)
+  const { reservationToken } = reply.parse(await response.json())
+  const names = { subdomain: 'late', reservationToken, sovereignFQDN: 'late.pool.test' }
+  expect((await post('commit', { ...names, loadBalancerIP: '203.0.113.10' })).status).toBe(200)
 })
 
 test('the API is killed after a write, and restarts at the same addresses with its data', async () => {
@@ -107,6 +124,12 @@ test('a new API knows no pool of the one that was started first on this machine'
     const { zones } = z.object({ zones: z.array(z.looseObject({ zone: z.string() })) }).parse(await response.json())
     expect(zones.map(({ zone }) => zone)).toEqual([pool])
   }
+})
+
+test('settings that would have no effect: the error names them', async () => {
+  const env = { PDM_RESERVATON_TTL: '1m', DNSPROVIDER_MANAGED_DOMAINS: 'a.test' }
+  const started = startAllocationApi({ env })
+  await expect(started).rejects.toThrow(/use the option pools; .*did you mean PDM_RESERVATION_TTL\?/)
 })
 
 test('settings that the API does not accept: the error quotes them', async () => {

@@ -11,6 +11,7 @@ import * as z from 'zod'
 import { buildPackage } from '../src/build/build.ts'
 
 const packageFolder = fileURLToPath(new URL('..', import.meta.url))
+const clientFolder = fileURLToPath(new URL('../../client', import.meta.url))
 const docsPage = fileURLToPath(new URL('../../../docs/clients/testing.md', import.meta.url))
 const readme = fileURLToPath(new URL('../README.md', import.meta.url))
 /** A command that needs longer is not slow but stuck. */
@@ -21,6 +22,7 @@ const STARTS = 3
 
 let folder: string
 let archive: string
+let clientArchive: string
 /** Node of this process first on the PATH, and nothing of this repository. */
 let env: NodeJS.ProcessEnv
 
@@ -74,9 +76,12 @@ beforeAll(async () => {
     npm_config_fund: 'false',
   }
   await buildPackage()
-  await run('npx', ['-y', 'pnpm@12', 'pack', '--pack-destination', folder], packageFolder)
-  const [name = ''] = (await readdir(folder)).filter(file => file.endsWith('.tgz'))
-  archive = join(folder, name)
+  await run('npx', ['-y', 'pnpm@12', 'build'], clientFolder)
+  for (const each of [packageFolder, clientFolder])
+    await run('npx', ['-y', 'pnpm@12', 'pack', '--pack-destination', folder], each)
+  const find = async (part: string) => join(folder, (await readdir(folder)).find(file => file.includes(part)) ?? '')
+  archive = await find('testing')
+  clientArchive = await find('client')
 }, TIMEOUT_MS)
 afterAll(() => rm(folder, { recursive: true, force: true }), TIMEOUT_MS)
 
@@ -84,7 +89,13 @@ describe('in an empty project', () => {
   let project: string
 
   beforeAll(async () => {
-    const packages = { vitest: '5', typescript: '7', '@types/node': '24', ...(isProof && { jest: '30' }) }
+    const packages = {
+      '@pool/client': `file:${clientArchive}`,
+      vitest: '5',
+      typescript: '7',
+      '@types/node': '24',
+      ...(isProof && { jest: '30' }),
+    }
     project = await createProject('project', { type: 'module' }, packages)
     await run('npm', ['install'], project)
     await writeFiles(project, await readSnippets())

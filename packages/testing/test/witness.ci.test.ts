@@ -63,6 +63,28 @@ describe.each(['workerd', 'postgres'] as const)('a witness on %s', on => {
     await witness.clock.advance(3_600_000)
   })
 
+  test.each([1e18, 6e12, -1e18, -9e11, Number.NaN, Number.POSITIVE_INFINITY])('no move by %d ms', async ms => {
+    const before = await witness.clock.now()
+    await expect(witness.clock.advance(ms)).rejects.toThrow(RangeError)
+    expect((await witness.clock.now()).getTime() - before.getTime()).toBeLessThan(3_600_000)
+  })
+
+  test('it works at both ends of the clock', async () => {
+    await using other = await startWitness({ on })
+    const headers = { Authorization: `Bearer ${other.token}` }
+    const body = JSON.stringify({ holder: 'region-a', ttlSeconds: 86_400 })
+    for (const [slot, end] of [
+      ['future', Date.UTC(2199, 11, 31)],
+      ['past', Date.UTC(2000, 0, 2)],
+    ] as const) {
+      await other.clock.advance(end - (await other.clock.now()).getTime())
+      const url = `${other.url}/lease/${slot}`
+      const put = await fetch(url, { method: 'PUT', headers: { ...headers, 'If-Match': '0' }, body })
+      expect(await put.json()).toMatchObject({ acquiredAt: expect.stringMatching(/^(?:2199-12|2000-01)/) })
+      expect((await fetch(`${other.url}/history/${slot}`, { headers })).status).toBe(200)
+    }
+  })
+
   test('a response is lost after the write, and a request before it', async () => {
     const lostResponse = await witness.dropNextResponse({ method: 'PUT' })
     await expect(acquire('lost', 'region-a', 0)).rejects.toThrow('fetch failed')
@@ -89,6 +111,25 @@ describe.each(['workerd', 'postgres'] as const)('a witness on %s', on => {
     await using quiet = await startWitness({ on, env: { LOG_LEVEL: 'error' } })
     await quiet.kill()
     expect((await fetch(`${quiet.url}/healthz`)).status).toBe(200)
+  })
+
+  test.each<[options: object, message: string]>([
+    [{ env: { MAX_WAIT_SECOND: '5' } }, 'did you mean MAX_WAIT_SECONDS?'],
+    [{ env: { MAX_WAIT_SECONDS: 'abc' } }, 'MAX_WAIT_SECONDS must be a whole number'],
+    [{ env: { MAX_REQUESTS_PER_MINUTE: '-3' } }, 'MAX_REQUESTS_PER_MINUTE must be a whole number'],
+    [{ env: { TOKEN_POLICIES: '{' } }, 'TOKEN_POLICIES must be a JSON array'],
+    [{ env: { LOG_LEVEL: 'warn' } }, 'LOG_LEVEL must be one of'],
+    [{ env: { BEARER_TOKENS_CSV: 'x'.repeat(20) } }, 'use the option tokens'],
+    [{ tokens: ['short'] }, 'has a token of fewer than 16 characters'],
+    [{ tokens: ['schlüssel-0123456789'] }, 'must be tokens of printable ASCII'],
+  ])('%j would have no effect: the start says why', async (options, message) => {
+    await expect(startWitness({ on, ...options })).rejects.toThrow(message)
+  })
+
+  test.runIf(on === 'workerd')('settings of a worker only', async () => {
+    await expect(startWitness({ env: { DRAIN: 'yes', JURISDICTION: 'x' } })).rejects.toThrow(
+      /DRAIN must be true or false; JURISDICTION must be one of/,
+    )
   })
 
   test('its log is readable', async () => {

@@ -118,7 +118,7 @@ const proxyVariables = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'NO_PROXY'].fl
 ])
 
 /** What the binary, its plugins and their provisioners inherit from the service without configuration. */
-const ALLOWLIST = [
+export const INHERITED_VARIABLES: readonly string[] = [
   ...['PATH', 'HOME', 'TMPDIR', 'LANG', 'SSL_CERT_FILE', 'SSL_CERT_DIR', 'TF_CLI_CONFIG_FILE', 'TF_PLUGIN_CACHE_DIR'],
   ...proxyVariables,
 ]
@@ -135,7 +135,7 @@ const pick = (env: Env, names: readonly string[]): Record<string, string> =>
 
 /** The environment of every command, to which each adds the values of the module's variables. */
 export const toTerraformEnv = (env: Env, passthrough: readonly string[]): Readonly<Record<string, string>> => ({
-  ...pick(env, [...ALLOWLIST, ...passthrough]),
+  ...pick(env, [...INHERITED_VARIABLES, ...passthrough]),
   ...fixed,
 })
 

@@ -1,5 +1,4 @@
-import { log } from '../log.ts'
-import { findTokenIssues, type WitnessSettings } from '../settings.ts'
+import type { WitnessSettings } from '../settings.ts'
 import { listAcceptedTokens } from './domain/token-list.ts'
 import {
   findPolicy,
@@ -73,8 +72,6 @@ export class TokenRegistry {
   constructor(settings: WitnessSettings) {
     this.#findInAllowlist = createAllowlist(listAcceptedTokens(settings.BEARER_TOKENS_CSV))
     this.#policies = parseTokenPolicies(settings.TOKEN_POLICIES).policies
-    for (const { variable, detail } of findTokenIssues(settings))
-      log(settings, 'error', { msg: 'invalid-settings', detail: `${variable} ${detail}` })
   }
 
   /** A promise only if the token's digest is not known yet. */

@@ -1,16 +1,9 @@
 import { parseConnectionString } from '@pool/runtime/database/connection-string'
-import {
-  type ConfigIssue,
-  type Env,
-  type EnvReader,
-  findUnknownVariables,
-  type KnownVariables,
-  toFileVariable,
-} from '@pool/runtime/service/env'
+import { type ConfigIssue, type Env, type EnvReader, toFileVariable } from '@pool/runtime/service/env'
 import { findPlainCredentials } from '@pool/runtime/service/plain-credentials'
 import { readEnvironment } from '@pool/runtime/service/read-environment'
-import { LOG_LEVELS } from '../log.ts'
-import { findSettingsIssues, type WitnessSettings } from '../settings.ts'
+import { findUnknownVariables, type KnownVariables } from '@pool/runtime/service/unknown-variables'
+import { findSettingsIssues, SETTINGS, type WitnessSettings } from '../settings.ts'
 
 export interface Config {
   /** 0: a free port. */
@@ -44,11 +37,10 @@ export const SECRET_VARIABLES = [URL_VARIABLE, LISTEN_URL_VARIABLE, 'BEARER_TOKE
 
 /** Every variable of the witness on Postgres. */
 const VARIABLES: readonly string[] = [
-  ...SECRET_VARIABLES,
+  URL_VARIABLE,
+  LISTEN_URL_VARIABLE,
+  ...SETTINGS,
   'PORT',
-  'LOG_LEVEL',
-  'MAX_REQUESTS_PER_MINUTE',
-  'MAX_WAIT_SECONDS',
   'WITNESS_ALLOW_LOST_WRITES',
   'WITNESS_DATABASE_POOL_SIZE',
   'WITNESS_DATABASE_TIMEOUT',
@@ -80,7 +72,6 @@ export const readConfig = (variables: Env): { readonly config: Config } | { read
     const { url, usesTls } = readDatabaseUrl(env)
     const listenUrl = env.text(LISTEN_URL_VARIABLE) ?? url
     if (listenUrl !== url) readUrl(env, LISTEN_URL_VARIABLE, listenUrl)
-    env.oneOf('LOG_LEVEL', LOG_LEVELS, 'info')
     if (!env.text('BEARER_TOKENS_CSV') && !env.text('TOKEN_POLICIES')) {
       env.addIssue('BEARER_TOKENS_CSV', 'or TOKEN_POLICIES is required: without a token, every request is rejected')
     }

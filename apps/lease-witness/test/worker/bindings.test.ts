@@ -24,6 +24,28 @@ test.each([
   expectProblem(await sendWithBindings({}, 'GET', path), 404, 'not-found')
 })
 
+test.each<[bindings: object, msg: string, detail: string]>([
+  [{ MAX_WAIT_SECONDS: 'abc' }, 'invalid-settings', 'MAX_WAIT_SECONDS must be'],
+  [{ MAX_REQUESTS_PER_MINUTE: '-3' }, 'invalid-settings', 'MAX_REQUESTS_PER_MINUTE must be'],
+  [{ LOG_LEVEL: 'warn' }, 'invalid-settings', 'LOG_LEVEL must be'],
+  [{ TOKEN_POLICIES: '{' }, 'invalid-settings', 'TOKEN_POLICIES must be'],
+  [{ BEARER_TOKENS_CSV: 'mark-of-two words' }, 'invalid-settings', 'BEARER_TOKENS_CSV must be'],
+  [{ MAX_WAIT_SECOND: '5' }, 'questionable-variable', 'did you mean MAX_WAIT_SECONDS?'],
+  [{ DRAIN: 'yes' }, 'questionable-variable', 'must be true or false'],
+])('%j has no effect, and the log says so', async (bindings, msg, detail) => {
+  using logged = captureLogs()
+  await sendWithBindings(bindings, 'GET', leasePath(freshSlot()))
+  expect(logged.lines()).toContainEqual(expect.objectContaining({ msg, detail: expect.stringContaining(detail) }))
+  expect(logged.text()).not.toContain('mark-of-two')
+})
+
+test('valid bindings: the log has the request only', async () => {
+  using logged = captureLogs()
+  const bindings = { MAX_WAIT_SECONDS: '5', DRAIN: 'false', LOG_LEVEL: 'info', ASSETS: {}, TEST_CLOCK_PATH: '/x' }
+  await sendWithBindings(bindings, 'GET', leasePath(freshSlot()))
+  expect(logged.lines().map(({ msg }) => msg)).toEqual(['request'])
+})
+
 describe('policies in the Secrets Store', () => {
   const TOKEN = 'token-of-a-stored-policy-0123456789'
   const authorized: SendOptions = { ...write, authorization: `Bearer ${TOKEN}` }

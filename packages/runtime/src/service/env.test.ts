@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { findUnknownVariables, parseDuration } from './env.ts'
+import { parseDuration } from './env.ts'
+import { findUnknownVariables } from './unknown-variables.ts'
 
 describe('durations in the syntax of Go', () => {
   test.each([
@@ -59,7 +60,16 @@ describe('durations in the syntax of Go', () => {
 
 const known = {
   prefixes: ['PDM_', 'DNSPROVIDER_'],
-  names: ['PORT', 'PDM_DATABASE_URL', 'PDM_DATABASE_URL_FILE', 'DNSPROVIDER_MANAGED_DOMAINS', 'PROVIDER_TOKEN_URLS'],
+  names: [
+    'PORT',
+    'PDM_DATABASE_URL',
+    'PDM_DATABASE_URL_FILE',
+    'DNSPROVIDER_MANAGED_DOMAINS',
+    'PROVIDER_TOKEN_URLS',
+    'TOKEN_POLICIES',
+    'WITNESS_PORT',
+    'OTEL_TRACES_EXPORTER',
+  ],
 }
 
 test.each<readonly [variable: string, nearest: string | null]>([
@@ -70,6 +80,7 @@ test.each<readonly [variable: string, nearest: string | null]>([
   ['PDM_DATABASE_URL_FIEL', 'PDM_DATABASE_URL_FILE'],
   ['PDM_DB_URL', 'PDM_DATABASE_URL'],
   ['PROVIDER_TOKENS_URL', 'PROVIDER_TOKEN_URLS'],
+  ['TOKEN_POLICY', 'TOKEN_POLICIES'],
   ['PDM_X', null],
   ['PDM_SOMETHING_ELSE_ENTIRELY', null],
 ])('%s is unknown; nearest: %s', (variable, nearest) => {
@@ -81,12 +92,21 @@ test.each<readonly [variable: string, nearest: string | null]>([
   ])
 })
 
-test.each(['PORT', 'PDM_DATABASE_URL', 'PATH', 'POST', 'DATABASE_URL', 'TOKEN_URLS', 'pdm_x', 'XPDM_'])(
-  '%s is not reported',
-  variable => {
-    expect(findUnknownVariables({ [variable]: 'x' }, known)).toEqual([])
-  },
-)
+test.each([
+  'PORT',
+  'PDM_DATABASE_URL',
+  'PATH',
+  'POST',
+  'DATABASE_URL',
+  'TOKEN_URLS',
+  'POLICIES',
+  'OTEL_LOGS_EXPORTER',
+  'WITNESS_URL',
+  'pdm_x',
+  'XPDM_',
+])('%s is not reported', variable => {
+  expect(findUnknownVariables({ [variable]: 'x' }, known)).toEqual([])
+})
 
 test('a blank variable counts as unset', () => {
   expect(findUnknownVariables({ PDM_X: ' ', PDM_Y: undefined }, known)).toEqual([])

@@ -1,5 +1,4 @@
 import { isIP } from 'node:net'
-import { editDistance, findNearest } from '../spelling.ts'
 
 /** Milliseconds per unit of Go's `time.ParseDuration`, whose syntax the environment uses. */
 const unitMs: Readonly<Record<string, number>> = {
@@ -136,56 +135,4 @@ export class EnvReader {
       .filter(Boolean)
     return items.length > 0 ? [...new Set(items)] : undefined
   }
-}
-
-export interface KnownVariables {
-  /** The beginnings of names that only this service uses. */
-  readonly prefixes: readonly string[]
-  readonly names: readonly string[]
-}
-
-/** A name without one of the prefixes counts as misspelt only if it differs this little from a long known one. */
-const MAX_EDITS = 2
-const MIN_LENGTH = 10
-
-/**
- * Kubernetes describes each Service of the namespace in variables that begin with its name: a Service pdm-db gives
- * PDM_DB_SERVICE_HOST, PDM_DB_PORT_5432_TCP_ADDR and more.
- */
-const toServiceLink = (name: string): string | null => /^(.+)_SERVICE_HOST$/.exec(name)?.[1] ?? null
-
-const isMisspelt = (name: string, known: readonly string[]): boolean =>
-  known.some(
-    candidate =>
-      candidate.length >= MIN_LENGTH &&
-      Math.abs(candidate.length - name.length) <= MAX_EDITS &&
-      editDistance(name, candidate) <= MAX_EDITS,
-  )
-
-/** A suggestion that differs in more than half of the name would mislead. */
-const suggest = (name: string, known: readonly string[]): string | null => {
-  const nearest = findNearest(name, known)
-  return nearest !== undefined && 2 * editDistance(name, nearest) <= Math.max(name.length, nearest.length)
-    ? nearest
-    : null
-}
-
-const describe = (nearest: string | null): string =>
-  nearest === null
-    ? 'is not a variable of this service; remove it, or correct its name'
-    : `is not a variable of this service; did you mean ${nearest}?`
-
-/** The variables that are set, look like those of this service, but do not exist. */
-export const findUnknownVariables = (env: Env, { prefixes, names }: KnownVariables): readonly ConfigIssue[] => {
-  const known = new Set(names)
-  const serviceLinks = Object.keys(env).flatMap(name => toServiceLink(name) ?? [])
-  const isServiceLink = (name: string): boolean =>
-    serviceLinks.some(
-      service => name.startsWith(`${service}_SERVICE_`) || new RegExp(`^${service}_PORT(?:_|$)`).test(name),
-    )
-  return Object.keys(env)
-    .filter(name => env[name]?.trim() && !known.has(name) && !isServiceLink(name))
-    .filter(name => prefixes.some(prefix => name.startsWith(prefix)) || isMisspelt(name, names))
-    .sort()
-    .map(variable => ({ variable, detail: describe(suggest(variable, names)) }))
 }

@@ -1,13 +1,7 @@
 import { readFileSync, statSync } from 'node:fs'
-import {
-  type ConfigIssue,
-  type Env,
-  EnvReader,
-  findUnknownVariables,
-  type KnownVariables,
-  toFileVariable,
-} from './env.ts'
+import { type ConfigIssue, type Env, EnvReader, toFileVariable } from './env.ts'
 import { findProxyIssues } from './proxy-issues.ts'
+import { findUnknownVariables, type KnownVariables } from './unknown-variables.ts'
 
 /** Far larger than any secret. A file of this size was named by mistake. */
 const MAX_SECRET_BYTES = 1_048_576

@@ -20,5 +20,6 @@ export const artifacts: Artifacts = {
     script: await readFile(toPath('./worker/worker.mjs'), 'utf8'),
     options: JSON.parse(await readFile(toPath('./worker/options.json'), 'utf8')),
   }),
+  readVariables: async () => JSON.parse(await readFile(toPath('./variables.json'), 'utf8')),
   cacheFolder: toPath('../node_modules/.cache/testing'),
 }

@@ -6,6 +6,7 @@ import { promisify } from 'node:util'
 import { apps } from '@pool/dev/build/apps'
 import { type BundledPackage, bundle, listPackages, writeLicences } from '@pool/dev/build/bundle'
 import { type BuildOptions, build, type Plugin, stop } from 'esbuild'
+import { productVariables } from '../host/product-variables.ts'
 import { bundleWorker } from '../worker/bundle.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -87,6 +88,7 @@ export const buildPackage = async (outDir = join(root, 'dist')): Promise<void> =
     packages.push(...(await bundle({ ...options, outDir: join(outDir, name) })))
   }
   await buildWorker(join(outDir, 'worker'))
+  await writeFile(join(outDir, 'variables.json'), `${JSON.stringify(productVariables, null, 2)}\n`)
   const byFolder = new Map(packages.map(one => [one.folder, one]))
   await writeLicences(outDir, [...byFolder.values()])
 }

@@ -7,6 +7,7 @@ import { startDatabase } from './database.ts'
 import { setDatabaseClock } from './database-clock.ts'
 import type { HostContext, HostedService } from './hosted-service.ts'
 import { readPort, ServiceProcess } from './service-process.ts'
+import { rejectIgnoredNames } from './variables.ts'
 
 /** The port of the DNS server in the message of an API that is ready. */
 const readDnsPort = (ready: Readonly<Record<string, unknown>>): number => {
@@ -27,6 +28,7 @@ export const hostAllocationApi = async (
   { pools, env }: AllocationApiSpec,
   { folder, log }: HostContext,
 ): Promise<HostedService> => {
+  await rejectIgnoredNames(env, 'allocation-api')
   // Another provider has no server here.
   const isLocal = (env.DNSPROVIDER_KIND ?? 'local') === 'local'
   const operatorToken = randomBytes(24).toString('base64url')
@@ -35,16 +37,17 @@ export const hostAllocationApi = async (
       kind: 'allocation-api',
       log,
       env: last => ({
-        DNSPROVIDER_MANAGED_DOMAINS: pools.join(','),
         PDM_TEST_SETTINGS: JSON.stringify({ publicPools: true }),
         PDM_LOG_LEVEL: 'info',
-        PDM_OPERATOR_TOKENS: operatorToken,
         PDM_DEPLOYMENTS_DIR: join(folder, 'deployments'),
         PATH: process.env.PATH,
         DNSPROVIDER_KIND: 'local',
         ...env,
+        DNSPROVIDER_MANAGED_DOMAINS: pools.join(','),
         PORT: '0',
         PDM_OPERATOR_PORT: '0',
+        PDM_LISTEN_ADDRESS: '127.0.0.1',
+        PDM_OPERATOR_TOKENS: operatorToken,
         PDM_DATABASE_URL: databaseUrl,
         ...(isLocal ? { DNSPROVIDER_LOCAL_PORT: String(last ? readDnsPort(last) : 0) } : {}),
       }),

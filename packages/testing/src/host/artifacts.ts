@@ -3,6 +3,10 @@ import { fileURLToPath } from 'node:url'
 import type { ServiceSpec } from '../protocol.ts'
 import type { WorkerArtifact } from '../worker/bundle.ts'
 
+/** What runs a service. */
+export type Runtime = 'allocation-api' | 'lease-witness' | 'worker'
+export type VariableNames = Readonly<Record<Runtime, readonly string[]>>
+
 /** What a host runs: the sources of the workspace here, the bundles in the published package. */
 export interface Artifacts {
   /** The main module of a service for Node. */
@@ -12,6 +16,7 @@ export interface Artifacts {
   /** The SQL files that create the schema of a service. */
   readonly migrations: Readonly<Record<ServiceSpec['kind'], string>>
   readonly readWorker: () => Promise<WorkerArtifact>
+  readonly readVariables: () => Promise<VariableNames>
   /** Where templates are kept. */
   readonly cacheFolder: string
 }
@@ -30,6 +35,10 @@ export const artifacts: Artifacts = {
   async readWorker() {
     const { bundleWorker } = await import('../worker/bundle.ts')
     return bundleWorker()
+  },
+  async readVariables() {
+    const { productVariables } = await import('./product-variables.ts')
+    return productVariables
   },
   cacheFolder: fileURLToPath(new URL('../../node_modules/.cache/testing', import.meta.url)),
 }

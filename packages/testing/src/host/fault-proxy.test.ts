@@ -130,10 +130,18 @@ test('each fault affects one request, in the order of the faults', async () => {
   expect(await send('PUT', '/a', 'x')).toBe(200)
 })
 
-test('a fault that is cancelled does not occur', async () => {
-  proxy.cancelFault(addFault('drop-request'))
-  expect(await send('GET', '/a')).toBe(200)
-})
+test.each(['drop-request', 'drop-response', 'delay', 'partition', 'kill-after-write'] as const)(
+  'a %s that is cancelled does not occur, and who waits for it or asks later is told',
+  async kind => {
+    const fault = addFault(kind)
+    const waiting = proxy.awaitFault(fault)
+    proxy.cancelFault(fault)
+    for (const asked of [waiting, proxy.awaitFault(fault)]) {
+      await expect(asked).rejects.toThrow('the fault was cancelled before it affected a request')
+    }
+    expect(await send('PUT', '/a', 'x')).toBe(200)
+  },
+)
 
 test('a delay lasts until it is cancelled, and then ends for responses that wait', async () => {
   const started = performance.now()
@@ -142,6 +150,7 @@ test('a delay lasts until it is cancelled, and then ends for responses that wait
   expect(performance.now() - started).toBeGreaterThanOrEqual(49)
   await proxy.awaitFault(short)
   proxy.cancelFault(short)
+  await proxy.awaitFault(short)
   const long = addFault('delay', {}, 3_600_000)
   const waiting = send('GET', '/b')
   await proxy.awaitFault(long)

@@ -2,9 +2,8 @@ import { once } from 'node:events'
 import { type ClientRequest, createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
 import { pipeline } from 'node:stream/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { FaultSpec, RequestFilter } from '../protocol.ts'
+import { type FaultSpec, type RequestFilter, WRITE_METHODS } from '../protocol.ts'
 
-const WRITE_METHODS = ['PUT', 'POST', 'PATCH', 'DELETE']
 /** These describe one connection (RFC 9110 section 7.6.1). The other connection has its own. */
 const CONNECTION_HEADERS = ['connection', 'keep-alive', 'transfer-encoding']
 
@@ -181,10 +180,14 @@ export const startFaultProxies = async (listeners: number, { killService }: Faul
       return id
     },
 
-    /** Resolves when the fault has occurred. */
+    /** Resolves when the fault has occurred; rejects when it is cancelled before. */
     awaitFault: async (id: number): Promise<void> => occurrences.get(id),
 
-    cancelFault: end,
+    cancelFault(id: number): void {
+      // Without an effect if it has occurred.
+      faults.get(id)?.occurred.reject(new Error('the fault was cancelled before it affected a request'))
+      end(id)
+    },
 
     close(): void {
       for (const { server } of servers) {

@@ -12,6 +12,9 @@ import { startReaper } from './reaper.ts'
 /** The reaper ends what is left after this time. */
 const STOP_TIMEOUT_MS = 5_000
 
+/** Alarms of workerd are before the year 2262, also one that a move back has postponed. */
+const CLOCK_RANGE = { from: Date.UTC(2000, 0), to: Date.UTC(2200, 0) }
+
 const loadHost = async (spec: ServiceSpec): Promise<(context: HostContext) => Promise<HostedService>> => {
   if (spec.kind === 'allocation-api') {
     const { hostAllocationApi } = await import('./allocation-api.ts')
@@ -57,6 +60,9 @@ const moveClock = async (ms: number): Promise<void> => {
   if (ms < 0 && !service.canSetBack)
     throw new RangeError('the clock of the allocation API does not go back: pass a positive number of milliseconds')
   await inOrder(async () => {
+    const target = Date.now() + aheadMs + ms
+    if (target < CLOCK_RANGE.from || target > CLOCK_RANGE.to)
+      throw new RangeError('the clock shows a time from the year 2000 to 2200: move it by less')
     await service.setClock(aheadMs + ms)
     aheadMs += ms
   })
@@ -110,7 +116,8 @@ process.on('message', ({ id, method, args }: HostCall) => {
       if (method === 'stop') void end(0)
     },
     async (error: unknown) => {
-      answer({ id, message: error instanceof Error ? error.message : String(error) })
+      const message = error instanceof Error ? error.message : String(error)
+      answer({ id, message, isRange: error instanceof RangeError })
       if (method === 'start') void end(1)
     },
   )

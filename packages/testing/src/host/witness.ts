@@ -4,17 +4,25 @@ import { startDatabase } from './database.ts'
 import { setDatabaseClock } from './database-clock.ts'
 import type { HostContext, HostedService } from './hosted-service.ts'
 import { readPort, ServiceProcess } from './service-process.ts'
+import { rejectIgnoredNames } from './variables.ts'
 
 /** Runs the witness on a Postgres server of its own. */
 export const hostWitnessOnPostgres = async (
   { tokens, env }: WitnessSpec,
   { folder, log }: HostContext,
 ): Promise<HostedService> => {
+  await rejectIgnoredNames(env, 'lease-witness')
   const createProcess = (url: string) =>
     new ServiceProcess({
       kind: 'lease-witness',
       log,
-      env: () => ({ BEARER_TOKENS_CSV: tokens.join(','), ...env, PORT: '0', WITNESS_DATABASE_URL: url }),
+      env: () => ({
+        ...env,
+        BEARER_TOKENS_CSV: tokens.join(','),
+        PORT: '0',
+        WITNESS_LISTEN_ADDRESS: '127.0.0.1',
+        WITNESS_DATABASE_URL: url,
+      }),
     })
   const database = await startDatabase('lease-witness', join(folder, 'postgres'), async url => {
     const service = createProcess(url)

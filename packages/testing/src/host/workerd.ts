@@ -1,15 +1,29 @@
+import { parsePlacement } from 'lease-witness/src/object/domain/placement.ts'
+import { findIgnoredVariables, findSettingsIssues } from 'lease-witness/src/settings.ts'
 import { convertV4MiniflareOptions, Miniflare, NoOpLog } from 'miniflare'
 import type { WitnessSpec } from '../protocol.ts'
 import { artifacts } from './artifacts.ts'
 import type { HostContext, HostedService } from './hosted-service.ts'
+import { rejectIgnoredNames, rejectIssues } from './variables.ts'
 
 const LOOPBACK = '127.0.0.1'
+
+/** What a deployed worker could only log. */
+const findInvalidValues = (settings: Readonly<Record<string, string>>): readonly string[] => {
+  const issues = [...findSettingsIssues(settings), ...findIgnoredVariables(settings)]
+  const placement = parsePlacement(settings)
+  const texts = issues.map(({ variable, detail }) => `${variable} ${detail}`)
+  return 'errors' in placement ? [...texts, ...placement.errors] : texts
+}
 
 /** Runs the witness in workerd, with a wrapper that moves its clock. */
 export const hostWitnessInWorkerd = async (
   { tokens, env }: WitnessSpec,
   { folder, log, children }: HostContext,
 ): Promise<HostedService> => {
+  await rejectIgnoredNames(env, 'worker')
+  const settings = { ...env, BEARER_TOKENS_CSV: tokens.join(',') }
+  rejectIssues(findInvalidValues(settings))
   const { script, options } = await artifacts.readWorker()
   // No client can guess it.
   const clockPath = `/${crypto.randomUUID()}`
@@ -19,8 +33,7 @@ export const hostWitnessInWorkerd = async (
       ...options,
       bindings: {
         ...options.bindings,
-        BEARER_TOKENS_CSV: tokens.join(','),
-        ...env,
+        ...settings,
         TEST_CLOCK_PATH: clockPath,
       },
       modules: [{ type: 'ESModule', path: 'index.mjs', contents: script }],
