@@ -1,3 +1,4 @@
+import type { ProvisioningFailed } from './domain/provisioner-failure.ts'
 import type { Creation, DeploymentLogLine, KnownState, StateLock } from './domain/types.ts'
 
 /** Identifies one state and the process that works on it. */
@@ -42,31 +43,9 @@ export interface ProvisioningRequest extends StateRequest {
   readonly onBucketCreated?: () => Promise<void>
 }
 
-/** `reason` is a sentence for users, without secrets. */
-export interface ProvisioningFailed {
-  readonly kind: 'failed'
-  readonly reason: string
-  /** Nothing was done, because `planHash` is that of another plan. */
-  readonly isPlanChanged?: boolean
-}
-
 /** Stopped by the signal. The state, and what was reported as unfinished, show what may exist. */
 export interface ProvisioningStopped {
   readonly kind: 'stopped'
-}
-
-/**
- * Rejects a call of any method: the machine, or the process that carries out the calls, has failed. `message` is a sentence
- * for users, without secrets.
- */
-export class ProvisionerFailedError extends Error {
-  override readonly name = 'ProvisionerFailedError'
-}
-
-/** For a call that ends as `failed` then too. */
-export const toFailed = (error: unknown): ProvisioningFailed => {
-  if (!(error instanceof ProvisionerFailedError)) throw error
-  return { kind: 'failed', reason: error.message }
 }
 
 export type ProvisioningResult =
@@ -105,7 +84,10 @@ export type UnlockResult =
 
 type Log = (line: DeploymentLogLine) => void
 
-/** Creates and destroys the infrastructure of a deployment. Calls with the same state key never overlap within a process. */
+/**
+ * Creates and destroys the infrastructure of a deployment. Calls with the same state key never overlap within a process. Any of
+ * them can reject with a `ProvisionerFailedError`.
+ */
 export interface Provisioner {
   /**
    * What is missing for a call to work, as a sentence, or null. Called before each operation, so it must be fast. Rejects with

@@ -2,7 +2,8 @@ import { once } from 'node:events'
 import { rm } from 'node:fs/promises'
 import { connect, createServer, type Socket } from 'node:net'
 import { createLineSplitter, parseJson } from '../lib/text.ts'
-import { type Provisioner, ProvisionerFailedError } from './provisioner.ts'
+import { ProvisionerFailedError } from './domain/provisioner-failure.ts'
+import type { Provisioner } from './provisioner.ts'
 
 /*
  * A provisioner in another process. Each call is a connection to a Unix socket, on which both sides send lines of JSON: first

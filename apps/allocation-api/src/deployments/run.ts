@@ -6,6 +6,7 @@ import { sanitizeJson, sanitizeText } from '../lib/text.ts'
 import type { LogWriter } from './deployment-log.ts'
 import { explainFailure, explainMissingBucket } from './domain/bucket-use.ts'
 import type { Operation } from './domain/lifecycle.ts'
+import { ProvisionerFailedError, type ProvisioningFailed, toFailed } from './domain/provisioner-failure.ts'
 import type {
   AccessKeyPair,
   Creation,
@@ -15,15 +16,12 @@ import type {
   RunState,
 } from './domain/types.ts'
 import type { ReservationClient } from './fqdn.ts'
-import {
-  type Provisioner,
-  ProvisionerFailedError,
-  type ProvisioningFailed,
-  type ProvisioningRequest,
-  type ProvisioningStopped,
-  type StateInspection,
-  type StateRequest,
-  toFailed,
+import type {
+  Provisioner,
+  ProvisioningRequest,
+  ProvisioningStopped,
+  StateInspection,
+  StateRequest,
 } from './provisioner.ts'
 import type { RunRepository } from './run-repository.ts'
 

@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { until } from '@pool/test-kit/poll.ts'
 import { describe, expect, test } from 'vitest'
 import type { CallerWithToken } from '../../src/deployments/commands/call.ts'
+import { ProvisionerFailedError } from '../../src/deployments/domain/provisioner-failure.ts'
 import type { DeploymentSpec } from '../../src/deployments/domain/types.ts'
-import { ProvisionerFailedError } from '../../src/deployments/provisioner.ts'
 import {
   caller,
   createDeployment,

@@ -1,8 +1,8 @@
 import type { Rejection } from '../../allocation/domain/types.ts'
 import type { DuplicateRequest, IdempotencyClaim } from '../../idempotency/idempotency.ts'
 import type { Caller } from '../../naming/naming.ts'
+import { toFailed } from '../domain/provisioner-failure.ts'
 import type { RejectionWithDetail } from '../domain/types.ts'
-import { toFailed } from '../provisioner.ts'
 import type { DeploymentSituation } from '../repository.ts'
 import {
   type CallDependencies,

@@ -1,7 +1,7 @@
 import type { DuplicateRequest, IdempotencyClaim } from '../../idempotency/idempotency.ts'
 import type { Caller } from '../../naming/naming.ts'
+import { toFailed } from '../domain/provisioner-failure.ts'
 import type { UnlockOutcome } from '../domain/types.ts'
-import { toFailed } from '../provisioner.ts'
 import { type CallDependencies, findAndDecide, toStateRequest } from './call.ts'
 
 /** Lifts the lock that a run of this deployment took, which an operator has confirmed to be orphaned. */

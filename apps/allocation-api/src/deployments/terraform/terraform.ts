@@ -5,20 +5,18 @@ import { fileURLToPath } from 'node:url'
 import type { Env } from '@pool/runtime/service/env'
 import { findCredentials, findEnvSecrets, type TerraformSettings, toTerraformEnv } from '../../config/terraform.ts'
 import { isJsonObject, parseJson } from '../../lib/text.ts'
+import { ProvisionerFailedError, type ProvisioningFailed, toFailed } from '../domain/provisioner-failure.ts'
 import type { DeploymentLogLine, StateLock } from '../domain/types.ts'
-import {
-  type DestroyResult,
-  type PlanResult,
-  type Provisioner,
-  ProvisionerFailedError,
-  type ProvisioningFailed,
-  type ProvisioningRequest,
-  type ProvisioningResult,
-  type ProvisioningStopped,
-  type StateInspection,
-  type StateRequest,
-  toFailed,
-  type UnlockResult,
+import type {
+  DestroyResult,
+  PlanResult,
+  Provisioner,
+  ProvisioningRequest,
+  ProvisioningResult,
+  ProvisioningStopped,
+  StateInspection,
+  StateRequest,
+  UnlockResult,
 } from '../provisioner.ts'
 import { createMask, type Mask, maskValue, OutputCollector } from './domain/output.ts'
 import { createPlanMask, findChanges, findPlannedBucket, toPublicPlan } from './domain/plan.ts'
