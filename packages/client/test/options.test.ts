@@ -118,12 +118,17 @@ test.for(wrongKinds)('a value of another kind is an error: %s, %o', async ([name
 })
 
 test.for([
-  [AllocationClient, ['/api', '/api/', '/api/v1', '//api', '/a/api/v1/pool', '/%61pi', '/a%2fapi', '/healthz']],
   [
+    'AllocationClient',
+    AllocationClient,
+    ['/api', '/api/', '/api/v1', '//api', '/a/api/v1/pool', '/%61pi', '/a%2fapi', '/healthz'],
+  ],
+  [
+    'LeaseClient',
     LeaseClient,
     ['/lease', '/lease/', '/lease/two', '/a/lease', '//lease', '/%6Cease', '/a%2Flease', '/history', '/leases'],
   ],
-] as const)('%s: a base URL has no path that the client adds itself', ([Client, paths]) => {
+] as const)('%s: a base URL has no path that the client adds itself', ([, Client, paths]) => {
   for (const path of paths) {
     const create = () => new Client({ ...CLIENT, baseUrl: `${CLIENT.baseUrl}${path}` } as never)
     expect(create, path).toThrow(/^baseUrl must have no \/\w+ in its path: the client adds it/)
