@@ -361,7 +361,7 @@ export class LeaseElector {
     const { onError, slot } = this.#options
     if (onError) notify(onError, error)
     // biome-ignore lint/suspicious/noConsole: an elector that can never lead would be silent otherwise
-    else if (!this.#isFailing) console.warn(`The elector of ${slot} has no response and continues: ${error}`)
+    else if (!this.#isFailing) console.warn(`A request of the elector of ${slot} failed; it continues: ${error}`)
     this.#isFailing = true
   }
 

@@ -425,6 +425,8 @@ test('an elector without onError warns of the first of the errors in a row, one 
   start('b', { leases: { calls }, onError: error => errors.push(error) })
   await pass(30_000)
   expect(errors.length).toBeGreaterThan(1)
-  expect(warn.mock.calls).toEqual([[expect.stringMatching(/elector of slot .* continues: Error: 401 unauthorized/)]])
+  expect(warn.mock.calls).toEqual([
+    [expect.stringMatching(/elector of slot failed; it continues: Error: 401 unauthorized/)],
+  ])
   warn.mockRestore()
 })
