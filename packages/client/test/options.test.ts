@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { AllocationClient } from '../src/allocation/index.ts'
 import { ELECTOR_OPTIONS } from '../src/leases/elector.ts'
@@ -144,6 +145,12 @@ test('a 404 of a path is not the 404 of a name', async () => {
   }
   expect(await read('No such route: a path begins with /api/v1.')).toBe('UnexpectedResponseError')
   expect(await read('No such allocation: it was released.')).toBe('ProblemError')
+})
+
+test('docs/clients/elector.md lists every option of an elector', () => {
+  const page = readFileSync(new URL('../../../docs/clients/elector.md', import.meta.url), 'utf8')
+  const table = page.slice(page.indexOf('## Options'), page.indexOf('## The context'))
+  for (const name of ELECTION) expect(table).toContain(`\`${name}\``)
 })
 
 test('a read takes no Idempotency-Key', async () => {
