@@ -421,10 +421,14 @@ test('an elector without onError warns of the first of the errors in a row, one 
   const failed = async () => ({ kind: 'failed' as const, retryAfterMs: 0, error: new Error('401 unauthorized') })
   const calls = { read: failed, waitUntilVacant: failed, acquire: failed, renew: failed, release: failed }
   const errors: unknown[] = []
+  const hanging = { ...calls, read: () => new Promise<never>(() => {}) }
+  const late: unknown[] = []
+  start('late', { leases: { calls: hanging }, onError: error => late.push(error) })
   start('silent', { leases: { calls } })
   start('b', { leases: { calls }, onError: error => errors.push(error) })
   await pass(30_000)
   expect(errors.length).toBeGreaterThan(1)
+  expect(late).toContainEqual(expect.objectContaining({ name: 'NoResponseError', reasonCode: 'ETIMEDOUT' }))
   expect(warn.mock.calls).toEqual([
     [expect.stringMatching(/elector of slot failed; it continues: Error: 401 unauthorized/)],
   ])
