@@ -306,15 +306,15 @@ describe('doctor, export, import', () => {
     }
   })
 
-  const addresses = () => [
-    ['witness', api.url, 'lease witness'],
-    ['witness', `${api.url}/v1`, 'lease witness'],
-    ['witness', api.operatorUrl, 'lease witness'],
-    ['api', `${api.url}/v1`, 'allocation API'],
-    ['api', `${api.operatorUrl}/prefix`, 'allocation API'],
-  ]
   test('an address of something else is a problem, and the hint names the service and the context', async () => {
-    for (const [service = '', url = '', what] of addresses()) {
+    const addresses = [
+      ['witness', api.url, 'lease witness'],
+      ['witness', `${api.url}/v1`, 'lease witness'],
+      ['witness', api.operatorUrl, 'lease witness'],
+      ['api', `${api.url}/v1`, 'allocation API'],
+      ['api', `${api.operatorUrl}/prefix`, 'allocation API'],
+    ]
+    for (const [service = '', url = '', what] of addresses) {
       using other = createCliFolder()
       const { env } = other
       const token = service === 'api' ? ` --api-token-file ${tokenFile}` : ''
@@ -332,15 +332,11 @@ describe('doctor, export, import', () => {
   test('elect prints why it waits, once for each reason', async () => {
     await poolctl('contexts set elsewhere --witness https://witness.example')
     const interrupted = new AbortController()
-    const responses = [
-      () => Response.json({ error: 'unauthorized' }, { status: 401 }),
-      () => Response.json({ error: 'unauthorized' }, { status: 401 }),
-      () => Response.json({ error: 'not-found', detail: 'This path does not exist.' }, { status: 404 }),
-    ]
+    const statuses = [401, 401, 404]
     const fetch = async () => {
-      const respond = responses.shift()
-      if (responses.length === 0) setImmediate(() => interrupted.abort('SIGINT'))
-      return respond?.() ?? Response.error()
+      const status = statuses.shift() ?? 500
+      if (statuses.length === 0) setImmediate(() => interrupted.abort('SIGINT'))
+      return Response.json({ error: status === 404 ? 'not-found' : 'unauthorized' }, { status })
     }
     const line = 'leases elect a --lease-duration 4s --grace 0s --context elsewhere -- true'
     const { exitCode, stderr } = await run(line, { fetch, interrupted: interrupted.signal })

@@ -32,7 +32,12 @@ const toOperations = (
             .join('&')}`
         : ''
       const note = listener === 'operator' ? ' Operator listener only.' : ''
-      return [`\`${method.toUpperCase()} ${path}${fields}\``, `\`${id}\``, summary + note, toStatuses(operation, common)]
+      return [
+        `\`${method.toUpperCase()} ${path}${fields}\``,
+        `\`${id}\``,
+        summary + note,
+        toStatuses(operation, common),
+      ]
     })
   return toTable(['endpoint', 'operationId', 'purpose', 'status'], rows)
 }
