@@ -6,14 +6,14 @@ usage() {
   cat >&2 <<'TEXT'
 Usage: with-lease.sh SLOT COMMAND [ARGUMENT…]
 The command has the fencing token in LEASE_TOKEN. It must stop within a sixth of the TTL after SIGTERM; then it is killed.
-Variables: WITNESS_URL (http://127.0.0.1:8787), WITNESS_TOKEN_FILE or WITNESS_TOKEN, TTL_SECONDS (30)
+Variables: WITNESS_URL (http://127.0.0.1:8787, without /lease), WITNESS_TOKEN_FILE or WITNESS_TOKEN, TTL_SECONDS (30)
 Exit codes: that of the command; 64 wrong arguments, 75 the lease was lost and the command stopped
 TEXT
   exit 64
 }
 
 readonly EXIT_LOST=75
-[[ $# -ge 2 ]] || usage
+[[ $# -ge 2 && ${WITNESS_URL-}/ != */lease/* ]] || usage
 slot=$1
 shift
 url=${WITNESS_URL:-http://127.0.0.1:8787}/lease/$(jq -rn --arg slot "$slot" '$slot | @uri')
@@ -37,6 +37,11 @@ to_seconds() { printf '%d.%03d' "$(($1 / 1000))" "$(($1 % 1000))"; }
 # Prints the value of a header of the last response.
 header() { tr -d '\r' <"$work/headers" | awk -F': *' -v name="$1" 'tolower($1) == name { value = $2 } END { print value }'; }
 
+reject() {
+  echo "The witness responded $status: $(cat "$work/response")" >&2
+  exit 1
+}
+
 # send TIMEOUT_MS CURL_ARGUMENT…: sends one request. Sets status (000: no response) and, from a 200 or 412, the lease:
 # generation, acquired_at, current_holder and is_vacant.
 send() {
@@ -52,11 +57,11 @@ send() {
       text=$(header lease-remaining-ms)
       is_vacant=$((${text:-0} == 0))
       ;;
-    404) generation=0 current_holder='' is_vacant=1 ;;
-    400 | 401 | 403)
-      echo "The witness responded $status: $(cat "$work/response")" >&2
-      exit 1
+    404)
+      generation=0 current_holder='' is_vacant=1
+      grep -q 'This slot was never written' "$work/response" || reject
       ;;
+    400 | 401 | 403) reject ;;
   esac
 }
 

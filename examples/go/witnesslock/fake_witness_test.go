@@ -95,7 +95,7 @@ func (w *fakeWitness) respond(request *http.Request) (*http.Response, error) {
 			}
 		}
 		if w.generation == 0 {
-			return w.response(404, `{"error":"not-found"}`, ""), nil
+			return w.response(404, `{"error":"not-found","detail":"This slot was never written."}`, ""), nil
 		}
 		return w.response(200, w.body(), ""), nil
 	}

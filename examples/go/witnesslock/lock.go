@@ -88,8 +88,9 @@ var printable = regexp.MustCompile(`^[!-~]([ -~]{0,251}[!-~])?$`)
 // New returns a lock, or an error that lists what is wrong with the configuration. It sends no request.
 func New(config Config) (*Lock, error) {
 	var invalid []error
-	if parsed, err := url.Parse(config.URL); err != nil || parsed.Host == "" || parsed.RawQuery != "" {
-		invalid = append(invalid, errors.New("URL must be an absolute http or https URL without a query"))
+	// With /lease, the requests would be for another slot.
+	if parsed, err := url.Parse(config.URL); err != nil || parsed.Host == "" || parsed.RawQuery != "" || strings.Contains(parsed.Path+"/", "/lease/") {
+		invalid = append(invalid, errors.New("URL must be an absolute http or https URL without a query and without /lease"))
 	}
 	if config.Token == "" {
 		invalid = append(invalid, errors.New("Token is empty; set a bearer token of the witness"))

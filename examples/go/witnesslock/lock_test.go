@@ -152,7 +152,7 @@ func TestRecordOfEachState(t *testing.T) {
 }
 
 func TestInvalidConfiguration(t *testing.T) {
-	_, err := New(Config{URL: "witness", Identity: "ä", Slot: strings.Repeat("s", 507)})
+	_, err := New(Config{URL: "http://witness/lease", Identity: "ä", Slot: strings.Repeat("s", 507)})
 	if err == nil {
 		t.Fatal("no error")
 	}

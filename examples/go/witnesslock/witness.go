@@ -130,7 +130,7 @@ func parseResponse(method string, response *http.Response, text []byte) (lease, 
 	var problem struct{ Error, Detail string }
 	// Another body, such as that of a proxy, leaves the fields empty.
 	_ = json.Unmarshal(text, &problem)
-	if response.StatusCode == http.StatusNotFound && method == http.MethodGet && problem.Error == "not-found" {
+	if response.StatusCode == http.StatusNotFound && method == http.MethodGet && problem.Detail == "This slot was never written." {
 		return lease{}, errNeverWritten
 	}
 	retryAfterSeconds, _ := strconv.Atoi(response.Header.Get("Retry-After"))

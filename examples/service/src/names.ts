@@ -1,6 +1,10 @@
 import { type AllocationClient, ProblemError } from '@pool/client/allocation'
 import type { NameStore, ReservedName } from './name-store.ts'
 
+/** The name is released, or its reservation has expired. Another client may have it by now. */
+const isGone = (error: unknown): boolean =>
+  error instanceof ProblemError && ['not-found', 'token-mismatch', 'reservation-expired'].includes(error.code)
+
 /** How long a request waits for DNS. After that, the allocation API continues without it. */
 const PUBLISH_WAIT_MS = 5_000
 
@@ -30,7 +34,7 @@ export class Names {
         await this.#update(subdomain, record, address, signal)
     } catch (error) {
       // The service no longer has the name: the next attempt starts again with a new key.
-      if (error instanceof ProblemError && [403, 404, 410].includes(error.status)) await this.#store.remove(subdomain)
+      if (isGone(error)) await this.#store.remove(subdomain)
       throw error
     }
     const published = this.#client.waitUntilPublished(
@@ -58,8 +62,7 @@ export class Names {
           { idempotencyKey: `${key}-release`, signal },
         )
     } catch (error) {
-      // 403: another client has the name by now.
-      if (!(error instanceof ProblemError && [403, 404].includes(error.status))) throw error
+      if (!isGone(error)) throw error
     }
     await this.#store.remove(subdomain)
     return true

@@ -84,10 +84,9 @@ const toArgument = ({ name, description, suggest }: ArgumentSpec): Argument => {
   return argument
 }
 
-const toOption = ({ flags, description, choices, isRequired, isRepeatable, suggest }: FlagSpec): Option => {
+const toOption = ({ flags, description, choices, isRepeatable, suggest }: FlagSpec): Option => {
   const option = new Option(flags, description)
   if (choices) option.choices(choices)
-  if (isRequired) option.makeOptionMandatory()
   if (isRepeatable) option.argParser((value: string, former: readonly string[] = []) => [...former, value])
   if (suggest) suggestions.set(option, suggest)
   return option
@@ -122,6 +121,9 @@ const addCommand = (parent: Command, spec: CommandSpec, execute: Execute): void 
   for (const argument of spec.arguments ?? []) command.addArgument(toArgument(argument))
   for (const flag of spec.flags ?? []) command.addOption(toOption(flag))
   command.action(async (...parameters: unknown[]) => {
+    // Here, since commander looks for missing options before it names the one that is misspelt.
+    const missing = spec.flags?.find(flag => flag.isRequired && !(toOption(flag).attributeName() in command.opts()))
+    if (missing) command.error(`error: required option '${missing.flags}' not specified`)
     const count = command.registeredArguments.length
     await execute(spec, {
       args: parameters.slice(0, count) as Arguments,

@@ -1,5 +1,7 @@
 import { homedir } from 'node:os'
 import { join } from 'node:path'
+import { callOperations, findOwnSegment } from '@pool/contract'
+import { leaseOperations } from '@pool/contract/lease-operations'
 import * as z from 'zod'
 import { UsageError } from './exit-codes.ts'
 import { readPrivateFile, writePrivateFile } from './private-file.ts'
@@ -63,13 +65,16 @@ export const parseServiceUrl = (text: string, what: string): string => {
   return url.href.replace(/\/+$/, '')
 }
 
-/** Rejects a token that would cross a network unencrypted. */
-export const checkTransport = (
+/** Rejects an address that repeats the path of each request, and a token that would cross a network unencrypted. */
+export const checkEndpoint = (
+  service: 'api' | 'witness',
   { url, token, insecure }: Endpoint,
   what: string,
   hasToken = token !== undefined,
 ): void => {
-  const { protocol, hostname } = new URL(url)
+  const { protocol, hostname, pathname } = new URL(url)
+  const own = findOwnSegment(pathname, service === 'api' ? callOperations : leaseOperations)
+  if (own !== undefined) throw new UsageError(`${what} must have no /${own} in its path: poolctl adds it.`)
   if (!hasToken || insecure || protocol === 'https:' || isLoopback(hostname)) return
   throw new UsageError(
     `${what} would send its token unencrypted to ${hostname}; use https, or add --insecure to the context if the network is trusted.`,

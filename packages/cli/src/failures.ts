@@ -7,6 +7,7 @@ import {
   ProblemError,
   UnexpectedResponseError,
 } from '@pool/client'
+import { callOperations, NO_ROUTE, operationList } from '@pool/contract'
 import { CommandError, EXIT, toSignalExit } from './exit-codes.ts'
 import { toPlainLine } from './text.ts'
 
@@ -29,14 +30,28 @@ const ADVICE: Readonly<Record<string, string>> = {
   'method-not-allowed': 'This listener does not have the command; use the operator listener in the context.',
 }
 
-/** What the service says of a path that this listener does not have. */
-const NO_ROUTE = /^No such route/
-const OTHER_LISTENER =
-  'This command needs the operator listener: set its address with poolctl contexts set NAME --api URL'
+const OPERATOR_CALLS: ReadonlySet<string> = new Set(
+  operationList.filter(({ listener }) => listener === 'operator').map(({ id }) => id),
+)
 
-/** Whether the address is that of the in-cluster listener, which lacks the operation. */
+/** Whether the address can be that of the in-cluster listener, which lacks the operation. */
 export const isOtherListener = (error: unknown): boolean =>
-  error instanceof ProblemError && error.code === 'not-found' && NO_ROUTE.test(error.detail ?? '')
+  error instanceof UnexpectedResponseError &&
+  OPERATOR_CALLS.has(error.operation) &&
+  error.detail?.startsWith(NO_ROUTE) === true
+
+/** What to do about a response that is not of the service. A status of a proxy in front of it can pass. */
+const toAddressAdvice = (error: UnexpectedResponseError, context: string): readonly string[] => {
+  if (isOtherListener(error))
+    return [`This command needs the operator listener: set its address with poolctl contexts set ${context} --api URL`]
+  if (error.status === 429 || error.status >= 500) return ['Check the address with: poolctl doctor']
+  const [flag, what] = error.operation in callOperations ? ['api', 'allocation API'] : ['witness', 'lease witness']
+  return [undefined, 'not-found', 'unauthorized'].includes(error.code)
+    ? [
+        `This is not the address of the ${what}, or its path is wrong: set it with poolctl contexts set ${context} --${flag} URL`,
+      ]
+    : []
+}
 
 const UNKNOWN_OUTCOME = 'The request may have taken effect: read the current state before you repeat it.'
 
@@ -45,7 +60,6 @@ const describeProblem = (error: ProblemError): Failure => {
   const faults = body.faults ?? []
   const lines = [
     `${detail ?? ADVICE[code] ?? 'the service rejected the request'} (${status} ${code})`,
-    ...(isOtherListener(error) ? [OTHER_LISTENER] : []),
     ...faults.map(fault => (fault.field === '' ? fault.detail : `${fault.field}: ${fault.detail}`)),
     ...(body.availableAt === undefined ? [] : [`Available at ${body.availableAt}.`]),
     ...(retryAfter === undefined ? [] : [`Repeat it after ${Math.ceil(retryAfter)} s.`]),
@@ -55,14 +69,14 @@ const describeProblem = (error: ProblemError): Failure => {
   return toFailure(toStatusExit(status), ...lines)
 }
 
-const describeClientError = (error: ClientError): Failure => {
+const describeClientError = (error: ClientError, context: string): Failure => {
   const unknown = error.isOutcomeUnknown ? [UNKNOWN_OUTCOME] : []
   if (error instanceof ProblemError) return describeProblem(error)
   if (error instanceof UnexpectedResponseError) {
     const { status, code, detail, reason } = error
     const text = detail ?? `the response is not one of the service: ${reason}`
-    const advice = code === undefined ? ['Check the address with: poolctl doctor'] : []
-    return toFailure(toStatusExit(status), `${text} (${status}${code ? ` ${code}` : ''})`, ...advice, ...unknown)
+    const line = `${text} (${status}${code ? ` ${code}` : ''})`
+    return toFailure(toStatusExit(status), line, ...toAddressAdvice(error, context), ...unknown)
   }
   if (error instanceof DeadlineError) {
     return toFailure(
@@ -78,10 +92,10 @@ const describeClientError = (error: ClientError): Failure => {
   return toFailure(EXIT.unavailable, error.message, ...unknown)
 }
 
-/** What to print for an error, and the exit code. Nothing in it is a secret. */
-export const describeFailure = (error: unknown, interrupted: AbortSignal): Failure => {
+/** What to print for an error in a context, and the exit code. Nothing in it is a secret. */
+export const describeFailure = (error: unknown, interrupted: AbortSignal, context = 'NAME'): Failure => {
   if (error instanceof CommandError) return toFailure(error.exitCode, error.message, ...error.details)
-  if (error instanceof ClientError) return describeClientError(error)
+  if (error instanceof ClientError) return describeClientError(error, context)
   if (error instanceof NotPublishedError) return toFailure(EXIT.unavailable, error.message)
   if (error instanceof LeadershipLostError) return toFailure(EXIT.unavailable, error.message)
   // The reason of the signal is thrown by whatever it ended.

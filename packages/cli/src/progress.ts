@@ -7,6 +7,8 @@ const CLEAR_LINE = '\r\u001b[K'
 export interface Progress {
   /** What the command waits for now. */
   update(text: string): void
+  /** Writes lines that stay, above the moving one. */
+  print(text: string): void
   /** Removes the line from a terminal. */
   stop(): void
 }
@@ -44,6 +46,9 @@ export const createProgress = ({ stderr, isTerminal, isQuiet }: ProgressOptions)
         timer.unref()
       }
       draw()
+    },
+    print(text) {
+      stderr.write(timer === undefined ? text : CLEAR_LINE + text)
     },
     stop() {
       current = ''

@@ -26,6 +26,12 @@ const createSuggest =
     return Object.keys(contexts).sort()
   }
 
+/** The context of a hint, which must not fail. */
+const findContextName = async (host: Host, requested: string | undefined): Promise<string | undefined> => {
+  const { current } = await readContexts(toContextsPath(host.env)).catch(() => ({ current: undefined }))
+  return requested ?? current
+}
+
 interface Invocation extends Input {
   readonly globals: GlobalFlags
 }
@@ -72,6 +78,7 @@ const toCommandPath = (args: readonly string[], specs = commands): string => {
 /** Runs poolctl. Resolves with the exit code; never rejects. */
 export const runCli = async (args: readonly string[], host: Host): Promise<number> => {
   let exitCode: number = EXIT.done
+  let requested: string | undefined
   let messages = ''
   const program = createProgram({
     specs: commands,
@@ -83,6 +90,7 @@ export const runCli = async (args: readonly string[], host: Host): Promise<numbe
     },
     helpWidth: host.stdout.isTTY ? host.stdout.columns : DEFAULT_WIDTH,
     execute: async (spec, invocation) => {
+      requested = invocation.globals.context
       exitCode = await runCommand(host, spec, invocation)
     },
   })
@@ -101,7 +109,7 @@ export const runCli = async (args: readonly string[], host: Host): Promise<numbe
       host.stderr.write(error.code === 'commander.help' ? messages : describeUsage(error, path))
       return EXIT.usage
     }
-    const failure = describeFailure(error, host.interrupted)
+    const failure = describeFailure(error, host.interrupted, await findContextName(host, requested))
     host.stderr.write(failure.text)
     if (error instanceof UsageError) host.stderr.write(`Run "${toCommandPath(args)} --help" for the usage.\n`)
     return failure.exitCode

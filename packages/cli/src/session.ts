@@ -1,6 +1,6 @@
 import { AllocationClient, type CallOptions, type ClientOptions, LeaseClient } from '@pool/client'
 import {
-  checkTransport,
+  checkEndpoint,
   type Endpoint,
   readContexts,
   type SelectedContext,
@@ -72,8 +72,13 @@ export const createSession = ({ host, globals, output, progress, timeoutMs }: Se
   }
 
   /** The token is read once, before the first request, so that a token command runs once. */
-  const toOptions = async (endpoint: Endpoint, what: string, own?: string): Promise<ClientOptions> => {
-    checkTransport(endpoint, what, own !== undefined)
+  const toOptions = async (
+    service: 'api' | 'witness',
+    endpoint: Endpoint,
+    what: string,
+    own?: string,
+  ): Promise<ClientOptions> => {
+    checkEndpoint(service, endpoint, what, own !== undefined)
     const token = own ?? (endpoint.token && (await readToken(endpoint.token, host.interrupted)))
     const hooks: NonNullable<ClientOptions['hooks']> = globals.verbose
       ? {
@@ -89,7 +94,7 @@ export const createSession = ({ host, globals, output, progress, timeoutMs }: Se
   const connect = async (service: 'api' | 'witness', what: string, token?: string): Promise<ClientOptions> => {
     const { name, context: services } = await context()
     const endpoint = services[service]
-    if (endpoint) return toOptions(endpoint, what, token)
+    if (endpoint) return toOptions(service, endpoint, what, token)
     throw new UsageError(`context ${name} has no ${what}; run: poolctl contexts set ${name} --${service} URL`)
   }
   let api: Promise<AllocationClient> | undefined

@@ -306,6 +306,46 @@ describe('doctor, export, import', () => {
     }
   })
 
+  test('an address of something else is a problem, and the hint names the service and the context', async () => {
+    const addresses = [
+      ['witness', api.url, 'lease witness'],
+      ['witness', `${api.url}/v1`, 'lease witness'],
+      ['witness', api.operatorUrl, 'lease witness'],
+      ['api', `${api.url}/v1`, 'allocation API'],
+      ['api', `${api.operatorUrl}/prefix`, 'allocation API'],
+    ]
+    for (const [service = '', url = '', what] of addresses) {
+      using other = createCliFolder()
+      const { env } = other
+      const token = service === 'api' ? ` --api-token-file ${tokenFile}` : ''
+      await poolctl(`contexts set mine --${service} ${url}${token}`, { env })
+      const { exitCode, stdout } = await poolctl('doctor', { env })
+      expect(stdout, url).toMatch(new RegExp(`bad +${service} .*address of .*${what}`))
+      expect(stdout, url).toContain(`poolctl contexts set mine --${service} URL`)
+      expect(exitCode, url).toBe(1)
+      const line = service === 'api' ? 'names get a.pool.test' : 'leases get a'
+      const { exitCode: code, stderr } = await poolctl(line, { env })
+      expect([code, stderr], url).toEqual([3, expect.stringMatching(/contexts set mine/)])
+    }
+  })
+
+  test('elect prints why it waits, once for each reason', async () => {
+    await poolctl('contexts set elsewhere --witness https://witness.example')
+    const interrupted = new AbortController()
+    const statuses = [401, 401, 404]
+    const fetch = async () => {
+      const status = statuses.shift() ?? 500
+      if (statuses.length === 0) setImmediate(() => interrupted.abort('SIGINT'))
+      return Response.json({ error: status === 404 ? 'not-found' : 'unauthorized' }, { status })
+    }
+    const line = 'leases elect a --lease-duration 4s --grace 0s --context elsewhere -- true'
+    const { exitCode, stderr } = await run(line, { fetch, interrupted: interrupted.signal })
+    expect(exitCode).toBe(130)
+    expect(stderr.match(/401 unauthorized/g)).toHaveLength(1)
+    expect(stderr.match(/404 not-found/g)).toHaveLength(1)
+    expect(stderr).toContain('poolctl contexts set elsewhere --witness URL')
+  })
+
   test('an export is complete, for this user only, and a database with rows rejects it', async () => {
     const file = join(home.folder, 'export.ndjson')
     expect(await poolctl(`export ${file}`)).toMatchObject({ exitCode: 0 })

@@ -44,6 +44,23 @@ describe('poolctl contexts', () => {
     })
   })
 
+  test.each([
+    ['--api', 'https://pool.example/api', '/api'],
+    ['--api', 'https://pool.example/api/v1/', '/api'],
+    ['--witness', 'http://127.0.0.1:8787/lease', '/lease'],
+    ['--witness', 'http://127.0.0.1:8787/a/%6cease/two', '/lease'],
+    ['--witness', 'http://127.0.0.1:8787/history', '/history'],
+  ])('%s %s is rejected when it is set and when it is read', async (flag, url, path) => {
+    using home = createCliFolder()
+    const set = await runPoolctl(['contexts', 'set', 'a', flag, url], home)
+    expect(set).toMatchObject({ exitCode: 2, stderr: expect.stringContaining(`must have no ${path} in its path`) })
+    writeFileSync(home.config, JSON.stringify({ current: 'a', contexts: { a: { [flag.slice(2)]: { url } } } }), {
+      mode: 0o600,
+    })
+    const read = await runPoolctl(flag === '--api' ? ['zones', 'list'] : ['leases', 'get', 'primary'], home)
+    expect(read).toMatchObject({ exitCode: 2, stderr: expect.stringContaining(`must have no ${path} in its path`) })
+  })
+
   test('only the user can read the file', async () => {
     using home = createCliFolder()
     await runPoolctl(['contexts', 'set', 'a', '--api', 'http://127.0.0.1:1'], home)

@@ -124,6 +124,8 @@ const invalidInput: readonly (readonly [line: string, error: string])[] = [
   ['deployments challenge ../x', '"../x" is not a domain name'],
   [`deployments unlock ${ID}`, 'Confirm it with --yes'],
   // Leases.
+  ['leases acquire slot --holdr a', "unknown option '--holdr' (Did you mean --holder?)"],
+  ['zones resume pool.test --trsut zone', "unknown option '--trsut'"],
   ['leases acquire slot', "required option '--holder <name>' not specified"],
   ['leases acquire slot --holder é', '--holder must be 1 to 253 printable ASCII characters'],
   ['leases acquire slot --holder a --ttl 500ms', '--ttl must be from 1s to 24h'],

@@ -60,8 +60,8 @@ const bundle = async (): Promise<void> => {
     target: 'es2022',
     external: ['zod'],
     minify: true,
-    // For an uncaught error, Node prints the line.
-    lineLimit: 1_500,
+    // For an uncaught error, Node prints the line above the reason.
+    lineLimit: 200,
     // With the sources in it, a debugger shows them.
     sourcemap: true,
     plugins: [omitUnread],

@@ -1,10 +1,9 @@
 import type { Operation } from '@pool/contract'
-import type * as z from 'zod'
 import { type AttemptFailure, parseRetryAfter } from './domain/retry.ts'
 import { findSecrets, redactSecrets } from './domain/secrets.ts'
 import { type CallFailure, type ClientError, NoResponseError } from './errors.ts'
 import { type AttemptInfo, notify } from './hooks.ts'
-import type { ClientOptions } from './options.ts'
+import type { ClientOptions, Service } from './options.ts'
 import { type RequestParts, toBody, toHeaders } from './request.ts'
 import { readResponse } from './response.ts'
 import type { Timing } from './timing.ts'
@@ -115,8 +114,7 @@ const describeFailure = (thrown: unknown): FailureDescription => {
 /** What all requests of a client have in common. */
 export interface AttemptContext {
   readonly options: ClientOptions
-  /** The schema of the errors that every operation of the service can send. */
-  readonly problem: z.ZodType
+  readonly service: Service
   readonly timing: Timing
 }
 
@@ -174,14 +172,14 @@ export class Attempt {
 
   async #exchange(init: RequestInit): Promise<AttemptOutcome> {
     const { operation, url, bodyMs } = this.#request
-    const { options, problem, timing } = this.#context
+    const { options, service, timing } = this.#context
     const send: typeof fetch = options.fetch ?? ((input, init) => fetch(input, init))
     const response = await send(url, init)
     this.#limit.extend(bodyMs)
     const { status, headers } = response
     const retryAfterMs = parseRetryAfter(headers.get('Retry-After'), timing.wallNow())
     const reading = await readResponse(response, operation, {
-      problem,
+      service,
       retryAfter: retryAfterMs === undefined ? undefined : retryAfterMs / 1_000,
       redact: text => this.#redact(text),
     })

@@ -1,10 +1,22 @@
+import type { Operation } from '@pool/contract'
+import type * as z from 'zod'
 import type { RepeatRule, RetryPolicy } from './domain/retry.ts'
 import type { ClientHooks } from './hooks.ts'
 import type { Timing } from './timing.ts'
 
+/** What a client knows of its service. */
+export interface Service {
+  readonly operations: Readonly<Record<string, Operation>>
+  /** The schema of the errors that every operation can send. */
+  readonly problem: z.ZodType
+  /** Whether the service sends this error for an operation. Otherwise the address is wrong: of another service, or with a wrong path. */
+  readonly isOwn: (problem: { readonly error: string; readonly detail?: string | undefined }) => boolean
+}
+
 /** The settings of a client. */
 export interface ClientOptions {
-  /** Where the service listens, such as `https://allocation.example`. A path is kept as a prefix. */
+  /** Where the service listens, such as `https://allocation.example`. A path is kept as a prefix. It has no segment that
+   * the client itself adds, such as `/api` or `/lease`. */
   readonly baseUrl: string | URL
   /** The bearer token. A function is called before every request, so that a new token takes effect at once. */
   readonly token?: string | (() => string | Promise<string>)

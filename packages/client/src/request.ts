@@ -1,4 +1,4 @@
-import type { Operation } from '@pool/contract'
+import { findOwnSegment, type Operation } from '@pool/contract'
 
 /** The parts of a request, as the operation names them. */
 export interface RequestParts {
@@ -10,7 +10,7 @@ export interface RequestParts {
 }
 
 /** Returns the base URL without a slash at its end. Throws a TypeError without the URL, whose password is a secret. */
-export const parseBaseUrl = (baseUrl: string | URL): string => {
+export const parseBaseUrl = (baseUrl: string | URL, operations: Readonly<Record<string, Operation>>): string => {
   const text = String(baseUrl)
   const url = URL.canParse(text) ? new URL(text) : null
   if (url === null || !/^https?:$/.test(url.protocol)) {
@@ -18,6 +18,8 @@ export const parseBaseUrl = (baseUrl: string | URL): string => {
   }
   if (url.username !== '' || url.password !== '') throw new TypeError('baseUrl must have no user: use token.')
   if (url.search !== '' || url.hash !== '') throw new TypeError('baseUrl must have neither a query nor a fragment.')
+  const own = findOwnSegment(url.pathname, operations)
+  if (own !== undefined) throw new TypeError(`baseUrl must have no /${own} in its path: the client adds it. Remove it.`)
   return url.href.replace(/\/+$/, '')
 }
 

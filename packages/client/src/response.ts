@@ -2,6 +2,7 @@ import type { Operation } from '@pool/contract'
 import type * as z from 'zod'
 import { type CallFailure, type ClientError, type ErrorBody, ProblemError, UnexpectedResponseError } from './errors.ts'
 import type { StreamMediaType } from './operation-types.ts'
+import type { Service } from './options.ts'
 
 /** What a response means: a result; or an error, which needs the facts of its call. */
 export type Reading =
@@ -14,8 +15,7 @@ export type Reading =
     }
 
 export interface ReadOptions {
-  /** The schema of the errors of the service. */
-  readonly problem: z.ZodType
+  readonly service: Service
   /** Seconds. */
   readonly retryAfter: number | undefined
   /** Removes the secrets of the call from the text of an error response, which a proxy may have written. */
@@ -41,9 +41,10 @@ const toReason = ({ issues }: z.core.$ZodError): string => {
   return `${path} does not have the documented form: ${issue?.code ?? 'invalid'}`
 }
 
-const readError = (status: number, text: string, { problem, retryAfter }: ReadOptions): Reading => {
+const readError = (status: number, text: string, { service, retryAfter }: ReadOptions): Reading => {
   const json = parseJson(text)?.value
-  if (problem.safeParse(json).success) {
+  const isProblem = service.problem.safeParse(json).success
+  if (isProblem && service.isOwn(json as ErrorBody)) {
     const body = json as ErrorBody
     return {
       kind: 'error',
@@ -53,7 +54,8 @@ const readError = (status: number, text: string, { problem, retryAfter }: ReadOp
   }
   const { error, detail } = isObject(json) ? json : {}
   const code = typeof error === 'string' ? error : undefined
-  const reason = code === undefined ? 'the body is not an error of the service' : 'an unknown error'
+  const unknown = code === undefined ? 'the body is not an error of the service' : 'an unknown error'
+  const reason = isProblem ? 'baseUrl is of another service or listener, or has a wrong path' : unknown
   return {
     kind: 'error',
     code,

@@ -1,5 +1,4 @@
 import type { Operation } from '@pool/contract'
-import type * as z from 'zod'
 import { Attempt, type AttemptOutcome, type AttemptResult } from './attempt.ts'
 import {
   type AttemptFailure,
@@ -21,6 +20,7 @@ import {
   checkOptions,
   DEFAULT_ATTEMPT_TIMEOUT_MS,
   DEFAULT_DEADLINE_MS,
+  type Service,
 } from './options.ts'
 import { parseBaseUrl, type RequestParts, toUrl } from './request.ts'
 import { createRandomId, pause, systemTiming } from './timing.ts'
@@ -43,13 +43,10 @@ export interface Transport {
 const isDecisive = (rule: RepeatRule, failure: AttemptFailure): boolean =>
   rule === 'under-key' && failure.kind === 'response' && failure.status < 500 && failure.status !== 429
 
-/**
- * Creates the transport of a service. `problem` is the schema of the errors that every operation of it can send. Throws a
- * TypeError if an option is invalid.
- */
-export const createTransport = (options: ClientOptions, problem: z.ZodType): Transport => {
+/** Creates the transport of a service. Throws a TypeError if an option is invalid. */
+export const createTransport = (options: ClientOptions, service: Service): Transport => {
   checkClientOptions(options)
-  const baseUrl = parseBaseUrl(options.baseUrl)
+  const baseUrl = parseBaseUrl(options.baseUrl, service.operations)
   const { hooks = {}, timing = systemTiming } = options
   const policy: RetryPolicy = { ...DEFAULT_RETRY_POLICY, ...options.retry }
 
@@ -85,7 +82,7 @@ export const createTransport = (options: ClientOptions, problem: z.ZodType): Tra
       try {
         signal?.throwIfAborted()
         const request = { operation, url, parts, info, signal, headersMs, bodyMs }
-        outcome = await new Attempt({ options, problem, timing }, request).run()
+        outcome = await new Attempt({ options, service, timing }, request).run()
       } catch (error) {
         end({ error, retryInMs: null })
         throw error

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { AllocationClient } from '../src/allocation/index.ts'
 import { ELECTOR_OPTIONS } from '../src/leases/elector.ts'
@@ -115,6 +116,40 @@ test.for(wrongKinds)('a value of another kind is an error: %s, %o', async ([name
   const error = await fail(use, { ...enough, ...options })
   expect(error).toBeInstanceOf(TypeError)
   expect(String(error)).toMatch(message)
+})
+
+test.for([
+  [
+    'AllocationClient',
+    AllocationClient,
+    ['/api', '/api/', '/api/v1', '//api', '/a/api/v1/pool', '/%61pi', '/a%2fapi', '/healthz'],
+  ],
+  [
+    'LeaseClient',
+    LeaseClient,
+    ['/lease', '/lease/', '/lease/two', '/a/lease', '//lease', '/%6Cease', '/a%2Flease', '/history', '/leases'],
+  ],
+] as const)('%s: a base URL has no path that the client adds itself', ([, Client, paths]) => {
+  for (const path of paths) {
+    const create = () => new Client({ ...CLIENT, baseUrl: `${CLIENT.baseUrl}${path}` } as never)
+    expect(create, path).toThrow(/^baseUrl must have no \/\w+ in its path: the client adds it/)
+  }
+  for (const path of ['', '/', '/prefix', '/my-lease/apis', '/%zz'])
+    expect(() => new Client({ ...CLIENT, baseUrl: `${CLIENT.baseUrl}${path}` } as never), path).not.toThrow()
+})
+
+test('a 404 of a path is not the 404 of a name', async () => {
+  const read = (detail: string) => {
+    const fetch = async () => Response.json({ error: 'not-found', detail }, { status: 404 })
+    return new AllocationClient({ ...CLIENT, fetch }).getAllocation(NAME).catch((error: Error) => error.name)
+  }
+  expect(await read('No such route: a path begins with /api/v1.')).toBe('UnexpectedResponseError')
+  expect(await read('No such allocation: it was released.')).toBe('ProblemError')
+})
+
+test('docs/clients/elector.md lists every option of an elector', () => {
+  const page = readFileSync(new URL('../../../docs/clients/elector.md', import.meta.url), 'utf8')
+  for (const name of ELECTION) expect(page).toMatch(new RegExp(`^\\|[^|]*\`${name}\``, 'm'))
 })
 
 test('a read takes no Idempotency-Key', async () => {

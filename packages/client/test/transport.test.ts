@@ -1,6 +1,7 @@
 import { leaseProblem, operations, problem } from '@pool/contract'
 import { leaseOperations } from '@pool/contract/lease-operations'
 import { expect, test } from 'vitest'
+import type * as z from 'zod'
 import { DeadlineError, NoResponseError, ProblemError, UnexpectedResponseError } from '../src/errors.ts'
 import type { AttemptEnd } from '../src/hooks.ts'
 import type { ClientOptions } from '../src/options.ts'
@@ -16,6 +17,8 @@ const json = (status: number, body: unknown, headers: Record<string, string> = {
   new Response(JSON.stringify(body), { status, headers: { 'Content-Type': 'application/json', ...headers } })
 const unavailable = (headers = {}): Response => json(503, { error: 'database-unavailable', detail: 'Retry.' }, headers)
 const free = { available: true, fqdn: 'acme.pool.test' }
+
+const toService = (problem: z.ZodType) => ({ operations, problem, isOwn: () => true })
 
 /** A transport whose requests get these replies, one after the other. */
 const setUp = (replies: readonly Reply[], options: Partial<ClientOptions> = {}) => {
@@ -42,7 +45,7 @@ const setUp = (replies: readonly Reply[], options: Partial<ClientOptions> = {}) 
       hooks: { onAttemptEnd: end => ends.push(end) },
       ...options,
     },
-    problem,
+    toService(problem),
   )
   const check = (signal?: AbortSignal) =>
     timing.settle(
@@ -145,7 +148,7 @@ test('a documented status whose body is not an error is a result', async () => {
   const lease = { holder: 'a', acquiredAt: '', expiresAt: '', generation: 7 }
   const transport = createTransport(
     { baseUrl: 'http://localhost', fetch: async () => json(412, lease), timing },
-    leaseProblem,
+    toService(leaseProblem),
   )
   const result = await transport.call(readLease, { path: { slot: 'a/b' } }, { repeat: 'never' })
   expect(result.status === 412 && result.body.generation).toBe(7)
@@ -250,7 +253,7 @@ test.each([
   ['a password', 'https://user:hunter2secret@api.example'],
   ['a query', 'https://api.example/?a=1'],
 ])('rejects a base URL with %s', (_, baseUrl) => {
-  const create = () => createTransport({ baseUrl }, problem)
+  const create = () => createTransport({ baseUrl }, toService(problem))
   expect(create).toThrow(TypeError)
   expect(create).not.toThrow(/hunter2secret/)
 })

@@ -25,16 +25,21 @@ const toOperations = (
   const rows = operations
     .filter(({ method }) => method !== 'options')
     .map(operation => {
-      const { method, path, query, summary, listener } = operation
+      const { id, method, path, query, summary, listener } = operation
       const fields = query
         ? `?${Object.keys(query.shape)
             .map(name => `${name}=`)
             .join('&')}`
         : ''
       const note = listener === 'operator' ? ' Operator listener only.' : ''
-      return [`\`${method.toUpperCase()} ${path}${fields}\``, summary + note, toStatuses(operation, common)]
+      return [
+        `\`${method.toUpperCase()} ${path}${fields}\``,
+        `\`${id}\``,
+        summary + note,
+        toStatuses(operation, common),
+      ]
     })
-  return toTable(['endpoint', 'purpose', 'status'], rows)
+  return toTable(['endpoint', 'operationId', 'purpose', 'status'], rows)
 }
 
 const toErrors = (table: Readonly<Record<string, readonly [status: number, text: string]>>): string => {

@@ -7,6 +7,7 @@ import * as contract from '../src/index.ts'
 import { operations } from '../src/index.ts'
 import { leaseOperations } from '../src/lease-operations.ts'
 import { createOpenApiDocument } from './document.ts'
+import { documentFiles } from './documents.ts'
 
 /** The document's schema of a value in a request, compiled. */
 const compile = (schema: z.ZodType) => {
@@ -241,4 +242,24 @@ describe('every field of every request and response', () => {
     })
     expect(forms).toEqual([])
   })
+
+  test.each(documentFiles)(
+    '$service: no schema has a name that a generator derives from an operation',
+    ({ create }) => {
+      const { paths, components } = create() as {
+        paths: Record<string, Record<string, { operationId: string; requestBody?: object }>>
+        components: { schemas: object }
+      }
+      const schemas = Object.keys(components.schemas).map(name => name.toLowerCase())
+      const derived = Object.values(paths).flatMap(methods =>
+        Object.values(methods).flatMap(({ operationId, requestBody }) => {
+          const isInline = requestBody !== undefined && !JSON.stringify(requestBody).includes('"$ref"')
+          const suffixes = 'Response Responses Params JSONBody JSONRequestBody Body WithResponse WithBody'.split(' ')
+          return ['', ...suffixes, ...(isInline ? ['Request'] : [])].map(suffix => (operationId + suffix).toLowerCase())
+        }),
+      )
+      expect(schemas.filter(name => derived.includes(name))).toEqual([])
+      expect(new Set(schemas).size).toBe(schemas.length)
+    },
+  )
 })

@@ -1,6 +1,9 @@
 import * as z from 'zod'
 import { createProblemSchema, createRules, defineErrors, type ErrorStatus, listCodes } from './problem.ts'
 
+/** How the `detail` of a 404 begins if the listener does not have the path. Clients compare it: never change it. */
+export const NO_ROUTE = 'No such route'
+
 /** Every error of the allocation API. */
 export const errors = defineErrors({
   'invalid-json': [400, 'The body must be JSON in UTF-8.'],

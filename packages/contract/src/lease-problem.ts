@@ -1,6 +1,9 @@
 import * as z from 'zod'
 import { createProblemSchema, createRules, defineErrors, listCodes } from './problem.ts'
 
+/** The `detail` of the 404 of a slot that was never written. No other 404 has it, so that clients compare it: never change it. */
+export const NEVER_WRITTEN = 'This slot was never written.'
+
 /** Every error of the lease witness. The body of a 412 is not an error but the current lease. */
 export const leaseErrors = defineErrors({
   'invalid-json': [400, 'The body must be JSON in UTF-8, or empty.'],

@@ -97,6 +97,21 @@ export const put = withMethod('put')
 export const del = withMethod('delete')
 export const options = withMethod('options')
 
+/**
+ * The segment of a base URL's path with which a path of these operations begins. Such a URL would repeat it, and that can be
+ * a request for something else: with `/lease`, the slot `a` would be `lease/a`. Proxies may decode a path.
+ */
+export const findOwnSegment = (
+  basePath: string,
+  operations: Readonly<Record<string, Pick<OperationSpec, 'path'>>>,
+): string | undefined => {
+  const own = new Set(Object.values(operations).map(({ path }) => path.split('/')[1]))
+  const decoded = basePath.replace(/%([2-7][0-9a-f])/gi, (_, hex: string) =>
+    String.fromCharCode(Number.parseInt(hex, 16)),
+  )
+  return decoded.split('/').find(segment => own.has(segment))
+}
+
 /** How the errors of a service look. */
 export interface ErrorForm<Code extends string> {
   readonly errors: ErrorTable<Code>

@@ -72,7 +72,7 @@ export const mintTokenResponse = z
       description: 'The account file that clients of acme-dns read, for this name. A name below it needs its own key.',
     }),
   })
-  .meta({ id: 'MintTokenResponse' })
+  .meta({ id: 'MintedToken' })
 export type MintTokenResponse = z.infer<typeof mintTokenResponse>
 
 export const tokensQuery = z.object({ sub: subdomain.meta({ description: 'The subdomain.' }) })

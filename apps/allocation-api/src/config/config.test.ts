@@ -450,6 +450,7 @@ describe('the lease witness', () => {
     [{ PDM_WITNESS_URL: 'witness.example', PDM_WITNESS_TOKEN }, ['PDM_WITNESS_URL']],
     [{ PDM_WITNESS_URL: 'ftp://witness.example', PDM_WITNESS_TOKEN }, ['PDM_WITNESS_URL']],
     [{ PDM_WITNESS_URL: 'https://mark@witness.example', PDM_WITNESS_TOKEN }, ['PDM_WITNESS_URL']],
+    [{ PDM_WITNESS_URL: 'https://witness.example/lease', PDM_WITNESS_TOKEN }, ['PDM_WITNESS_URL']],
     [{ PDM_WITNESS_URL: 'https://witness.example?mark', PDM_WITNESS_TOKEN }, ['PDM_WITNESS_URL']],
     [{ PDM_WITNESS_URL, PDM_WITNESS_TOKEN: 'mark token' }, ['PDM_WITNESS_TOKEN']],
   ])('%j is invalid, and no issue quotes a value', (env, variables) => {

@@ -1,3 +1,5 @@
+import { findOwnSegment } from '@pool/contract'
+import { leaseOperations } from '@pool/contract/lease-operations'
 import type { EnvReader } from '@pool/runtime/service/env'
 
 /** The lease witness that operators see. */
@@ -23,6 +25,8 @@ export const readWitness = (env: EnvReader): WitnessSettings | null => {
       'must be an http or https URL without a user and a query, such as https://witness.example',
     )
   }
+  const own = url && findOwnSegment(url.pathname, leaseOperations)
+  if (own) env.addIssue(URL_VARIABLE, `must have no /${own} in its path: the service adds it`)
   // The syntax of a bearer token (RFC 6750 section 2.1).
   if (!/^[A-Za-z0-9\-._~+/]+=*$/.test(token)) {
     env.addIssue(TOKEN_VARIABLE, `must be the bearer token for ${URL_VARIABLE}`)

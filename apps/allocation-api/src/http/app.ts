@@ -1,4 +1,4 @@
-import { type Health, operationList, type Probe } from '@pool/contract'
+import { type Health, NO_ROUTE, operationList, type Probe } from '@pool/contract'
 import { type Context, Hono } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import { METHOD_NAME_ALL } from 'hono/router'
@@ -111,8 +111,7 @@ export interface AppOptions {
 const LIST_PATHS = operationList
   .filter(({ listener }) => listener === 'list')
   .map(({ path }) => new RegExp(`^${path.replace(/\{\w+\}/g, '[^/]+')}$`))
-const NO_ROUTE =
-  'No such route: a path begins with /api/v1 and has no slash at its end. /docs lists the routes of this listener.'
+const NO_ROUTE_DETAIL = `${NO_ROUTE}: a path begins with /api/v1 and has no slash at its end. /docs lists the routes of this listener.`
 const READ_UNAVAILABLE = 'The database did not respond. A read changes nothing: repeat it.'
 const NO_LISTS =
   'This listener does not serve lists (PDM_OPERATOR_ONLY_LIST); send the request to the operator listener.'
@@ -156,7 +155,7 @@ export const createRoutes = (deps: AppDependencies, { listener, tokens, exposeLi
   }
   addRoutes(app, handlers, { operator: isOperator, list: exposeLists })
 
-  const noRoute = isOperator ? NO_ROUTE : `${NO_ROUTE} The operator listener has more.`
+  const noRoute = isOperator ? NO_ROUTE_DETAIL : `${NO_ROUTE_DETAIL} The operator listener has more.`
   // The method of each route by its path, so that one lookup finds all. Hono's middleware for 405 also looks up every request
   // that has a route.
   const methods = new SmartRouter<string>({ routers: [new RegExpRouter(), new TrieRouter()] })

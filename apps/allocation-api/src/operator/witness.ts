@@ -5,6 +5,7 @@ import {
   leaseHistory,
   leaseList,
   leaseStatusList,
+  NEVER_WRITTEN,
 } from '@pool/contract'
 import * as z from 'zod'
 import type { WitnessSettings } from '../config/witness.ts'
@@ -58,6 +59,10 @@ export const noWitness: Witness = {
 
 const DETAILS: Readonly<Record<number, WitnessFailure>> = {
   400: { kind: 'invalid-format', detail: 'The witness rejects the request as invalid; check the slot and the cursor.' },
+  404: {
+    kind: 'not-found',
+    detail: 'There is no lease witness at PDM_WITNESS_URL, or its path is wrong; check it.',
+  },
   401: {
     kind: 'witness-unavailable',
     detail: 'The witness rejects the token of this service; check PDM_WITNESS_TOKEN.',
@@ -66,7 +71,6 @@ const DETAILS: Readonly<Record<number, WitnessFailure>> = {
     kind: 'forbidden',
     detail: 'The policy of the token at the witness does not permit this request; check TOKEN_POLICIES there.',
   },
-  404: { kind: 'not-found', detail: 'The slot was never written.' },
   412: { kind: 'lease-changed', detail: 'The lease has another holder or generation now; read it again.' },
   429: { kind: 'witness-unavailable', detail: 'The token of this service has used up its requests at the witness.' },
 }
@@ -107,6 +111,7 @@ export const createWitness = ({
       const reason = isLate ? `did not respond within ${timeoutMs / 1_000} s` : 'could not be reached'
       return { kind: 'witness-unavailable', detail: `The witness ${reason}; check PDM_WITNESS_URL and the witness.` }
     }
+    if (status === 404 && text.includes(NEVER_WRITTEN)) return { kind: 'not-found', detail: NEVER_WRITTEN }
     const failure = DETAILS[status]
     if (failure) return failure
     if (status !== 200 && status !== 204) {

@@ -418,16 +418,18 @@ describe('the leases of the witness', () => {
     [400, 422, 'invalid-format'],
     [401, 503, 'witness-unavailable'],
     [403, 403, 'forbidden'],
-    [404, 404, 'not-found'],
+    [404, 404, 'not-found', 'PDM_WITNESS_URL'],
+    [404, 404, 'not-found', 'was never written', 'This slot was never written.'],
     [412, 409, 'lease-changed'],
     [429, 503, 'witness-unavailable'],
     [302, 503, 'witness-unavailable'],
     [500, 503, 'witness-unavailable'],
     [503, 503, 'witness-unavailable'],
-  ])('its response %i is %i %s', async (status, expected, code) => {
-    respond = () => ({ status, body: { error: 'x', detail: 'witness-token' } })
+  ])('its response %i is %i %s', async (status, expected, code, text = '', detail = 'witness-token') => {
+    respond = () => ({ status, body: { error: 'x', detail } })
     const response = await call('POST', '/api/v1/leases/release', { slot: 'a', holder: 'h', generation: 1 })
     expect([response.status, response.body.error]).toEqual([expected, code])
+    expect(response.text).toContain(text)
     expect(response.text).not.toContain('witness-token')
     expect(requests).toHaveLength(1)
   })

@@ -1,4 +1,4 @@
-import { type LeaseErrorCode, type LeaseProblem, leaseErrors } from '@pool/contract/lease-problem'
+import { type LeaseErrorCode, type LeaseProblem, leaseErrors, NEVER_WRITTEN } from '@pool/contract/lease-problem'
 import type { Context } from 'hono'
 import type { RequestError } from '../lease/request.ts'
 import type { SlotUnavailable } from '../lease-service.ts'
@@ -31,7 +31,7 @@ export const forbiddenResponse = (c: Context<WitnessHttpEnv>) => {
 }
 
 export const neverWrittenResponse = (c: Context<WitnessHttpEnv>) =>
-  errorResponse(c, { code: 'not-found', detail: 'This slot was never written.' })
+  errorResponse(c, { code: 'not-found', detail: NEVER_WRITTEN })
 
 /** Writes a line about a request, without its credentials. */
 export const logRequest = (

@@ -3,7 +3,7 @@ import type { CommandSpec, GroupSpec } from '../command.ts'
 import {
   type Context,
   type Contexts,
-  checkTransport,
+  checkEndpoint,
   type Endpoint,
   parseContextName,
   parseServiceUrl,
@@ -76,7 +76,7 @@ const toEndpoint = (
   }
   const insecure = flags.insecure === true || former?.insecure === true
   const endpoint = { url, ...(token ? { token } : {}), ...(insecure ? { insecure } : {}) }
-  checkTransport(endpoint, `--${service}`)
+  checkEndpoint(service, endpoint, `--${service}`)
   return endpoint
 }
 

@@ -25,13 +25,13 @@ const CHECK_TIMEOUT_MS = 10_000
 type Check = readonly [name: string, run: () => Promise<string>]
 
 /** A check that throws is a problem, with the text that the command itself would have printed. */
-const runCheck = async (session: Session, [check, run]: Check): Promise<Finding> => {
+const runCheck = async (session: Session, context: string, [check, run]: Check): Promise<Finding> => {
   try {
     return { check, state: 'good', text: await run() }
   } catch (error) {
     session.host.interrupted.throwIfAborted()
     if (!(error instanceof ClientError || error instanceof CommandError)) throw error
-    const text = describeFailure(error, session.host.interrupted).text
+    const text = describeFailure(error, session.host.interrupted, context).text
     return {
       check,
       state: isOtherListener(error) ? 'not checked' : 'bad',
@@ -66,7 +66,7 @@ const apiChecks = (session: Session): readonly Check[] => {
 }
 
 /** Compares each zone with its desired records. Only the operator listener can. */
-const checkZones = async (session: Session): Promise<readonly Finding[]> => {
+const checkZones = async (session: Session, context: string): Promise<readonly Finding[]> => {
   const api = await session.api()
   const { managedDomains } = await api.getHealth({ ...session.reading, deadlineMs: CHECK_TIMEOUT_MS })
   const checks = managedDomains.map(
@@ -89,7 +89,7 @@ const checkZones = async (session: Session): Promise<readonly Finding[]> => {
     ],
   )
   const findings: Finding[] = []
-  for (const check of checks) findings.push(await runCheck(session, check))
+  for (const check of checks) findings.push(await runCheck(session, context, check))
   return findings
 }
 
@@ -121,14 +121,14 @@ export const doctorCommand: CommandSpec = {
     if (context.api) {
       for (const check of apiChecks(session)) {
         session.progress.update(`checking ${check[0]}`)
-        findings.push(await runCheck(session, check))
+        findings.push(await runCheck(session, name, check))
       }
       if (findings.every(({ state }) => state === 'good')) {
         session.progress.update('comparing the zones')
-        findings.push(...(await checkZones(session)))
+        findings.push(...(await checkZones(session, name)))
       } else findings.push({ check: 'zones', state: 'not checked', text: 'they need the operator listener' })
     } else skip('api')
-    if (context.witness) findings.push(await runCheck(session, witnessCheck(session)))
+    if (context.witness) findings.push(await runCheck(session, name, witnessCheck(session)))
     else skip('witness')
     session.progress.stop()
     const problems = findings.filter(({ state }) => state === 'bad').length

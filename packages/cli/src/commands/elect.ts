@@ -108,11 +108,13 @@ const elect = async (election: Election): Promise<number> => {
   const { session, slot, identity, value, timing } = election
   const { host, output, progress } = session
   const leases = await session.witness()
+  const { name: context } = await session.context()
   const stopped = new AbortController()
   const interrupt = () => stopped.abort()
   host.interrupted.addEventListener('abort', interrupt, { once: true })
   let tenure: Promise<CommandEnd> | undefined
   let isLost = false
+  let lastReason = ''
   progress.update(`waiting for ${slot}`)
   const elector = new LeaseElector({
     leases,
@@ -140,7 +142,11 @@ const elect = async (election: Election): Promise<number> => {
       },
     },
     onError: error => {
-      if (session.globals.verbose) host.stderr.write(describeFailure(error, host.interrupted).text)
+      const { text } = describeFailure(error, host.interrupted, context)
+      // The lines after the first can differ each time.
+      const [reason = ''] = text.split('\n')
+      if (reason !== lastReason || session.globals.verbose) progress.print(text)
+      lastReason = reason
     },
   })
   try {

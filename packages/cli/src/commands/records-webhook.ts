@@ -4,7 +4,7 @@ import { request as requestHttps } from 'node:https'
 import { rootCertificates } from 'node:tls'
 import { RECORDS_PATH } from '@pool/contract'
 import type { CommandSpec } from '../command.ts'
-import { checkTransport, parseServiceUrl } from '../contexts.ts'
+import { checkEndpoint, parseServiceUrl } from '../contexts.ts'
 import { CommandError, LocalError } from '../exit-codes.ts'
 import { readUserFile } from '../private-file.ts'
 import { toPlainLine } from '../text.ts'
@@ -149,7 +149,7 @@ export const webhookCommand: CommandSpec = {
   async run(session, { flags }) {
     const { host, output } = session
     const api = parseServiceUrl(String(flags.api), '--api')
-    checkTransport({ url: api, insecure: flags.insecure === true }, '--api', true)
+    checkEndpoint('api', { url: api, insecure: flags.insecure === true }, '--api', true)
     const upstream = {
       url: `${api}${RECORDS_PATH}/external-dns`,
       tokenFile: String(flags.tokenFile),

@@ -1,7 +1,21 @@
-import { type AllocationOperation, type CallId, callOperations, type DeploymentPlan, problem } from '@pool/contract'
+import {
+  type AllocationOperation,
+  type CallId,
+  callOperations,
+  type DeploymentPlan,
+  NO_ROUTE,
+  problem,
+} from '@pool/contract'
 import type * as z from 'zod'
 import { ProblemError } from '../errors.ts'
-import { CALL_OPTIONS, type CallOptions, type ClientOptions, checkOptions, type OptionKinds } from '../options.ts'
+import {
+  CALL_OPTIONS,
+  type CallOptions,
+  type ClientOptions,
+  checkOptions,
+  type OptionKinds,
+  type Service,
+} from '../options.ts'
 import { createRandomId } from '../timing.ts'
 import { createTransport, type Transport } from '../transport.ts'
 import { dryRunRule, toCallRule } from './call-rules.ts'
@@ -69,11 +83,17 @@ const createCall = (id: CallId) => {
   }
 }
 
+const SERVICE: Service = {
+  operations: callOperations,
+  problem,
+  isOwn: ({ error, detail }) => error !== 'not-found' || !detail?.startsWith(NO_ROUTE),
+}
+
 class OperationCalls {
   readonly #transport: Transport
 
   constructor(options: ClientOptions) {
-    this.#transport = createTransport(options, problem)
+    this.#transport = createTransport(options, SERVICE)
   }
 
   static {

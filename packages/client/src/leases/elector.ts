@@ -1,4 +1,5 @@
 import { holder, leaseValue, slot as slotSchema } from '@pool/contract/lease'
+import { NoResponseError } from '../errors.ts'
 import { notify } from '../hooks.ts'
 import { checkOptions, type OptionKinds } from '../options.ts'
 import { pause, systemTiming, type Timing } from '../timing.ts'
@@ -325,13 +326,18 @@ export class LeaseElector {
     call: (options: { signal: AbortSignal }) => Promise<CallResult>,
   ): Promise<CallResult> {
     const request = new AbortController()
+    let error: unknown
     const aborted = new Promise<CallResult>(resolve => {
-      const end = () =>
-        resolve(isRead ? { kind: 'failed', retryAfterMs: 0, timedOut: true } : { kind: 'unknown', retryAfterMs: 0 })
-      request.signal.addEventListener('abort', end)
+      const result = isRead ? ({ kind: 'failed', timedOut: true } as const) : ({ kind: 'unknown' } as const)
+      request.signal.addEventListener('abort', () => resolve({ ...result, retryAfterMs: 0, error }))
     })
     const abort = () => request.abort()
-    const cancelTimer = this.#timing.schedule(timeoutMs, abort)
+    const cancelTimer = this.#timing.schedule(timeoutMs, () => {
+      const operation = isRead ? 'readLease' : 'writeLease'
+      const failure = { operation, attempts: 1, requestId: '', isOutcomeUnknown: !isRead }
+      error = new NoResponseError(failure, { text: 'the request took too long', reasonCode: 'ETIMEDOUT' })
+      abort()
+    })
     interrupt?.addEventListener('abort', abort)
     try {
       return await Promise.race([call({ signal: request.signal }), aborted])
@@ -361,7 +367,7 @@ export class LeaseElector {
     const { onError, slot } = this.#options
     if (onError) notify(onError, error)
     // biome-ignore lint/suspicious/noConsole: an elector that can never lead would be silent otherwise
-    else if (!this.#isFailing) console.warn(`The elector of ${slot} has no response and continues: ${error}`)
+    else if (!this.#isFailing) console.warn(`A request of the elector of ${slot} failed; it continues: ${error}`)
     this.#isFailing = true
   }
 

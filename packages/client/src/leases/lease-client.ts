@@ -11,9 +11,16 @@ import type {
 } from '@pool/contract/lease'
 import { holder as holderSchema, LEASE_TTL, slot as slotSchema, WAIT } from '@pool/contract/lease'
 import { leaseOperations } from '@pool/contract/lease-operations'
-import { leaseProblem } from '@pool/contract/lease-problem'
+import { leaseProblem, NEVER_WRITTEN as NEVER_WRITTEN_DETAIL } from '@pool/contract/lease-problem'
 import { ClientError, ProblemError, UnexpectedResponseError } from '../errors.ts'
-import { type CallOptions, type CallRule, type ClientOptions, checkOptions, type OptionKinds } from '../options.ts'
+import {
+  type CallOptions,
+  type CallRule,
+  type ClientOptions,
+  checkOptions,
+  type OptionKinds,
+  type Service,
+} from '../options.ts'
 import { createTransport, type Transport } from '../transport.ts'
 import { compareWrite, type SentWrite } from './domain/compare-write.ts'
 import { isCreatedHere } from './identity.ts'
@@ -70,6 +77,13 @@ export type LeaseWriteResult =
 const { readLease, writeLease, releaseLease, renewLeases, readLeaseHistory, listLeases, drainLeases, getHealth } =
   leaseOperations
 
+const SERVICE: Service = {
+  operations: leaseOperations,
+  problem: leaseProblem,
+  isOwn: ({ error, detail }) =>
+    error === 'not-found' ? detail === NEVER_WRITTEN_DETAIL : error !== 'unauthorized' || detail === undefined,
+}
+
 const READ: CallRule = { repeat: 'repeatable' }
 const ONCE: CallRule = { repeat: 'never' }
 /** The time for a response after the end of a wait. */
@@ -119,7 +133,7 @@ export class LeaseClient {
   readonly calls: LeaseCalls
 
   constructor(options: ClientOptions) {
-    this.#transport = createTransport(options, leaseProblem)
+    this.#transport = createTransport(options, SERVICE)
     this.calls = createLeaseCalls(this.#transport)
   }
 

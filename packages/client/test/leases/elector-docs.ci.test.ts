@@ -30,7 +30,11 @@ test('the snippets of docs/clients/elector.md run against the witness', async ()
   let stop = () => {}
   const electing = run(elect.replace('https://witness.example', url), {
     readToken: () => witness.token,
-    promote: async (token: number, region: string) => void events.push(`promote ${region} with ${token}`),
+    promote: async (token: number, region: string) => {
+      events.push(`promote ${region} with ${token}`)
+      if (token === 1) throw new Error('the write failed')
+    },
+    setTimeout: (resolve: () => void) => resolve(),
     reconcile: () => new Promise(resolve => setTimeout(resolve, 5)),
     log: (what: string) => void events.push(what),
     process: {
@@ -39,10 +43,11 @@ test('the snippets of docs/clients/elector.md run against the witness', async ()
       },
     },
   })
-  await until('the leader has written', () => events.includes('promote region-a with 1'))
+  await until('the leader has written', () => events.includes('promote region-a with 3'))
   stop()
   await electing
-  expect(events).toEqual(['the leader is', 'promote region-a with 1', 'stopped leading'])
+  const failed = ['the leader is', 'promote region-a with 1', 'stopped leading', 'the work failed']
+  expect(events).toEqual([...failed, 'promote region-a with 3', 'stopped leading'])
 
   const leases = new client.LeaseClient({ baseUrl: url, token: witness.token })
   const { createIdentity, withLease, LeaseElector, RenewalBatch } = client

@@ -18,6 +18,7 @@ let stops: (() => Promise<void>)[]
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date', 'performance'] })
+  vi.spyOn(console, 'warn').mockImplementation(() => {})
   witness = new ModelWitnesses()
   events = []
   stops = []
@@ -26,6 +27,7 @@ afterEach(async () => {
   const stopped = Promise.all(stops.map(stop => stop()))
   await vi.advanceTimersByTimeAsync(30_000)
   await stopped
+  vi.restoreAllMocks()
   vi.useRealTimers()
 })
 
@@ -417,14 +419,19 @@ test('an elector needs its callbacks, and a signal to run', async () => {
 })
 
 test('an elector without onError warns of the first of the errors in a row, one with it does not', async () => {
-  const warn = vi.spyOn(console, 'warn').mockImplementation(() => {})
   const failed = async () => ({ kind: 'failed' as const, retryAfterMs: 0, error: new Error('401 unauthorized') })
   const calls = { read: failed, waitUntilVacant: failed, acquire: failed, renew: failed, release: failed }
+  const warn = vi.spyOn(console, 'warn')
   const errors: unknown[] = []
+  const hanging = { ...calls, read: () => new Promise<never>(() => {}) }
+  const late: unknown[] = []
+  start('late', { leases: { calls: hanging }, onError: error => late.push(error) })
   start('silent', { leases: { calls } })
   start('b', { leases: { calls }, onError: error => errors.push(error) })
   await pass(30_000)
   expect(errors.length).toBeGreaterThan(1)
-  expect(warn.mock.calls).toEqual([[expect.stringMatching(/elector of slot .* continues: Error: 401 unauthorized/)]])
-  warn.mockRestore()
+  expect(late).toContainEqual(expect.objectContaining({ name: 'NoResponseError', reasonCode: 'ETIMEDOUT' }))
+  expect(warn.mock.calls).toEqual([
+    [expect.stringMatching(/elector of slot failed; it continues: Error: 401 unauthorized/)],
+  ])
 })

@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest'
-import { NoResponseError, ProblemError } from '../../src/errors.ts'
+import { NoResponseError, ProblemError, UnexpectedResponseError } from '../../src/errors.ts'
 import { createIdentity } from '../../src/leases/identity.ts'
 import { LeaseClient } from '../../src/leases/lease-client.ts'
 import { RenewalBatch } from '../../src/leases/renewal-batch.ts'
@@ -76,8 +76,29 @@ test('a client without options names the one that it needs', () => {
 })
 
 test('a slot that was never written is vacant', async () => {
-  const { client } = createClient(() => json(404, { error: 'not-found' }))
+  const { client } = createClient(() => json(404, { error: 'not-found', detail: 'This slot was never written.' }))
   expect(await client.read('slot')).toMatchObject({ lease: { generation: 0, holder: '' }, isVacant: true })
+})
+
+test.each([
+  [404, 'not-found', 'No such route: a path begins with /api/v1. The operator listener has more.'],
+  [404, 'not-found', 'This path does not exist.'],
+  [404, 'not-found', undefined],
+  [401, 'unauthorized', 'Operator token required: send Authorization: Bearer <token>.'],
+])('an error of another service or path is no vacant slot: %i %s, %s', async (status, error, detail) => {
+  const calls: Readonly<Record<string, (client: LeaseClient) => Promise<unknown>>> = {
+    read: client => client.read('slot'),
+    waitUntilVacant: client => client.waitUntilVacant('slot'),
+    waitForChange: client => client.waitForChange('slot', 1),
+    history: client => client.history('slot'),
+    acquire: client => client.acquire('slot', WRITE),
+  }
+  for (const [name, call] of Object.entries(calls)) {
+    const { client } = createClient(() => json(status, { error, detail }))
+    const thrown = await call(client).catch((reason: unknown) => reason)
+    expect(thrown, name).toBeInstanceOf(UnexpectedResponseError)
+    expect(thrown, name).toMatchObject({ status, detail, reason: expect.stringContaining('a wrong path') })
+  }
 })
 
 test('a wait states which wait was granted', async () => {
@@ -258,7 +279,7 @@ test('history, and lists', async () => {
   }
   const { client, summary } = createClient(
     () => json(200, history),
-    () => json(404, { error: 'not-found' }),
+    () => json(404, { error: 'not-found', detail: 'This slot was never written.' }),
     () => json(200, list),
     () => json(200, exact),
   )

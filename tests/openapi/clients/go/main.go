@@ -36,11 +36,11 @@ func allocate(ctx context.Context) {
 	reserved, err := client.ReserveNameWithResponse(ctx, pool, nil, allocationapi.ReserveRequest{Subdomain: name})
 	check(err)
 	expect("reserve", reserved.StatusCode(), http.StatusCreated, reserved.Body)
-	token := reserved.JSON201.ReservationToken
+	token, address := reserved.JSON201.ReservationToken, "203.0.113.10"
 	committed, err := client.CommitNameWithResponse(ctx, pool, nil, allocationapi.CommitRequest{
 		Subdomain:        name,
 		ReservationToken: token,
-		LoadBalancerIP:   "203.0.113.10",
+		LoadBalancerIP:   &address,
 		SovereignFQDN:    name + "." + pool,
 	})
 	check(err)

@@ -24,7 +24,7 @@ public class Main {
     var commit = new CommitRequest().subdomain(NAME).reservationToken(token).loadBalancerIP("203.0.113.10")
         .sovereignFQDN(NAME + "." + POOL);
     expect("commit", api.commitName(POOL, commit, null).getSovereignFQDN(), NAME + "." + POOL);
-    var status = api.releaseNameWithHttpInfo(POOL, null, null, null, new ReleaseRequest().subdomain(NAME).reservationToken(token))
+    var status = api.releaseNameWithHttpInfo(POOL, null, null, null, null, new ReleaseRequest().subdomain(NAME).reservationToken(token))
         .getStatusCode();
     expect("release", status / 100, 2);
   }

@@ -16,8 +16,8 @@ test.each<[string, Partial<typeof DEFAULT_DURATIONS>, RegExp]>([
   ['no number', { leaseDuration: Number.NaN }, /^leaseDuration is NaN; /],
   [
     'a deadline as long as the lease',
-    { renewDeadline: 30_000 },
-    /^leaseDuration \(30000\) must be greater than renewDeadline/,
+    { leaseDuration: 10_000 },
+    /^leaseDuration \(10000\) must be greater than renewDeadline .*; increase leaseDuration, or decrease renewDeadline and/,
   ],
   [
     'a period that leaves no second attempt',

@@ -25,7 +25,7 @@ export const validateDurations = ({ leaseDuration, renewDeadline, retryPeriod }:
   if (!(retryPeriod > 0)) throw new RangeError(`retryPeriod is ${retryPeriod}; set a number greater than 0.`)
   if (!(leaseDuration > renewDeadline))
     throw new RangeError(
-      `leaseDuration (${leaseDuration}) must be greater than renewDeadline (${renewDeadline}); increase leaseDuration.`,
+      `leaseDuration (${leaseDuration}) must be greater than renewDeadline (${renewDeadline}); increase leaseDuration, or decrease renewDeadline and retryPeriod.`,
     )
   if (!(renewDeadline > JITTER_FACTOR * retryPeriod))
     throw new RangeError(

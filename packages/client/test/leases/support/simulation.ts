@@ -134,6 +134,7 @@ class Candidate implements Timing {
       slot: 'slot',
       identity: this.identity,
       timing: this,
+      onError: () => {},
       callbacks: {
         onStartedLeading: context => simulation.started(this, context),
         onStoppedLeading: () => simulation.stopped(this),
