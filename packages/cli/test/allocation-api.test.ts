@@ -79,7 +79,10 @@ describe('names', () => {
     await poolctl('names release globex.pool.test --yes')
     const check = await poolctl('names check globex.pool.test -o json')
     expect(JSON.parse(check.stdout)).toMatchObject({ reason: 'cooling-off' })
-    expect(await poolctl('names reserve globex.pool.test')).toMatchObject({ exitCode: 0 })
+    expect(await poolctl('names reserve globex.pool.test')).toMatchObject({
+      exitCode: 0,
+      stderr: expect.stringContaining('your former token took it back'),
+    })
     await poolctl('names release globex.pool.test --yes')
     expect(await poolctl('zones cool-off lift globex pool.test --yes')).toMatchObject({ exitCode: 0 })
     expect(await poolctl('zones cool-off lift globex pool.test --yes')).toMatchObject({
@@ -200,7 +203,22 @@ describe('zones', () => {
 
   test('diff is 0 without a difference; converge and republish succeed', async () => {
     await expect.poll(async () => (await poolctl('zones diff pool.test')).exitCode).toBe(0)
-    expect(await poolctl('zones converge pool.test')).toMatchObject({ exitCode: 0 })
+    expect(await poolctl('zones converge pool.test')).toMatchObject({
+      exitCode: 0,
+      stderr: expect.not.stringMatching(/written|repaired/),
+    })
+    await sql`insert into local_dns_record_sets (zone, reversed_name, type, ttl, record_values)
+      select zone, replace(reversed_name, '.taken', '.orphan'), type, ttl, record_values from local_dns_record_sets
+      where reversed_name ~ '[.]taken'`
+    await sql`delete from local_dns_record_sets where reversed_name = 'test.pool.taken'`
+    const { stdout, stderr } = await poolctl('zones converge pool.test --dry-run')
+    expect(stderr).toBe('comparing the zone pool.test\nDry run: nothing was changed.\n')
+    expect(await poolctl('zones converge pool.test')).toMatchObject({
+      stdout,
+      stderr:
+        'comparing the zone pool.test\nChanges, written: 1.\nOrphans, not repaired: 1; run: poolctl zones orphans adopt pool.test, or remove.\n',
+    })
+    expect((await poolctl('zones orphans remove pool.test --yes')).stderr).toContain('1 removed.')
     expect(await poolctl('zones republish pool.test --dry-run')).toMatchObject({
       exitCode: 0,
       stderr: expect.stringContaining('pool.test: every name has the current template.\n'),
@@ -362,7 +380,10 @@ describe('doctor, export, import', () => {
       exitCode: 3,
       stderr: expect.stringContaining('not-empty'),
     })
-    expect(await poolctl(`import ${file} --from pool.test --to pool.test --dry-run`)).toHaveProperty('exitCode')
+    expect(await poolctl(`import ${file} --from pool.test --to pool.test --dry-run`)).toMatchObject({
+      exitCode: 0,
+      stderr: expect.stringMatching(/nothing was changed\.\n$/),
+    })
   })
 
   test('an export that is interrupted leaves no file', async () => {

@@ -208,6 +208,14 @@ const check = oneCall({
   },
 })
 
+/** False if it cannot be read: it only decides about a remark. */
+const isCoolingOff = async (session: Session, { pool, subdomain }: PoolName): Promise<boolean> => {
+  const options = { ...session.reading, deadlineMs: 5_000 }
+  const state = await (await session.api()).checkName({ domain: pool, sub: subdomain }, options).catch(() => undefined)
+  session.host.interrupted.throwIfAborted()
+  return state?.reason === 'cooling-off'
+}
+
 const reserve: CommandSpec = {
   name: 'reserve',
   summary: 'Reserve a free name for a limited time',
@@ -222,7 +230,7 @@ const reserve: CommandSpec = {
     'names reserve acme pool.example',
     'names reserve acme.pool.example --created-by ci-1234 --token-file acme.token',
   ],
-  operations: ['reserveName'],
+  operations: ['reserveName', 'checkName'],
   async run(session, { args, flags }) {
     const name = toPoolName(args)
     const createdBy = toText(flags.createdBy)
@@ -231,6 +239,7 @@ const reserve: CommandSpec = {
     const tokens = await session.tokens()
     // After a release, the former token takes the name back during its cool-off.
     const former = await tokens.read(toSubject(name))
+    const isTakenBack = former !== undefined && (await isCoolingOff(session, name))
     const request = { ...toNamePath(name), createdBy }
     const reservation = await tokens.once(
       toSubject(name),
@@ -246,6 +255,7 @@ const reserve: CommandSpec = {
     )
     if (file !== undefined) await writePrivateFile(file, `${reservation.reservationToken}\n`)
     await showAllocation(session, reservation)
+    if (isTakenBack) session.output.note('It was in its cool-off: your former token took it back.')
     const token = file === undefined ? '' : ` --token-file ${file}`
     session.output.note(`Commit it with: poolctl names commit ${toFqdn(name)} --address IP${token}`)
   },
