@@ -70,6 +70,7 @@ const describeProblem = (error: ProblemError): Failure => {
   const ofAll = isOutcomeUnknown && code === 'database-unavailable' ? 'the database did not respond' : detail
   const lines = [
     `${ofAll ?? ADVICE[code] ?? 'the service rejected the request'} (${status} ${code})`,
+    ...(status === 401 && detail !== undefined ? ['Check where its token comes from: poolctl contexts show'] : []),
     ...faults.map(fault => (fault.field === '' ? fault.detail : `${fault.field}: ${fault.detail}`)),
     ...(body.availableAt === undefined ? [] : [`Available at ${body.availableAt}.`]),
     ...(retryAfter === undefined ? [] : [`Repeat it after ${Math.ceil(retryAfter)} s.`]),

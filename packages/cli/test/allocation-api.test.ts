@@ -446,7 +446,7 @@ describe('unavailable services', () => {
     await poolctl(`contexts set wrong --api ${api.operatorUrl} --api-token-file ${file}`)
     expect(await poolctl('buckets list --context wrong')).toMatchObject({
       exitCode: 3,
-      stderr: expect.stringMatching(/credential that was sent is not one .*401 unauthorized/),
+      stderr: expect.stringMatching(/credential that was sent is not one .*401 unauthorized[\s\S]*contexts show/),
     })
   })
 
