@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { missingPrograms } from '@pool/test-kit/kubernetes/programs.ts'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { expect, test } from 'vitest'
-import { readFile, root } from './support/chart.ts'
+import { RELEASE, readFile, render, root } from './support/chart.ts'
 import { renderHardenedEnv } from './support/pod.ts'
 
 const page = readFile(join(root, 'docs/operate/hardened.md'))
@@ -25,6 +25,17 @@ test.skipIf(shouldSkip(missingPrograms))(
     for (const [name, value] of Object.entries(rendered)) {
       if (name !== 'PDM_ALLOWED_HOSTS') expect([name, lines[name]]).toEqual([name, value])
     }
+    // A port-forward, and every form of a Service's name.
+    const own = ['127.0.0.1', 'localhost']
+    const services = (await render('hardened')).filter(
+      ({ kind, metadata: { name } }) => kind === 'Service' && name.includes('-api'),
+    )
+    expect(services.length).toBeGreaterThan(1)
+    const forms = services.flatMap(({ metadata: { name } }) =>
+      ['', '.svc', '.svc.cluster.local'].map(end => `${name}.${RELEASE}${end}`).concat(name),
+    )
+    expect(rendered.PDM_ALLOWED_HOSTS?.split(',')).toEqual(expect.arrayContaining([...own, ...forms]))
+    expect(lines.PDM_ALLOWED_HOSTS?.split(',')).toEqual(expect.arrayContaining(own))
     const rows = Array.from(page.matchAll(/^\| (`[A-Z_` ]+) \| \S/gm), ([, first = '']) => first.match(/\w+/g) ?? [])
     expect(rows.flat().toSorted()).toEqual(names)
   },

@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -48,6 +48,35 @@ test('the unit waits for a Terraform that saves what it creates, and for a stop'
   const [variable = ''] =
     /^PDM_TERRAFORM_STOP_TIMEOUT=(\d+)m$/m.exec(readFileSync(join(root, '.env.example'), 'utf8'))?.slice(1) ?? []
   expect(readSettings('allocation-api.service', 'TimeoutStopSec')).toEqual([String(60 * Number(variable) + 30)])
+})
+
+const PAGES = ['docs/install/single-host.md', 'docs/operate/upgrade.md', 'docs/operate/backup.md']
+
+test('installation, upgrade, rollback and restore have one recipe for the units, and one for the console', () => {
+  const [install = '', upgrade = '', backup = ''] = PAGES.map(page => readFileSync(join(root, page), 'utf8'))
+  const count = (page: string, text: string) => page.split(text).length - 1
+  expect([install, upgrade, backup].map(page => count(page, 'infra/systemd/install-units.sh\n'))).toEqual([1, 2, 1])
+  for (const page of [install, upgrade, backup]) expect(page).not.toMatch(/^ *install .*\.(?:service|timer)/m)
+  const [recipe = ''] = /npx -y pnpm@12 install --frozen-lockfile\n *npx .*build\n/.exec(install) ?? []
+  expect(recipe).toContain('operator-console')
+  expect(upgrade.replaceAll('\n  ', '\n')).toContain(recipe)
+})
+
+test.each([
+  { secrets: [], dropins: [] },
+  { secrets: ['powerdns-api-key'], dropins: ['powerdns.conf'] },
+  { secrets: ['powerdns-api-key', 'witness-token'], dropins: ['powerdns.conf', 'witness.conf'] },
+])('install-units.sh installs every unit, and the drop-ins of $secrets', ({ secrets, dropins }) => {
+  const host = mkdtempSync(join(tmpdir(), 'host-'))
+  onTestFinished(() => rmSync(host, { recursive: true }))
+  mkdirSync(join(host, 'etc/allocation-api'), { recursive: true })
+  for (const secret of secrets) writeFileSync(join(host, 'etc/allocation-api', secret), '')
+  execFileSync(join(folder, 'install-units.sh'), { env: { ...process.env, ROOT: host } })
+  const files = readdirSync(join(host, 'etc/systemd/system'), { recursive: true, encoding: 'utf8' })
+  const units = [...services, 'pool-allocation-backup'].map(service => `${service}.service`)
+  expect(files.filter(file => /\.(?:conf|service|timer)$/.test(file)).sort()).toEqual(
+    [...units, 'pool-allocation-backup.timer', ...dropins.map(name => `allocation-api.service.d/${name}`)].sort(),
+  )
 })
 
 test('both services have the same restrictions', () => {

@@ -102,7 +102,8 @@ export interface LeaseService {
 
 export type LeaseListOutcome =
   | { readonly kind: 'listed'; readonly leases: LeaseList['leases']; readonly nextCursor: string | undefined }
-  | { readonly kind: 'copy-unavailable'; readonly reason: string }
+  /** `detail` is for the client; `reason` is for the log only. */
+  | { readonly kind: 'copy-unavailable'; readonly reason: string; readonly detail: string }
 
 /** Port: the copies of all leases. Eventually consistent; never used for a decision. */
 export interface LeaseDirectory {

@@ -54,23 +54,34 @@ const toAddressAdvice = (error: UnexpectedResponseError, context: string): reado
 }
 
 const UNKNOWN_OUTCOME = 'The request may have taken effect: read the current state before you repeat it.'
+/** Operations whose Idempotency-Key poolctl keeps. */
+const REPEATABLE: ReadonlySet<string> = new Set(['reserveName', 'createDeployment'])
+const REPEAT = 'The request may have taken effect: repeat the command; it gets the result of the first request.'
+
+const adviseUnknown = ({ isOutcomeUnknown, operation }: ClientError): readonly string[] => {
+  if (!isOutcomeUnknown) return []
+  return [REPEATABLE.has(operation) ? REPEAT : UNKNOWN_OUTCOME]
+}
 
 const describeProblem = (error: ProblemError): Failure => {
   const { status, code, detail, retryAfter, requestId, body, isOutcomeUnknown } = error
   const faults = body.faults ?? []
+  // The detail is only about the last request: that one may have changed nothing, and an earlier one something.
+  const ofAll = isOutcomeUnknown && code === 'database-unavailable' ? 'the database did not respond' : detail
   const lines = [
-    `${detail ?? ADVICE[code] ?? 'the service rejected the request'} (${status} ${code})`,
+    `${ofAll ?? ADVICE[code] ?? 'the service rejected the request'} (${status} ${code})`,
+    ...(status === 401 && detail !== undefined ? ['Check where its token comes from: poolctl contexts show'] : []),
     ...faults.map(fault => (fault.field === '' ? fault.detail : `${fault.field}: ${fault.detail}`)),
     ...(body.availableAt === undefined ? [] : [`Available at ${body.availableAt}.`]),
     ...(retryAfter === undefined ? [] : [`Repeat it after ${Math.ceil(retryAfter)} s.`]),
     ...(status >= 500 ? [`The log of the service has it under request ${requestId}.`] : []),
-    ...(isOutcomeUnknown ? [UNKNOWN_OUTCOME] : []),
+    ...adviseUnknown(error),
   ]
   return toFailure(toStatusExit(status), ...lines)
 }
 
 const describeClientError = (error: ClientError, context: string): Failure => {
-  const unknown = error.isOutcomeUnknown ? [UNKNOWN_OUTCOME] : []
+  const unknown = adviseUnknown(error)
   if (error instanceof ProblemError) return describeProblem(error)
   if (error instanceof UnexpectedResponseError) {
     const { status, code, detail, reason } = error

@@ -128,8 +128,9 @@ const toFileToken = (path: string, text: string): string => {
 const COMMAND_TIMEOUT_MS = 60_000
 const MAX_TOKEN_LENGTH = 4_096
 
+/** The first token of a list with commas, as the services read it: it is valid as long as the others. */
 const toToken = (text: string, what: string): string => {
-  const token = text.trim()
+  const token = (text.split(',')[0] ?? '').trim()
   if (token === '') throw new UsageError(`${what} is empty; it must contain one token.`)
   if (token.length > MAX_TOKEN_LENGTH || !/^[\x21-\x7e]+$/.test(token)) {
     throw new UsageError(`${what} does not contain one token; a token is one line of visible ASCII characters.`)

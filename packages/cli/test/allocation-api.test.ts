@@ -1,10 +1,12 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { createDatabaseClient, type Sql } from '@pool/runtime/database/client'
 import { startAllocationApi, type TestAllocationApi } from '@pool/testing'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type CliOptions, createCliFolder, runPoolctl } from './support/cli.ts'
 
 let api: TestAllocationApi
+let sql: Sql
 const home = createCliFolder()
 const tokenFile = join(home.folder, 'operator-token')
 
@@ -21,10 +23,13 @@ const poolctl = async (line: string, options: CliOptions = {}) => {
 
 beforeAll(async () => {
   api = await startAllocationApi({ env: { PDM_NAME_COOL_OFF: '1h', PDM_BYO_PROOF: 'off' } })
-  writeFileSync(tokenFile, api.operatorToken, { mode: 0o600 })
+  sql = createDatabaseClient(api.databaseUrl, { maxConnections: 1, applicationName: 'tests' })
+  // A list, as the file of the service is during a rotation.
+  writeFileSync(tokenFile, `${api.operatorToken}, the-former-token`, { mode: 0o600 })
   await poolctl(`contexts set test --api ${api.operatorUrl} --api-token-file ${tokenFile}`)
 })
 afterAll(async () => {
+  await sql?.end({ timeout: 1 })
   await api?.stop()
   home[Symbol.dispose]()
 })
@@ -74,7 +79,10 @@ describe('names', () => {
     await poolctl('names release globex.pool.test --yes')
     const check = await poolctl('names check globex.pool.test -o json')
     expect(JSON.parse(check.stdout)).toMatchObject({ reason: 'cooling-off' })
-    expect(await poolctl('names reserve globex.pool.test')).toMatchObject({ exitCode: 0 })
+    expect(await poolctl('names reserve globex.pool.test')).toMatchObject({
+      exitCode: 0,
+      stderr: expect.stringContaining('your former token took it back'),
+    })
     await poolctl('names release globex.pool.test --yes')
     expect(await poolctl('zones cool-off lift globex pool.test --yes')).toMatchObject({ exitCode: 0 })
     expect(await poolctl('zones cool-off lift globex pool.test --yes')).toMatchObject({
@@ -195,7 +203,22 @@ describe('zones', () => {
 
   test('diff is 0 without a difference; converge and republish succeed', async () => {
     await expect.poll(async () => (await poolctl('zones diff pool.test')).exitCode).toBe(0)
-    expect(await poolctl('zones converge pool.test')).toMatchObject({ exitCode: 0 })
+    expect(await poolctl('zones converge pool.test')).toMatchObject({
+      exitCode: 0,
+      stderr: expect.not.stringMatching(/written|repaired/),
+    })
+    await sql`insert into local_dns_record_sets (zone, reversed_name, type, ttl, record_values)
+      select zone, replace(reversed_name, '.taken', '.orphan'), type, ttl, record_values from local_dns_record_sets
+      where reversed_name ~ '[.]taken'`
+    await sql`delete from local_dns_record_sets where reversed_name = 'test.pool.taken'`
+    const { stdout, stderr } = await poolctl('zones converge pool.test --dry-run')
+    expect(stderr).toBe('comparing the zone pool.test\nDry run: nothing was changed.\n')
+    expect(await poolctl('zones converge pool.test')).toMatchObject({
+      stdout,
+      stderr:
+        'comparing the zone pool.test\nChanges, written: 1.\nOrphans, not repaired: 1; run: poolctl zones orphans adopt pool.test, or remove.\n',
+    })
+    expect((await poolctl('zones orphans remove pool.test --yes')).stderr).toContain('1 removed.')
     expect(await poolctl('zones republish pool.test --dry-run')).toMatchObject({
       exitCode: 0,
       stderr: expect.stringContaining('pool.test: every name has the current template.\n'),
@@ -357,7 +380,10 @@ describe('doctor, export, import', () => {
       exitCode: 3,
       stderr: expect.stringContaining('not-empty'),
     })
-    expect(await poolctl(`import ${file} --from pool.test --to pool.test --dry-run`)).toHaveProperty('exitCode')
+    expect(await poolctl(`import ${file} --from pool.test --to pool.test --dry-run`)).toMatchObject({
+      exitCode: 0,
+      stderr: expect.stringMatching(/nothing was changed\.\n$/),
+    })
   })
 
   test('an export that is interrupted leaves no file', async () => {
@@ -388,6 +414,26 @@ describe('unavailable services', () => {
     expect(await poolctl('names wait waited.pool.test')).toMatchObject({ exitCode: 0 })
   })
 
+  test.each(['names commit blocked.pool.test --address 203.0.113.10 --wait', 'names wait blocked.pool.test'])(
+    'a record of another writer ends "%s" with the reason',
+    async command => {
+      await sql`insert into local_dns_record_sets (zone, reversed_name, type, ttl, record_values)
+        values ('pool.test', 'test.pool.blocked', 'CNAME', 300, '{elsewhere.example.}') on conflict do nothing`
+      await poolctl('names reserve blocked.pool.test')
+      const { exitCode, stderr } = await poolctl(command)
+      expect(stderr).toMatch(/error: blocked\.pool\.test is not published: A record of type CNAME .* Delete it/)
+      expect(exitCode).toBe(3)
+    },
+  )
+
+  test('the in-cluster listener cannot tell a conflict, so a wait continues until --wait-timeout', async () => {
+    await poolctl(`contexts set cluster --api ${api.url}`)
+    expect(await poolctl('names wait blocked.pool.test --wait-timeout 1s --context cluster')).toMatchObject({
+      exitCode: 4,
+      stderr: expect.stringContaining('the status is failing'),
+    })
+  })
+
   test('an address without a service is 4', async () => {
     await poolctl('contexts set nowhere --api http://127.0.0.1:1')
     const result = await poolctl('names get acme.pool.test --context nowhere --timeout 200ms')
@@ -400,7 +446,7 @@ describe('unavailable services', () => {
     await poolctl(`contexts set wrong --api ${api.operatorUrl} --api-token-file ${file}`)
     expect(await poolctl('buckets list --context wrong')).toMatchObject({
       exitCode: 3,
-      stderr: expect.stringContaining('401 unauthorized'),
+      stderr: expect.stringMatching(/credential that was sent is not one .*401 unauthorized[\s\S]*contexts show/),
     })
   })
 
@@ -427,6 +473,25 @@ describe('unavailable services', () => {
     await delayed.cancel()
     expect(await poolctl('names renew slow.pool.test')).toMatchObject({ exitCode: 0 })
   })
+})
+
+test('without its database: doctor reports no check of it as good, and an error has one truth about the effect', async () => {
+  const [{ text = '' } = {}] = await sql<{ text: string }[]>`select pg_read_file('postmaster.pid') as text`
+  await sql.end({ timeout: 1 })
+  process.kill(Number.parseInt(text, 10), 'SIGQUIT')
+  // The service keeps the result of a check for a moment.
+  for (const path of ['healthz', 'readyz'])
+    await expect.poll(async () => (await fetch(`${api.url}/${path}`)).status, { timeout: 30_000 }).toBe(503)
+  const { exitCode, stdout } = await poolctl('doctor --timeout 5s')
+  expect(exitCode).toBe(1)
+  expect(stdout.match(/^good +(api.*?) {2}/gm)?.map(line => line.trim())).toEqual([
+    expect.stringContaining('api process'),
+  ])
+  expect(stdout).toMatch(/bad +api +the service responds, but its database does not/)
+  expect(stdout).toMatch(/bad +api readiness +it accepts no requests/)
+  const { stderr } = await poolctl('names reserve lost.pool.test --timeout 2s')
+  expect(stderr).toContain('repeat the command')
+  expect(stderr).not.toMatch(/Nothing changed|not executed/)
 })
 
 test('no secret was printed', () => {

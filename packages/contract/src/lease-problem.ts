@@ -46,7 +46,10 @@ export const leaseErrors = defineErrors({
     503,
     'This slot is temporarily unavailable. After a write, read the lease and compare before a retry.',
   ],
-  'copy-unavailable': [503, 'Workers KV did not respond. Leases are not affected: read a single lease instead.'],
+  'copy-unavailable': [
+    503,
+    'The list cannot be read: Workers KV, or the database of a witness on Postgres, did not respond.',
+  ],
   draining: [
     503,
     'The leases are being moved to another system: no write is accepted. Use the address of that system.',

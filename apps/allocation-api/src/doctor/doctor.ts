@@ -54,6 +54,7 @@ const checkDns = async (
       const [reason = '', advice = ''] = hidden[0]?.split('. ') ?? []
       if (hidden.length > 0)
         return bad(check, hidden.length > 1 ? `${reason}, and so for ${hidden.length - 1} more names` : reason, advice)
+      if (result.kind === 'writable' && result.defect) return bad(check, result.defect.reason, result.defect.advice)
       if (result.kind === 'writable')
         return good(check, `${found}, and ${dnsProvider.kind} lets the service read and change it`)
       if (result.kind === 'unusable') return bad(check, result.reason, result.advice)

@@ -46,8 +46,10 @@ const check = async (
 }
 
 test('without Terraform, deployments are off, unless a variable shows that they are wanted', async () => {
-  expect(await check({ PDM_TERRAFORM_MODULE: ' ' })).toMatchObject([{ check: 'deployments', state: 'not-checked' }])
-  expect(await check({ PDM_DEPLOYMENTS_DIR: '/tmp' })).toContainEqual({
+  // The unit of systemd and the chart set the folder.
+  for (const env of [{ PDM_TERRAFORM_MODULE: ' ' }, { PDM_DEPLOYMENTS_DIR: '/var/lib/allocation-api/deployments' }])
+    expect(await check(env)).toMatchObject([{ check: 'deployments', state: 'not-checked' }])
+  expect(await check({ PDM_DEPLOYMENT_CONCURRENCY: '4' })).toContainEqual({
     check: 'terraform binary',
     state: 'bad',
     text: 'There is none',

@@ -91,8 +91,8 @@ const checkIsolation = ({ isolation }: TerraformSettings, exposure: string | nul
   return isolation === 'required' ? finding : { ...finding, state: 'not-checked' }
 }
 
-/** The variables that show that this process is meant to run deployments. */
-const DEPLOYMENT_VARIABLE = /^PDM_(?:TERRAFORM|DEPLOYMENT)/
+/** The variables that show that this process is meant to run deployments. Every unit and pod has PDM_DEPLOYMENTS_DIR. */
+const DEPLOYMENT_VARIABLE = /^PDM_(?:TERRAFORM|DEPLOYMENT)_/
 
 export const checkDeployments = async (
   settings: TerraformSettings,

@@ -189,10 +189,12 @@ export const createRoutes = (deps: AppDependencies, { listener, tokens, exposeLi
     if (deps.isReadOnly(error)) {
       return sendError(c, { kind: 'database-read-only', retryAfterSeconds: RETRY_AFTER_S })
     }
-    if (deps.isNotWritten(error)) return sendError(c, { kind: 'database-unavailable', detail: NOT_WRITTEN })
     if (deps.isUnavailable(error)) {
       const read = c.req.method === 'GET' ? { detail: READ_UNAVAILABLE } : {}
-      return sendError(c, { kind: 'database-unavailable', ...read })
+      const detail = deps.isNotWritten(error) ? { detail: NOT_WRITTEN } : read
+      // From 1 s, because a failover takes about as long; at random, so that not all clients return in the same second.
+      const retryAfterSeconds = 1 + Math.floor(Math.random() * RETRY_AFTER_S)
+      return sendError(c, { kind: 'database-unavailable', ...detail, retryAfterSeconds })
     }
     observer.onRequestFailed(error, c.env.requestId)
     return sendError(c, { kind: 'internal-error' })

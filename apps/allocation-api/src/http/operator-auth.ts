@@ -44,6 +44,9 @@ export const isOneOfTokens = (tokens: readonly string[]) => {
   return (token: string): boolean => digests.filter(digest => timingSafeEqual(digest, toDigest(token))).length > 0
 }
 
+const WRONG_TOKEN =
+  'The credential that was sent is not one of the operator tokens (PDM_OPERATOR_TOKENS); send one of them.'
+
 /** Requires one of `tokens`. A request without a credential is not an attempt. */
 const requireOperatorToken = (tokens: readonly string[], limitFailures: LimitFailures) => {
   const isToken = isOneOfTokens(tokens)
@@ -51,7 +54,7 @@ const requireOperatorToken = (tokens: readonly string[], limitFailures: LimitFai
     const authorization = c.req.header('Authorization')
     if (!authorization) return sendError(c, { kind: 'unauthorized' })
     const token = parseCredential(authorization)
-    return token !== null && isToken(token) ? next() : rejectCredential(c, limitFailures)
+    return token !== null && isToken(token) ? next() : rejectCredential(c, limitFailures, WRONG_TOKEN)
   }
 }
 

@@ -92,9 +92,10 @@ describe('create', () => {
     expect(Object.keys(answer.body)).toEqual(['error', 'detail'])
   })
 
-  test('an unavailable database is 503', async () => {
-    const { status, body } = await createTestApp({ create: new Error('away') }).call('POST', path, '{}')
+  test('an unavailable database is 503, with Retry-After', async () => {
+    const { status, body, headers } = await createTestApp({ create: new Error('away') }).call('POST', path, '{}')
     expect([status, body.error]).toEqual([503, 'database-unavailable'])
+    expect(headers.get('retry-after')).toMatch(/^[1-5]$/)
   })
 })
 

@@ -148,7 +148,7 @@ describe('replication', () => {
 })
 
 describe.skipIf(shouldSkip(missingPowerdns))('PowerDNS', () => {
-  test('a good zone does not change; a missing zone and a wrong key are one problem each', async () => {
+  test('a good zone does not change; a serial that stays, a missing zone and a wrong key are one problem each', async () => {
     await using server = await startPowerdns()
     await server.createZone('pool.test')
     const { url, apiKey } = server.options
@@ -171,6 +171,9 @@ describe.skipIf(shouldSkip(missingPowerdns))('PowerDNS', () => {
       'zone pool.test',
       /DNSPROVIDER_POWERDNS_API_KEY/,
     )
+    // As pdnsutil creates a zone.
+    await server.call('PUT', '/zones/pool.test.', { soa_edit_api: '' })
+    await expectOneProblem(env, 'zone pool.test', /serial of pool\.test does not increase.*SOA-EDIT-API DEFAULT/)
   })
 
   test('a pool in a larger zone is good; a zone or a record that hides a name, or the pool, is one problem', async () => {

@@ -32,7 +32,7 @@ export const listLeasesRoutes = ({ directory, leases }: Services): Hono<WitnessH
     const outcome = await directory.list(query)
     if (outcome.kind === 'copy-unavailable') {
       logUnavailable(c, outcome.kind, outcome.reason)
-      return errorResponse(c, { code: outcome.kind })
+      return errorResponse(c, { code: outcome.kind, detail: outcome.detail })
     }
     c.set('outcome', 'listed')
     const { nextCursor } = outcome

@@ -140,5 +140,9 @@ export const listSlots = async (
 /** The lease directory in a KV namespace. */
 export const createLeaseDirectory = ({ OPENOVA_LEASES }: { readonly OPENOVA_LEASES: KVNamespace }): LeaseDirectory => ({
   list: query =>
-    listCopies(OPENOVA_LEASES, query).catch(error => ({ kind: 'copy-unavailable', reason: String(error) })),
+    listCopies(OPENOVA_LEASES, query).catch(error => ({
+      kind: 'copy-unavailable',
+      reason: String(error),
+      detail: 'Workers KV did not respond. Leases are not affected: read a single lease instead.',
+    })),
 })

@@ -14,6 +14,7 @@ import { createLeaseRepository } from '../postgres/repository.ts'
 import { readSchema } from '../postgres/schema.ts'
 import { createPostgresLeaseService, type PostgresLeaseService } from '../postgres/service.ts'
 import { type Config, LISTEN_URL_VARIABLE, URL_VARIABLE } from './config.ts'
+import { createFailureLog } from './failure-log.ts'
 
 export interface OpenLeases extends PostgresLeaseService {
   /** What an acknowledged write has survived, as of the last health check; null: the database accepted no write. */
@@ -155,13 +156,18 @@ export const openLeases = async ({
   }
   if (remedy !== '') report('error', 'the sessions of the pooler lack settings', { remedy })
 
-  const schemaJob = runPeriodically(schemaCheck.refresh, {
+  const schemaLog = createFailureLog('schema check failed', report)
+  const schemaJob = runPeriodically(() => schemaCheck.refresh().then(schemaLog.onSuccess), {
     intervalMs: SCHEMA_CHECK_INTERVAL_MS,
-    onError: error => report('error', 'schema check failed', { reason: String(error) }),
+    onError: schemaLog.onError,
   })
-  const heartbeatJob = runPeriodically(notifications.heartbeat, {
+  const listenLog = createFailureLog('listening for changes failed', report)
+  const heartbeat = async () => {
+    if (await notifications.heartbeat()) listenLog.onSuccess()
+  }
+  const heartbeatJob = runPeriodically(heartbeat, {
     intervalMs: HEARTBEAT_INTERVAL_MS,
-    onError: error => report('error', 'listening for changes failed', { reason: String(error) }),
+    onError: listenLog.onError,
   })
   return {
     leases,

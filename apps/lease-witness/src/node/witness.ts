@@ -29,7 +29,12 @@ const startingServices: { readonly leases: LeaseService; readonly directory: Lea
     readMany: async addresses => addresses.map(() => starting),
     checkHealth: async () => false,
   },
-  directory: { list: async () => ({ kind: 'copy-unavailable', reason: starting.kind }) },
+  directory: {
+    list: async () => {
+      const detail = 'The witness is starting and has not reached its database; retry later.'
+      return { kind: 'copy-unavailable', reason: starting.kind, detail }
+    },
+  },
 }
 
 /**

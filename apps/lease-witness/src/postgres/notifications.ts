@@ -25,7 +25,7 @@ export interface NotificationsOptions {
 }
 
 const SILENT =
-  'no notification arrived for some seconds, so the witness listens on a new connection; if this repeats, ' +
+  'no notification arrived for some seconds, so the witness listens on a new connection; if no `recovered` follows, ' +
   'WITNESS_LISTEN_URL must lead to the server itself and not to a pooler'
 
 /** Splits the slots into payloads: JSON arrays of the sender and slots. */
@@ -60,6 +60,8 @@ export const createNotifications = (options: NotificationsOptions) => {
   let isHeartbeatDue = false
   let listener: Sql | undefined
   let heardAt = now()
+  /** Whether the connection that listens has received a notification of this process. */
+  let hasHeard = false
   let peerHeardAt = Number.NEGATIVE_INFINITY
 
   const send = async (): Promise<void> => {
@@ -81,6 +83,7 @@ export const createNotifications = (options: NotificationsOptions) => {
     const [from, ...slots] = JSON.parse(payload) as (string | null)[]
     if (from === sender) {
       heardAt = now()
+      hasHeard = true
       return
     }
     peerHeardAt = now()
@@ -98,6 +101,7 @@ export const createNotifications = (options: NotificationsOptions) => {
   /** Resolves when a new connection listens. */
   const listen = async (): Promise<void> => {
     await close()
+    hasHeard = false
     const opened = openListener()
     listener = opened
     // The driver calls it again after it has replaced a lost connection.
@@ -122,13 +126,17 @@ export const createNotifications = (options: NotificationsOptions) => {
     listen,
     close,
 
-    /** Sends a notification to itself. If the earlier ones did not arrive, listens on a new connection and rejects. */
-    async heartbeat(): Promise<void> {
+    /**
+     * Sends a notification to itself, and resolves with whether an earlier one arrived. If none did for some seconds, listens
+     * on a new connection and rejects.
+     */
+    async heartbeat(): Promise<boolean> {
       const isSilent = now() - heardAt > MAX_SILENCE_MS
       if (isSilent) await listen()
       isHeartbeatDue = true
       await send()
       if (isSilent) throw new Error(SILENT)
+      return hasHeard
     },
   }
 }

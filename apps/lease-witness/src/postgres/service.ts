@@ -161,7 +161,10 @@ export const createPostgresLeaseService = ({
     async list({ prefix, limit, cursor }) {
       const after = Buffer.from(cursor ?? '', 'base64url').toString()
       const page = await answer(() => repository.list({ prefix, limit, after }))
-      if ('kind' in page) return { kind: 'copy-unavailable', reason: page.kind }
+      if ('kind' in page) {
+        const detail = 'The database did not respond; retry later.'
+        return { kind: 'copy-unavailable', reason: ('reason' in page && page.reason) || page.kind, detail }
+      }
       const last = page.leases.at(-1)
       const nextCursor = page.isLast || !last ? undefined : Buffer.from(last.slot).toString('base64url')
       return { kind: 'listed', leases: page.leases, nextCursor }

@@ -134,6 +134,8 @@ test('a database that goes away: unavailable, and waits continue when it is back
   )
   proxy.refuse(true)
   await until('it is away', async () => (await read()).kind === 'lease-unavailable')
+  const list = await witness.directory.list({ prefix: '', limit: 1 })
+  expect(list).toMatchObject({ kind: 'copy-unavailable', detail: expect.stringMatching(/^The database did not/) })
   proxy.refuse(false)
   await until('it serves', async () => {
     const { kind } = await write({ kind: 'release', holder: 'a', generation: 1 })

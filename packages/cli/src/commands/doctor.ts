@@ -1,4 +1,5 @@
 import { ClientError } from '@pool/client'
+import type { Probe } from '@pool/contract'
 import type { CommandSpec } from '../command.ts'
 import { readContexts, selectContext, toContextsPath } from '../contexts.ts'
 import { CommandError, EXIT } from '../exit-codes.ts'
@@ -43,6 +44,12 @@ const runCheck = async (session: Session, context: string, [check, run]: Check):
   }
 }
 
+const NOT_READY: Readonly<Record<Exclude<Probe['status'], 'ok'>, string>> = {
+  starting: 'it accepts no requests: it is starting, or waits for its database; read its log',
+  draining: 'it accepts no requests: it stops',
+  unhealthy: 'it accepts no requests: its database accepts no writes; check Postgres, and read the log of the service',
+}
+
 const apiChecks = (session: Session): readonly Check[] => {
   const options = { ...session.reading, deadlineMs: CHECK_TIMEOUT_MS }
   return [
@@ -50,11 +57,20 @@ const apiChecks = (session: Session): readonly Check[] => {
       'api',
       async () => {
         const { status, managedDomains } = await (await session.api()).getHealth(options)
-        return `the service and its database respond (${status}); pools: ${managedDomains.join(', ') || 'none'}`
+        if (status !== 'ok')
+          throw new CommandError('the service responds, but its database does not; check Postgres', EXIT.negative)
+        return `the service and its database respond; pools: ${managedDomains.join(', ') || 'none'}`
       },
     ],
     ['api process', async () => `alive: ${(await (await session.api()).getLiveness(options)).status}`],
-    ['api readiness', async () => `it accepts requests: ${(await (await session.api()).getReadiness(options)).status}`],
+    [
+      'api readiness',
+      async () => {
+        const { status } = await (await session.api()).getReadiness(options)
+        if (status !== 'ok') throw new CommandError(NOT_READY[status], EXIT.negative)
+        return 'it accepts requests'
+      },
+    ],
     [
       'api operator',
       async () => {
@@ -126,7 +142,11 @@ export const doctorCommand: CommandSpec = {
       if (findings.every(({ state }) => state === 'good')) {
         session.progress.update('comparing the zones')
         findings.push(...(await checkZones(session, name)))
-      } else findings.push({ check: 'zones', state: 'not checked', text: 'they need the operator listener' })
+      } else {
+        const isUnavailable = findings.some(({ state }) => state === 'bad')
+        const text = isUnavailable ? 'first correct what is bad' : 'they need the operator listener'
+        findings.push({ check: 'zones', state: 'not checked', text })
+      }
     } else skip('api')
     if (context.witness) findings.push(await runCheck(session, name, witnessCheck(session)))
     else skip('witness')

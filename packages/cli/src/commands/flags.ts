@@ -5,6 +5,7 @@ import { UsageError } from '../exit-codes.ts'
 
 export const yesFlag: FlagSpec = { flags: '-y, --yes', description: 'do not ask for confirmation' }
 export const dryRunFlag: FlagSpec = { flags: '--dry-run', description: 'list the changes only' }
+export const NOTHING_CHANGED = 'Dry run: nothing was changed.'
 export const limitFlag: FlagSpec = { flags: '--limit <count>', description: 'list at most so many items' }
 
 /** The text of a flag, if it was given. */

@@ -9,22 +9,14 @@ import {
   type Target,
 } from '@pool/contract'
 import type { ArgumentSpec, Arguments, CommandSpec, FlagSpec, Flags, GroupSpec, Input } from '../command.ts'
-import { EXIT, UsageError } from '../exit-codes.ts'
+import { CommandError, EXIT, UsageError } from '../exit-codes.ts'
 import { hadNoEffect } from '../failures.ts'
 import { writePrivateFile } from '../private-file.ts'
 import type { Session } from '../session.ts'
 import type { Column, Field } from '../table.ts'
 import { toStateColour } from '../text.ts'
 import { readTokenFile } from '../token-store.ts'
-import {
-  formatDuration,
-  type PoolName,
-  parseDuration,
-  parsePool,
-  parsePoolName,
-  parseTarget,
-  toFqdn,
-} from '../values.ts'
+import { type PoolName, parseDuration, parsePool, parsePoolName, parseTarget, toFqdn } from '../values.ts'
 import { dryRunFlag, toText, yesFlag } from './flags.ts'
 import { listCall, oneCall } from './one-call.ts'
 import { diffView, toChangeRow } from './record-changes.ts'
@@ -59,9 +51,17 @@ const targetFlags: readonly FlagSpec[] = [
     isRepeatable: true,
   },
 ]
+const waitTimeoutFlag: FlagSpec = {
+  flags: '--wait-timeout <duration>',
+  description: 'how long to wait: 5m by default; --timeout limits each request only',
+}
 const waitFlags: readonly FlagSpec[] = [
   { flags: '-w, --wait', description: 'wait until the records are published' },
-  { flags: '--wait-timeout <duration>', description: 'how long to wait: 5m by default' },
+  waitTimeoutFlag,
+]
+const waitExitCodes = [
+  '3  with --wait: a record that the service does not manage is in the way (operator listener)',
+  '4  with --wait: the records were not published within --wait-timeout',
 ]
 const DEFAULT_WAIT = '5m'
 const WAIT_LIMITS = { min: 1_000, max: 86_400_000 } as const
@@ -129,18 +129,33 @@ const showAllocation = (session: Session, allocation: Allocation): Promise<void>
     name: `${allocation.subdomain}.${allocation.poolDomain}`,
   })
 
+/** Waits on after every failure that can pass. A conflict does not: a person has to delete the other record. */
 const waitUntilPublished = async (session: Session, name: PoolName, flags: Flags) => {
   const text = toText(flags.waitTimeout) ?? DEFAULT_WAIT
   const deadlineMs = parseDuration(text, '--wait-timeout', WAIT_LIMITS)
   const api = await session.api()
   const { progress, host } = session
-  progress.update(`waiting for the records of ${toFqdn(name)}`)
+  const fqdn = toFqdn(name)
+  progress.update(`waiting for the records of ${fqdn}`)
+  const conflicting = new AbortController()
+  const findConflict = async (): Promise<void> => {
+    const { conflict } = await api.compareNameRecords(toNamePath(name), session.reading)
+    if (conflict === undefined) return
+    const text = `${fqdn} is not published: ${conflict} Then run: poolctl names wait ${fqdn}`
+    conflicting.abort(new CommandError(text, EXIT.rejected))
+  }
+  let compared: string | undefined
   try {
     return await api.waitUntilPublished(toNamePath(name), {
       deadlineMs,
-      signal: host.interrupted,
-      onPending: ({ status, detail }) =>
-        progress.update(`waiting for the records of ${toFqdn(name)}: ${status}${detail ? `, ${detail}` : ''}`),
+      signal: AbortSignal.any([host.interrupted, conflicting.signal]),
+      onPending({ status, detail }) {
+        progress.update(`waiting for the records of ${fqdn}: ${status}${detail ? `, ${detail}` : ''}`)
+        if (status !== 'failing' || detail === compared) return
+        compared = detail
+        // Only the operator listener can, and not while the provider is unavailable.
+        findConflict().catch(() => {})
+      },
     })
   } finally {
     progress.stop()
@@ -193,6 +208,14 @@ const check = oneCall({
   },
 })
 
+/** False if it cannot be read: it only decides about a remark. */
+const isCoolingOff = async (session: Session, { pool, subdomain }: PoolName): Promise<boolean> => {
+  const options = { ...session.reading, deadlineMs: 5_000 }
+  const state = await (await session.api()).checkName({ domain: pool, sub: subdomain }, options).catch(() => undefined)
+  session.host.interrupted.throwIfAborted()
+  return state?.reason === 'cooling-off'
+}
+
 const reserve: CommandSpec = {
   name: 'reserve',
   summary: 'Reserve a free name for a limited time',
@@ -207,7 +230,7 @@ const reserve: CommandSpec = {
     'names reserve acme pool.example',
     'names reserve acme.pool.example --created-by ci-1234 --token-file acme.token',
   ],
-  operations: ['reserveName'],
+  operations: ['reserveName', 'checkName'],
   async run(session, { args, flags }) {
     const name = toPoolName(args)
     const createdBy = toText(flags.createdBy)
@@ -216,6 +239,7 @@ const reserve: CommandSpec = {
     const tokens = await session.tokens()
     // After a release, the former token takes the name back during its cool-off.
     const former = await tokens.read(toSubject(name))
+    const isTakenBack = former !== undefined && (await isCoolingOff(session, name))
     const request = { ...toNamePath(name), createdBy }
     const reservation = await tokens.once(
       toSubject(name),
@@ -231,6 +255,7 @@ const reserve: CommandSpec = {
     )
     if (file !== undefined) await writePrivateFile(file, `${reservation.reservationToken}\n`)
     await showAllocation(session, reservation)
+    if (isTakenBack) session.output.note('It was in its cool-off: your former token took it back.')
     const token = file === undefined ? '' : ` --token-file ${file}`
     session.output.note(`Commit it with: poolctl names commit ${toFqdn(name)} --address IP${token}`)
   },
@@ -247,6 +272,7 @@ const commit = oneCall({
     'names commit acme.pool.example --hostname lb.cloud.example',
   ],
   operation: 'commitName',
+  exitCodes: waitExitCodes,
   params: async ({ args, flags }, session) => {
     const name = toPoolName(args)
     const target = parseTarget(flags, true) as Target
@@ -283,6 +309,7 @@ const update = oneCall({
     'names update acme.pool.example --address 203.0.113.20 --dry-run',
   ],
   operation: 'updateName',
+  exitCodes: waitExitCodes,
   params: async ({ args, flags }, session) => {
     const name = toPoolName(args)
     const target = parseTarget(flags, false)
@@ -504,10 +531,10 @@ const wait: CommandSpec = {
   name: 'wait',
   summary: 'Wait until the records of an active name are published',
   arguments: nameArguments,
-  flags: [{ flags: '--wait-timeout <duration>', description: 'how long to wait: 5m by default' }],
+  flags: [waitTimeoutFlag],
   examples: ['names wait acme pool.example', 'names wait acme.pool.example --wait-timeout 1m'],
   operations: ['getAllocation'],
-  exitCodes: [`4  the records were not published within ${formatDuration(300_000)}, or --wait-timeout`],
+  exitCodes: waitExitCodes.map(text => text.replace('with --wait: ', '')),
   async run(session, { args, flags }) {
     const name = toPoolName(args)
     await showAllocation(session, await waitUntilPublished(session, name, flags))

@@ -4,7 +4,7 @@ import type { CommandSpec, Input } from '../command.ts'
 import type { ListView } from '../output.ts'
 import type { Session } from '../session.ts'
 import { parseCount } from '../values.ts'
-import { limitFlag, take } from './flags.ts'
+import { limitFlag, NOTHING_CHANGED, take } from './flags.ts'
 import { showNamePlan } from './record-changes.ts'
 
 // Commands that follow from one operation of the contract.
@@ -52,7 +52,10 @@ export const oneCall = <Id extends CallId>({
     const result = await (isDryRun || isRead || verb === 'get' ? call(session.reading) : session.write(call))
     session.progress.stop()
     const isPlan = isDryRun && 'plan' in callOperations[operation]
-    return isPlan ? showNamePlan(session, result as NamePlan) : show(session, result, params, input)
+    if (isPlan) return showNamePlan(session, result as NamePlan)
+    const exitCode = await show(session, result, params, input)
+    if (input.flags.dryRun === true) session.output.note(NOTHING_CHANGED)
+    return exitCode
   },
 })
 

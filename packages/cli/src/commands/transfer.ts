@@ -6,7 +6,7 @@ import { EXIT, LocalError, UsageError } from '../exit-codes.ts'
 import { hasErrorCode } from '../private-file.ts'
 import { toCount } from '../text.ts'
 import { parsePool } from '../values.ts'
-import { dryRunFlag, toText, yesFlag } from './flags.ts'
+import { dryRunFlag, NOTHING_CHANGED, toText, yesFlag } from './flags.ts'
 
 const PROGRESS_LINES = 1_000
 
@@ -100,10 +100,12 @@ export const importCommand: CommandSpec = {
       session.output.note(`Skipped ${toCount(result.skippedCount, 'name')}:`)
       for (const { subdomain, detail } of result.skipped) session.output.note(`  ${subdomain}: ${detail}`)
     }
-    for (const zone of result.stoppedZones) {
-      session.output.note(
-        `Nothing is written to ${zone}. Decide with: poolctl zones resume ${zone} --dry-run --trust database`,
-      )
-    }
+    if (dryRun) session.output.note(NOTHING_CHANGED)
+    else
+      for (const zone of result.stoppedZones) {
+        session.output.note(
+          `Nothing is written to ${zone}. Decide with: poolctl zones resume ${zone} --dry-run --trust database`,
+        )
+      }
   },
 }

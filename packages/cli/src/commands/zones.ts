@@ -74,7 +74,18 @@ const converge = oneCall({
   operation: 'convergeZone',
   params: toRepair,
   progress: ({ domain }) => `comparing the zone ${domain}`,
-  show: showDifferences,
+  show: async (session, result, { domain, dryRun }) => {
+    await showDifferences(session, result)
+    if (dryRun === true || result.stopped) return
+    const { changeCount, conflictCount, orphanCount } = result
+    const notes = [
+      [changeCount, 'Changes', 'warning' in result ? 'not all written yet' : 'written', ''],
+      [conflictCount, 'Conflicts', 'not repaired', '; delete the records of the other writers'],
+      [orphanCount, 'Orphans', 'not repaired', `; run: poolctl zones orphans adopt ${domain}, or remove`],
+    ] as const
+    for (const [count, what, state, advice] of notes)
+      if (count > 0) session.output.note(`${what}, ${state}: ${count}${advice}.`)
+  },
 })
 
 const republish = oneCall({
@@ -176,7 +187,9 @@ const showOrphans = async (session: Session, result: OrphansResponse, verb: stri
 
 const listOrphans = oneCall({
   name: 'list',
-  summary: 'List the names whose records no allocation explains',
+  summary: 'List the names without an allocation at which the zone has every record of a target',
+  description:
+    'Other records of other writers are not orphans. They are a conflict where they are in the way of a name: "poolctl zones diff" lists it.',
   arguments: [poolArgument],
   examples: ['zones orphans list pool.example'],
   operation: 'adoptOrphans',
@@ -300,7 +313,7 @@ export const zoneCommands: GroupSpec = {
     resume,
     {
       name: 'orphans',
-      summary: 'Names whose records no allocation explains',
+      summary: 'Names without an allocation at which the zone has every record of a target',
       commands: [
         listOrphans,
         createOrphansCommand('adopt', 'Make allocations of orphans, with the addresses of the zone', 'adoptOrphans'),

@@ -86,7 +86,8 @@ export type ZoneSearch =
 
 /** Whether the service can work with a zone. The texts are for an operator: no key, token or URL query in them. */
 export type ZoneCheck =
-  | { readonly kind: 'writable' }
+  /** `defect`: it works, and others that depend on the zone do not get its changes. */
+  | { readonly kind: 'writable'; readonly defect?: { readonly reason: string; readonly advice: string } }
   /** It can be read. `reason`: why it is unknown whether it can be written. */
   | { readonly kind: 'readable'; readonly reason: string }
   /** `advice`: what to do. */

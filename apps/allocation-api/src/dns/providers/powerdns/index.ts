@@ -46,7 +46,7 @@ interface OwnerRrsets {
   readonly rrsets: readonly ReturnType<typeof toRrset>[]
 }
 
-const zoneInfo = z.object({ kind: z.string() })
+const zoneInfo = z.object({ kind: z.string(), soa_edit_api: z.string().optional() })
 const zoneNames = z.array(z.object({ name: z.string().transform(name => name.replace(/\.$/, '').toLowerCase()) }))
 const errorAnswer = z.object({ error: z.string() })
 const errorIn = ({ body }: ProviderResponse): string => errorAnswer.safeParse(body).data?.error ?? ''
@@ -408,7 +408,12 @@ export const createPowerdnsProvider = ({
         return unusable(secondary(zone, parsed.data.kind).reason, `make it a primary: pdnsutil set-kind ${zone} native`)
       const answer = await patch(zone, toRejectedChange(pool), signal)
       if (answer.kind === 'unavailable') return toUnusable(answer)
-      if (answer.status === 422) return { kind: 'writable' }
+      if (answer.status === 422) {
+        const reason = `The serial of ${zone} does not increase when the service writes, so secondaries keep old records.`
+        const advice = `set it: pdnsutil set-meta ${zone} SOA-EDIT-API DEFAULT`
+        const keepsSerial = /^(?:off)?$/i.test(parsed.data.soa_edit_api ?? 'unknown')
+        return { kind: 'writable', ...(keepsSerial ? { defect: { reason, advice } } : {}) }
+      }
       return unusable(
         unavailable(zone, answer).reason,
         'check that the backend of the zone can be written, and its log',
