@@ -14,6 +14,7 @@ import { poolPath } from '../support/service.ts'
 const terraform = `#!/bin/sh
 case $1 in
 version) echo '{"terraform_version":"1.9.0"}' ;;
+state) echo '{"version":4,"serial":1,"lineage":"tests","resources":[]}' ;;
 apply) echo '{"@level":"info","@message":"Outputs: 1","type":"outputs","outputs":{"load_balancer_ip":{"sensitive":false,"value":"203.0.113.9"}}}' ;;
 esac
 `
