@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { gzipSync } from 'node:zlib'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
+import { packClient } from '@pool/test-kit/pack-client.ts'
 import { startAllocationApi, startWitness, type TestAllocationApi, type TestWitness } from '@pool/testing'
 import { build, stop } from 'esbuild'
 import { convertV4MiniflareOptions, Miniflare, NoOpLog } from 'miniflare'
@@ -69,12 +70,9 @@ beforeAll(async () => {
   cleanup.defer(() => witness[Symbol.asyncDispose]())
   project = await mkdtemp(join(tmpdir(), 'client-package-'))
   cleanup.defer(() => rm(project, { recursive: true, force: true }))
-  await run(process.execPath, ['scripts/build.ts'], { cwd: root, timeout: STUCK_MS })
-  await run('npx', ['-y', 'pnpm@12', 'pack', '--pack-destination', project], { cwd: root, timeout: STUCK_MS })
-  const [file] = readdirSync(project)
-  if (file === undefined) throw new Error('pnpm pack made no file')
+  const archive = await packClient(project)
   await writeFile(join(project, 'package.json'), '{ "private": true, "type": "module" }')
-  await run('npm', ['install', '--no-audit', '--no-fund', join(project, file)], { cwd: project, timeout: STUCK_MS })
+  await run('npm', ['install', '--no-audit', '--no-fund', archive], { cwd: project, timeout: STUCK_MS })
   installed = join(project, 'node_modules/@pool/client')
 }, 600_000)
 afterAll(() => cleanup.disposeAsync(), 60_000)

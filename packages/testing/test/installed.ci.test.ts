@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { packClient } from '@pool/test-kit/pack-client.ts'
 import { isProof, reportProof } from '@pool/test-kit/proof-size.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
@@ -11,7 +12,6 @@ import * as z from 'zod'
 import { buildPackage } from '../src/build/build.ts'
 
 const packageFolder = fileURLToPath(new URL('..', import.meta.url))
-const clientFolder = fileURLToPath(new URL('../../client', import.meta.url))
 const docsPage = fileURLToPath(new URL('../../../docs/clients/testing.md', import.meta.url))
 const readme = fileURLToPath(new URL('../README.md', import.meta.url))
 /** A command that needs longer is not slow but stuck. */
@@ -76,12 +76,9 @@ beforeAll(async () => {
     npm_config_fund: 'false',
   }
   await buildPackage()
-  await run('npx', ['-y', 'pnpm@12', 'build'], clientFolder)
-  for (const each of [packageFolder, clientFolder])
-    await run('npx', ['-y', 'pnpm@12', 'pack', '--pack-destination', folder], each)
-  const find = async (part: string) => join(folder, (await readdir(folder)).find(file => file.includes(part)) ?? '')
-  archive = await find('testing')
-  clientArchive = await find('client')
+  await run('npx', ['-y', 'pnpm@12', 'pack', '--pack-destination', folder], packageFolder)
+  archive = join(folder, (await readdir(folder)).find(file => file.includes('testing')) ?? '')
+  clientArchive = await packClient(folder)
 }, TIMEOUT_MS)
 afterAll(() => rm(folder, { recursive: true, force: true }), TIMEOUT_MS)
 
