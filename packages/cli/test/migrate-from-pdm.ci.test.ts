@@ -9,7 +9,7 @@ import { startDedicatedPostgres } from '@pool/test-kit/dedicated-postgres.ts'
 import { missingDig, missingPowerdns, startPowerdns } from '@pool/test-kit/dns/powerdns.ts'
 import { shouldSkip } from '@pool/test-kit/optional-deps.ts'
 import { until } from '@pool/test-kit/poll.ts'
-import { isProof } from '@pool/test-kit/proof-size.ts'
+import { isProof, proofSize, reportProof } from '@pool/test-kit/proof-size.ts'
 import { startApi } from '@pool/test-kit/services.ts'
 import { parseShellBlocks } from '@pool/test-kit/shell-blocks.ts'
 import { describe, expect, test } from 'vitest'
@@ -25,12 +25,14 @@ const missingTool = ['curl', 'jq'].some(tool => spawnSync(tool, ['--version']).e
 
 const token = 'operator-token-of-the-migration'
 const ASK_INTERVAL_MS = 20
+const MAX_OUTPUT = 64 * 1_024 * 1_024
 const POOL = 'pool.test'
 const NAMESERVERS = ['ns1.pool.test', 'ns2.pool.test']
 const path = `/api/v1/pool/${POOL}`
 const reservedToken = '3F0c5b6e-0d1a-4a35-9e5c-7a2b8f1c0d11'
-const active = ['acme', 'globex', 'initech']
-const toAddress = (index: number) => `203.0.113.${index + 10}`
+const more = Array.from({ length: proofSize(997, 0) }, (_, index) => `t${String(index).padStart(4, '0')}`)
+const active = ['acme', 'globex', 'initech', ...more]
+const toAddress = (index: number) => `203.0.${113 + Math.floor(index / 200)}.${(index % 200) + 10}`
 
 /** The two forms of pool-domain-manager: the names below a tenant's name that have an A record. */
 const forms = {
@@ -64,7 +66,7 @@ const startScene = async (form: keyof typeof forms) => {
       token: null,
       minutes: null,
     })),
-    { subdomain: 'waiting', state: 'reserved', address: null, token: reservedToken, minutes: 60 },
+    { subdomain: 'pending', state: 'reserved', address: null, token: reservedToken, minutes: 60 },
     { subdomain: 'late', state: 'reserved', address: null, token: '9d7c1f8e-2b3a-4c5d-8e9f-0a1b2c3d4e5f', minutes: -1 },
   ]
   for (const { subdomain, state, address, token: uuid, minutes } of rows) {
@@ -102,7 +104,9 @@ const startScene = async (form: keyof typeof forms) => {
     POWERDNS_HEADER: write('powerdns.header', `X-API-Key: ${powerdns.options.apiKey}\n`),
   }
   const shell = (commands = 'false') =>
-    promisify(execFile)('bash', ['-ec', commands], { cwd: home.folder, env: variables }).then(({ stdout }) => stdout)
+    promisify(execFile)('bash', ['-ec', commands], { cwd: home.folder, env: variables, maxBuffer: MAX_OUTPUT }).then(
+      ({ stdout }) => stdout,
+    )
   const restart = async () => {
     const service = await startService()
     await shell(`poolctl contexts set test --api ${service.operatorUrl} --api-token-file ${write('token', token)}`)
@@ -141,6 +145,9 @@ const startScene = async (form: keyof typeof forms) => {
     await until('every tenant was asked', () => rounds > round + 1)
     return wrong
   }
+  cleanup.defer(() =>
+    reportProof(`${form}: ${active.length} names, ${rounds} rounds of queries, ${wrong.length} wrong`),
+  )
   const owned = cleanup.move()
   return {
     ...{ powerdns, api, pdm, restart, shell, answers, readTable, folder: home.folder },
@@ -148,7 +155,7 @@ const startScene = async (form: keyof typeof forms) => {
   }
 }
 
-const timeout = 600_000
+const timeout = isProof ? 3_600_000 : 600_000
 const skip = [missingPowerdns, missingDig, missingTool].map(shouldSkip).includes(true)
 
 describe.skipIf(skip).each(['records', 'zones'] as const)('pool-domain-manager with %s', { timeout }, form => {
@@ -173,10 +180,10 @@ describe.skipIf(skip).each(['records', 'zones'] as const)('pool-domain-manager w
     expect(await shell(PREVIEW)).toMatch(/acme\.pool\.test +active +203\.0\.113\.10\n/)
     const planned = await shell(IMPORT)
     expect(planned.includes('publish')).toBe(form === 'zones')
-    expect(planned.match(/waiting.pool.test .*database reserved/g)?.length).toBe(form === 'zones' ? 1 : undefined)
+    expect(planned.match(/pending.pool.test .*database reserved/g)?.length).toBe(form === 'zones' ? 1 : undefined)
     expect([await readTable(), await powerdns.records(POOL)]).toEqual([table, zone])
     expect(statSync(join(folder, 'tokens.json')).mode & 0o777).toBe(0o600)
-    expect([await check('acme'), await check('waiting'), await check('late')]).toEqual([
+    expect([await check('acme'), await check('pending'), await check('late')]).toEqual([
       'active-state',
       'reserved-state',
       undefined,
@@ -228,7 +235,7 @@ describe.skipIf(skip).each(['records', 'zones'] as const)('pool-domain-manager w
       }
       return api.call('POST', `${path}/commit`, fields)
     }
-    expect((await commit('waiting', reservedToken)).body).toMatchObject({ dns: { status: 'published' } })
+    expect((await commit('pending', reservedToken)).body).toMatchObject({ dns: { status: 'published' } })
     const late = await api.call('POST', `${path}/reserve`, { subdomain: 'late' })
     expect((await commit('late', late.body.reservationToken)).body).toMatchObject({ dns: { status: 'published' } })
     const tokens = JSON.parse(readFileSync(join(folder, 'tokens.json'), 'utf8'))

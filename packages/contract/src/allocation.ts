@@ -341,9 +341,10 @@ export const convergeResponse = z
   .object({
     poolDomain: z.string(),
     dryRun: z.boolean(),
-    changes: z
-      .array(plannedChange)
-      .meta({ description: 'Differences between the zone and the desired records, by name; the first 1000.' }),
+    changes: z.array(plannedChange).meta({
+      description:
+        'Differences between the zone and the desired records, by name: the first 1000, but no deletion is left out for another change.',
+    }),
     changeCount: z.number().int(),
     conflicts: z.array(plannedConflict).meta({ description: 'By name; the first 1000.' }),
     conflictCount: z.number().int(),
@@ -397,7 +398,8 @@ export const resumeResponse = z
     dryRun: z.boolean(),
     cause: stopCause,
     differences: z.array(zoneDifference).meta({
-      description: 'Names whose records in the zone are not those of the database, and what is done; the first 1000.',
+      description:
+        'Names whose records in the zone are not those of the database, and what is done: the first 1000, but no name that loses its records or its holder is left out for another.',
     }),
     differenceCount: z.number().int(),
   })

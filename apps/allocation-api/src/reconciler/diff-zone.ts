@@ -14,6 +14,8 @@ export interface PlannedChange {
   readonly change: RecordChange
 }
 
+export const isDeletion = ({ change }: PlannedChange): boolean => change.kind === 'delete'
+
 export interface PlannedConflict {
   readonly subdomain: string
   readonly reason: string
@@ -62,7 +64,7 @@ export const diffZone = async (zone: LockedZone, mode: Mode): Promise<ZoneDiff |
   const { repository, writesZones } = zone.tools
   const otherProvider = await zone.findOtherProvider()
   if (otherProvider) return otherProvider
-  const changes = new Listing<PlannedChange>()
+  const changes = new Listing<PlannedChange>(isDeletion)
   const conflicts = new Listing<PlannedConflict>()
   const orphans = new Listing<Orphan>()
   let driftedCount = 0

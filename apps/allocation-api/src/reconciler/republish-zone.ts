@@ -1,7 +1,7 @@
 import type { Caller } from '../naming/naming.ts'
 import { deriveRecords } from '../records/domain/derive.ts'
 import { NO_RECORDS } from '../records/domain/stored.ts'
-import type { PlannedChange } from './diff-zone.ts'
+import { isDeletion, type PlannedChange } from './diff-zone.ts'
 import { Listing } from './domain/listing.ts'
 import { toRecordChanges } from './domain/record-changes.ts'
 import type { Busy, ReconcilerTools, WithZone } from './locked-zone.ts'
@@ -34,7 +34,7 @@ export const republishZone = async (
   zone: string,
   caller: Caller | null,
 ): Promise<TemplateDiff | Busy> => {
-  const changes = new Listing<PlannedChange>()
+  const changes = new Listing<PlannedChange>(isDeletion)
   let nameCount = 0
   const republishBatch = async (after: string, lease: Lease | null): Promise<readonly ActiveRecords[]> => {
     const names = await operations.listActive(zone, after, BATCH_SIZE)

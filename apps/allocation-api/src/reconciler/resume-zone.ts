@@ -20,7 +20,7 @@ export interface ResumeOptions {
 /** What a resume changes, or would change. */
 export interface StoppedZoneChanges {
   readonly stopCause: StopCause
-  /** The first `MAX_LISTED`: names with a row, by name, then names without one. */
+  /** As `Listing` chooses them: names with a row, by name, then names without one. */
   readonly differences: readonly ZoneDifference[]
   readonly differenceCount: number
 }
@@ -195,7 +195,7 @@ export const resumeZone = async (
   if (read.kind === 'unavailable') return read
   const { stopCause, stoppedMsAgo } = await zone.checkMarkers(read.markers, caller ? 'apply' : 'dry-run')
   if (!stopCause) return { kind: 'not-stopped' }
-  const listing = new Listing<ZoneDifference>()
+  const listing = new Listing<ZoneDifference>(({ action }) => action === 'withdraw' || action === 'release')
   for await (const page of findDifferences(zone, trust, stoppedMsAgo ?? 0)) {
     if (page.kind === 'unavailable') return page
     listing.add(caller ? await settle(zone, page, trust, caller) : page.decided)
