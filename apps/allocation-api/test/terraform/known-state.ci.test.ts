@@ -176,10 +176,11 @@ describe.skipIf(isTerraformMissing)('the first apply', () => {
     const { reported, request } = recordStates()
     const run = startApply({ ...site.options, env: { ...site.options.env, TMPDIR: site.folder } }, request())
     await until('the apply waits', () => run.logged('(local-exec): waiting'))
-    await until('what may exist is recorded', () => reported.length === 3)
+    // Two creations that start at once are recorded at once.
+    await until('what may exist is recorded', () => reported.at(-1)?.unfinished?.length === 2)
     const empty = { lineage: expect.any(String), serial: 1 }
     const [machine, last] = ['machine', 'last'].map(name => ({ address: `module.deployment.terraform_data.${name}` }))
-    expect(reported).toEqual([empty, { ...empty, unfinished: [machine] }, { ...empty, unfinished: [machine, last] }])
+    expect([reported[0], reported.at(-1)]).toEqual([empty, { ...empty, unfinished: [machine, last] }])
     const killed = recordStates()
     killed.reported.push(...reported)
     await killProcesses(site.folder)
