@@ -35,6 +35,12 @@ type App = ReturnType<typeof createApp>
 let cache: { readonly env: WorkerEnv; readonly policies: string | undefined; readonly app: App } | undefined
 let stored: { readonly secret: StoredSecret; readonly policies: StoredPolicies } | undefined
 
+/** Wrangler passes `MAX_WAIT_SECONDS = 60` as a number. */
+const toTexts = <Settings extends object>(settings: Settings): Settings =>
+  Object.fromEntries(
+    Object.entries(settings).map(([name, value]) => [name, typeof value === 'number' ? String(value) : value]),
+  ) as Settings
+
 const toApp = (env: WorkerEnv, policies: string | undefined, lacksPolicies = false): App => {
   if (cache?.env !== env || cache.policies !== policies) {
     const services: Services = {
@@ -46,7 +52,7 @@ const toApp = (env: WorkerEnv, policies: string | undefined, lacksPolicies = fal
       lacksPolicies,
     }
     for (const ignored of findIgnoredVariables(env)) log(env, 'error', { msg: 'questionable-variable', ...ignored })
-    const { TOKEN_POLICIES: _, ...settings } = env
+    const { TOKEN_POLICIES: _, ...settings } = toTexts(env)
     const app = createApp(policies === undefined ? settings : { ...settings, TOKEN_POLICIES: policies }, services)
     cache = { env, policies, app }
   }

@@ -39,10 +39,11 @@ test.each<[bindings: object, msg: string, detail: string]>([
   expect(logged.text()).not.toContain('mark-of-two')
 })
 
-test('valid bindings: the log has the request only', async () => {
+test.each(['5', 5])('valid bindings, a number as %j: the log has the request only', async count => {
   using logged = captureLogs()
-  const bindings = { MAX_WAIT_SECONDS: '5', DRAIN: 'false', LOG_LEVEL: 'info', ASSETS: {}, TEST_CLOCK_PATH: '/x' }
-  await sendWithBindings(bindings, 'GET', leasePath(freshSlot()))
+  const counts = { MAX_WAIT_SECONDS: count, MAX_REQUESTS_PER_MINUTE: count }
+  const bindings: object = { ...counts, DRAIN: 'false', LOG_LEVEL: 'info', ASSETS: {}, TEST_CLOCK_PATH: '/x' }
+  expectProblem(await sendWithBindings(bindings, 'GET', leasePath(freshSlot())), 404, 'not-found')
   expect(logged.lines().map(({ msg }) => msg)).toEqual(['request'])
 })
 
