@@ -51,8 +51,9 @@ const toApp = (env: WorkerEnv, policies: string | undefined, lacksPolicies = fal
       onRequest: createRequestCounter(env),
       lacksPolicies,
     }
-    for (const ignored of findIgnoredVariables(env)) log(env, 'error', { msg: 'questionable-variable', ...ignored })
-    const { TOKEN_POLICIES: _, ...settings } = toTexts(env)
+    const texts = toTexts(env)
+    for (const ignored of findIgnoredVariables(texts)) log(texts, 'error', { msg: 'questionable-variable', ...ignored })
+    const { TOKEN_POLICIES: _, ...settings } = texts
     const app = createApp(policies === undefined ? settings : { ...settings, TOKEN_POLICIES: policies }, services)
     cache = { env, policies, app }
   }

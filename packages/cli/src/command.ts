@@ -119,11 +119,12 @@ const addCommand = (parent: Command, spec: CommandSpec, execute: Execute): void 
     .description(spec.description === undefined ? `${spec.summary}.` : `${spec.summary}.\n\n${spec.description}`)
     .addHelpText('after', toExamples(spec.examples, spec.exitCodes))
   for (const argument of spec.arguments ?? []) command.addArgument(toArgument(argument))
-  for (const flag of spec.flags ?? []) command.addOption(toOption(flag))
+  const options = (spec.flags ?? []).map(flag => ({ flag, option: toOption(flag) }))
+  for (const { option } of options) command.addOption(option)
   command.action(async (...parameters: unknown[]) => {
     // Here, since commander looks for missing options before it names the one that is misspelt.
-    const missing = spec.flags?.find(flag => flag.isRequired && !(toOption(flag).attributeName() in command.opts()))
-    if (missing) command.error(`error: required option '${missing.flags}' not specified`)
+    const missing = options.find(({ flag, option }) => flag.isRequired && !(option.attributeName() in command.opts()))
+    if (missing) command.error(`error: required option '${missing.flag.flags}' not specified`)
     const count = command.registeredArguments.length
     await execute(spec, {
       args: parameters.slice(0, count) as Arguments,

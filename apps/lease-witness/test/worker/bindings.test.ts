@@ -31,6 +31,7 @@ test.each<[bindings: object, msg: string, detail: string]>([
   [{ TOKEN_POLICIES: '{' }, 'invalid-settings', 'TOKEN_POLICIES must be'],
   [{ BEARER_TOKENS_CSV: 'mark-of-two words' }, 'invalid-settings', 'BEARER_TOKENS_CSV must be'],
   [{ MAX_WAIT_SECOND: '5' }, 'questionable-variable', 'did you mean MAX_WAIT_SECONDS?'],
+  [{ MAX_WAIT_SECOND: 5 }, 'questionable-variable', 'did you mean MAX_WAIT_SECONDS?'],
   [{ DRAIN: 'yes' }, 'questionable-variable', 'must be true or false'],
 ])('%j has no effect, and the log says so', async (bindings, msg, detail) => {
   using logged = captureLogs()

@@ -47,7 +47,11 @@ test('a run sees what its configuration names, and no folder that a passed varia
 
 const env = { PATH: process.env.PATH ?? '' }
 const obstacle = await probeIsolation(env)
-const isMissing = shouldSkip(obstacle === null ? undefined : `Terraform is not isolated: ${obstacle}`)
+const isMissing = shouldSkip(
+  obstacle === null
+    ? undefined
+    : `Isolation is not tested: ${obstacle}. Run the tests as root, or permit user namespaces (kernel.unprivileged_userns_clone=1).`,
+)
 
 test.skipIf(isMissing)(
   'an interrupt at any moment of the isolation ends the command or not, and is no error',

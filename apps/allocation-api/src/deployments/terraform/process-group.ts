@@ -150,17 +150,24 @@ export interface Captured {
   readonly stderr: string
 }
 
-/** Runs a command whose output is short. It ends at `signal`, with every process that it started and whatever they ignore. */
-export const captureShortly = async (
-  [file, ...args]: readonly [string, ...string[]],
-  options: Pick<ProcessCommand, 'cwd' | 'env' | 'signal'>,
+/** What a command prints, at most so many characters of each stream and the rest of the last chunk. */
+export const captureOutput = async (
+  maxLength: number,
+  run: (onOutput: ProcessCommand['onOutput']) => Promise<ProcessExit>,
 ): Promise<Captured> => {
   const text = { stdout: '', stderr: '' }
-  const onOutput: ProcessCommand['onOutput'] = (stream, chunk) => {
-    if (text[stream].length < MAX_SHORT_OUTPUT) text[stream] += chunk
-  }
-  return { exit: await runInProcessGroup({ file, args, ...options, graceMs: 0, onOutput }), ...text }
+  const exit = await run((stream, chunk) => {
+    if (text[stream].length < maxLength) text[stream] += chunk
+  })
+  return { exit, ...text }
 }
+
+/** Runs a command whose output is short. It ends at `signal`, with every process that it started and whatever they ignore. */
+export const captureShortly = (
+  [file, ...args]: readonly [string, ...string[]],
+  options: Pick<ProcessCommand, 'cwd' | 'env' | 'signal'>,
+): Promise<Captured> =>
+  captureOutput(MAX_SHORT_OUTPUT, onOutput => runInProcessGroup({ file, args, ...options, graceMs: 0, onOutput }))
 
 /** A process group, for a later check from another process. */
 export type ProcessGroupIdentity = Pick<StateLock, 'host' | 'processGroup' | 'startedAt'>

@@ -8,6 +8,7 @@ import { type CreationEvent, type OutputCollector, parseCreation } from './domai
 import { toIsolatedCommand, type VisiblePaths } from './isolation.ts'
 import {
   type Captured,
+  captureOutput,
   identifyProcessGroup,
   type ProcessCommand,
   type ProcessExit,
@@ -242,13 +243,8 @@ export class TerraformSession {
     return this.#capture(args, { signal: AbortSignal.timeout(FINAL_TIMEOUT_MS) })
   }
 
-  async #capture(args: readonly string[], more: Omit<CommandOptions, 'onOutput'>): Promise<Captured> {
-    const text = { stdout: '', stderr: '' }
-    const onOutput = (stream: 'stdout' | 'stderr', chunk: string) => {
-      if (text[stream].length < MAX_CAPTURE) text[stream] += chunk
-    }
-    const exit = await this.#run(args, { onOutput, ...more })
-    return { exit, ...text }
+  #capture(args: readonly string[], more: Omit<CommandOptions, 'onOutput'>): Promise<Captured> {
+    return captureOutput(MAX_CAPTURE, onOutput => this.#run(args, { onOutput, ...more }))
   }
 
   async #run(args: readonly string[], more: CommandOptions): Promise<ProcessExit> {

@@ -294,8 +294,8 @@ export const changeState = async (
     const isLatest = () => count === creations.started.length
     recorded = recorded.then(() => (isLatest() ? record(creations.started) : undefined)).catch(() => {})
   }
-  let isSaved = true
-  const reportAfter = async (): Promise<State | null> => {
+  /** `after`: null if it is not known. `isSaved`: false if it is known to lack what the command has done. */
+  const reportAfter = async (): Promise<{ readonly after: State | null; readonly isSaved: boolean }> => {
     await recorded
     const after = text === null ? null : parseState(text)
     // A state that someone replaced in the meantime is for the next run to reject.
@@ -304,12 +304,10 @@ export const changeState = async (
     const doubtful = creations.findDoubtful(exitCode, hasSaved)
     if (!isOurs) {
       if (creations.started.length > 0) await record(doubtful)
-      isSaved = after === null
-      return null
+      return { after: null, isSaved: after === null }
     }
     await report(after, request, doubtful)
-    isSaved = findUnsaved(doubtful, after.resources).length === 0
-    return after
+    return { after, isSaved: findUnsaved(doubtful, after.resources).length === 0 }
   }
   const execution = session.execute(phase, args, {
     ...(onLock && { onLock }),
@@ -328,16 +326,13 @@ export const changeState = async (
       exitCode = code
     },
   })
-  try {
-    const outputs = await execution
-    await reportAfter()
-    requireSaved(isSaved)
-    return outputs
-  } catch (error) {
-    const after = await reportAfter()
+  const outputs = await execution.catch(async (error: unknown) => {
+    const { after } = await reportAfter()
     if (!(error instanceof CommandFailedError) || after === null || !hasTaintedBucket(after, bucket)) throw error
     throw new CommandFailedError(
       `${error.message} The bucket ${bucket} was created before the failure. Remove the cause, then apply again: the bucket is kept.`,
     )
-  }
+  })
+  requireSaved((await reportAfter()).isSaved)
+  return outputs
 }
