@@ -71,8 +71,9 @@ test.skipIf(isMissing)(
       await sleep(moment * 4)
       ending.abort()
       const { code, signal } = await exited
-      // An interrupt that comes too early or too late changes nothing.
-      expect([output, code ?? signal]).toEqual(output === '' ? ['', 'SIGINT'] : ['started\n', 0])
+      // One that comes too early or too late changes nothing, and one in between can end the command after its output.
+      expect(['', 'started\n']).toContain(output)
+      expect(output === '' ? ['SIGINT'] : [0, 'SIGINT']).toContain(code ?? signal)
     }
   },
 )
