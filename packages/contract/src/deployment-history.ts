@@ -2,7 +2,7 @@ import * as z from 'zod'
 import { cursor, limit } from './allocation.ts'
 import { rule } from './allocation-problem.ts'
 import { timestamp, WITHOUT_NULL } from './common.ts'
-import { canonicalName } from './fields.ts'
+import { canonicalDomain } from './fields.ts'
 
 /**
  * What a request or a run did to a deployment. `apply-requested` and `destroy-requested`: a request started the operation.
@@ -52,7 +52,7 @@ export const deploymentHistoryQuery = z.object({
       ...rule('invalid-format', 'fqdn must be text without null characters.'),
       abort: true,
     })
-    .overwrite(name => canonicalName(name).replace(/\.$/, ''))
+    .overwrite(canonicalDomain)
     .optional()
     .meta({ description: 'Only entries of this FQDN.' }),
   limit: limit.optional().meta({ description: 'Maximum number of items; 100 by default, and never more than 1000.' }),

@@ -65,14 +65,17 @@ export const subdomain = z
     example: 'acme',
   })
 
+/** The form in which domains are compared: as names, without the final dot. */
+export const canonicalDomain = (text: string): string => {
+  const name = canonicalName(text)
+  return name.endsWith('.') ? name.slice(0, -1) : name
+}
+
 /** The pool domain in the path. The service decides whether it is managed (`unsupported-pool`). */
-export const poolDomain = z
-  .string()
-  .overwrite(text => canonicalName(text).replace(/\.$/, ''))
-  .meta({
-    description: 'A managed pool domain; trimmed, lower-cased and without a final dot before validation.',
-    example: 'pool.test',
-  })
+export const poolDomain = z.string().overwrite(canonicalDomain).meta({
+  description: 'A managed pool domain; trimmed, lower-cased and without a final dot before validation.',
+  example: 'pool.test',
+})
 
 /** One label of a host name (RFC 1123 section 2.1), in lower case. */
 export const isDnsLabel = (text: string): boolean => /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(text)

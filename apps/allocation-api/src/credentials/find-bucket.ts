@@ -1,5 +1,5 @@
 import type { ObjectStorageKeys } from '@pool/contract'
-import { z } from 'zod'
+import * as z from 'zod'
 import {
   classifyS3Response,
   createSignedGet,

@@ -181,7 +181,7 @@ export const createDomainProof = ({ sql, isRequired, lookUpTxt, timeoutMs }: Dom
         from jsonb_array_elements_text(${sql.json(texts.slice(0, MAX_TEXTS).map(hashValue))}) as texts (hash)
         join domain_challenges c on c.value_hash = decode(texts.hash, 'hex')
         where c.domain = ${spec.sovereignFQDN} and c.expires_at > ${now} and case
-          when c.lineage_id is null then c.key_hash is null or c.key_hash = ${keyHash}::bytea
+          when c.lineage_id is null then c.key_hash is null or c.key_hash = decode(${keyHash}::text, 'hex')
           else c.lineage_id = ${lineageId}::uuid end`,
       timeoutMs,
     )
@@ -204,7 +204,8 @@ export const createDomainProof = ({ sql, isRequired, lookUpTxt, timeoutMs }: Dom
             )
           )
           insert into domain_challenges (value_hash, domain, key_hash, expires_at)
-          values (decode(${hashValue(value)}, 'hex'), ${domain}, ${key === undefined ? null : hashIdempotencyKey(key)},
+          values (decode(${hashValue(value)}, 'hex'), ${domain},
+            decode(${key === undefined ? null : hashIdempotencyKey(key)}::text, 'hex'),
             ${now} + ${milliseconds(CHALLENGE_TTL_MS)})
           on conflict (value_hash) do update set expires_at = excluded.expires_at
           returning expires_at as "expiresAt"`,

@@ -171,8 +171,7 @@ export const createRoutes = (deps: AppDependencies, { listener, tokens, exposeLi
   }
   // Not as middleware, so that it costs the existing routes nothing.
   app.notFound(c => {
-    const isBrowser = c.req.header('Accept')?.includes('text/html') ?? false
-    if (isBrowser && c.req.path === '/') return c.redirect('/docs')
+    if (c.req.path === '/' && c.env.header('accept')?.includes('text/html')) return c.redirect('/docs')
     const isList = !exposeLists && LIST_PATHS.some(path => path.test(c.req.path))
     const allowed = listAllowed(c.req.path)
     if (allowed.length === 0) return sendError(c, { kind: 'not-found', detail: isList ? NO_LISTS : noRoute })

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { zValidator } from '@hono/zod-validator'
 import {
+  canonicalDomain,
   type DeploymentProblem,
   type ErrorCode,
   errors,
@@ -12,7 +13,6 @@ import {
   type Operation,
   type OperationId,
   operationList,
-  poolDomain,
   toErrorStatus,
 } from '@pool/contract'
 import { BodyError } from '@pool/runtime/service/body-error'
@@ -228,7 +228,7 @@ const MIN_KEY_LENGTH = 16
 
 /** Each listener has its own keys. A key of a client contains no space. */
 export const parseIdempotencyKey = (c: Context<HttpEnv>): Parsed<string | undefined> => {
-  const header = c.req.header('Idempotency-Key')
+  const header = c.env.header('idempotency-key')
   if (header === undefined) return { ok: true, value: undefined }
   c.env.hasShortKey = header.length < MIN_KEY_LENGTH
   const key = parse(idempotencyKey, header)
@@ -257,8 +257,8 @@ export const parseWrite = async <Schema extends z.ZodType<object>>(
   return { ok: true, value: { command, caller: getCaller(c), key: key.value } }
 }
 
-/** The pool domain of the path, trimmed and lower-cased. It needs no validator: the operation decides if it is managed. */
-export const getPoolDomain = (c: Context<HttpEnv>): string => poolDomain.parse(c.req.param('domain'))
+/** The pool domain of the path in canonical form. It needs no validator: the operation decides if it is managed. */
+export const getPoolDomain = (c: Context<HttpEnv>): string => canonicalDomain(c.req.param('domain') ?? '')
 
 export const getCaller = (c: Context<HttpEnv>): Caller => ({
   actor: c.env.listener,

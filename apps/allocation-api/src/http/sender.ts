@@ -55,6 +55,7 @@ const parseForwarded = (header: string): readonly string[] | null => {
 
 /** Whether an address is that of a trusted proxy. */
 export const createProxyCheck = (trustedProxies: readonly Network[]): ((address: string) => boolean) => {
+  if (trustedProxies.length === 0) return () => false
   const proxies = new BlockList()
   for (const { address, prefix, family } of trustedProxies) proxies.addSubnet(address, prefix, family)
   return text => {

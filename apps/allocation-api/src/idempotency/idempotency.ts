@@ -128,7 +128,7 @@ export const isDuplicateKey = (error: unknown): boolean => isUniqueViolation(err
 export const createClaim = (key: string, content: readonly unknown[]): IdempotencyClaim => {
   const salt = createSalt()
   return {
-    keyHash: hashIdempotencyKey(key).toString('hex'),
+    keyHash: hashIdempotencyKey(key),
     fingerprint: hash('sha256', JSON.stringify(content), 'hex'),
     expectedRevision: 0,
     salt,

@@ -6,8 +6,20 @@ const key = 'k-8f14e45fceea167a5a36dedd4bea2543'
 const lookupSalt = 'allocation-api idempotency-key v1'
 
 test('the hash of a key is stable: stored keys must be found after an upgrade', () => {
-  expect(hashIdempotencyKey(key)).toEqual(Buffer.from(hkdfSync('sha256', key, lookupSalt, 'lookup', 32)))
-  expect(hashIdempotencyKey(`${key}x`)).not.toEqual(hashIdempotencyKey(key))
+  const keys = [
+    ...Array.from({ length: 255 }, (_, i) => key.repeat(8).slice(0, i + 1)),
+    ...Array.from({ length: 100 }, () => randomUUID()),
+  ]
+  for (const each of [...keys, ...keys.map(text => `operator ${text}`)]) {
+    expect(hashIdempotencyKey(each)).toBe(
+      Buffer.from(hkdfSync('sha256', each, lookupSalt, 'lookup', 32)).toString('hex'),
+    )
+  }
+})
+
+test.each(['é'.repeat(40), 'k'.repeat(513)])('a key that no client can send is not hashed in part: %s', text => {
+  expect(() => hashIdempotencyKey(text)).toThrow(RangeError)
+  expect(hashIdempotencyKey(key)).toHaveLength(64)
 })
 
 describe('the token of a result', () => {
@@ -40,7 +52,7 @@ test('a token that was sealed with schema 1 opens with its key, in its row, unle
   const token = randomUUID()
   const [salt, nonce] = [randomBytes(32), randomBytes(12)]
   const sealingKey = Buffer.from(hkdfSync('sha256', key, salt, 'seal', 32))
-  const cipher = createCipheriv('aes-256-gcm', sealingKey, nonce).setAAD(hashIdempotencyKey(key))
+  const cipher = createCipheriv('aes-256-gcm', sealingKey, nonce).setAAD(Buffer.from(hashIdempotencyKey(key), 'hex'))
   const sealed = Buffer.concat([nonce, cipher.update(token, 'utf8'), cipher.final(), cipher.getAuthTag()])
   expect(openSealedToken(key, salt, sealed)).toBe(token)
   expect(() => openSealedToken(`${key}x`, salt, sealed)).toThrow()

@@ -27,14 +27,46 @@ const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
 /** Public and constant: the hash of a key must be the same in every process and every build. */
-const LOOKUP_SALT = Buffer.from('allocation-api idempotency-key v1')
+const LOOKUP_SALT = 'allocation-api idempotency-key v1'
 
-/** HKDF (RFC 5869) with SHA-256. Different `info` values give independent results. */
-const derive = (key: string, salt: Buffer, info: 'lookup' | 'seal'): Buffer =>
-  Buffer.from(hkdfSync('sha256', key, salt, info, KEY_BYTES))
+const BLOCK_BYTES = 64
+const INNER = 0x36
+const OUTER = 0x5c
+/** More than the longest Idempotency-Key. */
+const MAX_MESSAGE_BYTES = 512
 
-/** What the tables hold in place of an Idempotency-Key. It does not help to derive a token. */
-export const hashIdempotencyKey = (key: string): Buffer => derive(key, LOOKUP_SALT, 'lookup')
+/** HMAC (RFC 2104) with SHA-256 of ASCII texts. Its digests are texts too, by default with a character per byte. */
+class Hmac {
+  readonly #inner = Buffer.alloc(BLOCK_BYTES + MAX_MESSAGE_BYTES)
+  readonly #outer = Buffer.alloc(BLOCK_BYTES + KEY_BYTES)
+
+  /** `key`: with a character per byte, not longer than a block. */
+  setKey(key: string): this {
+    for (let i = 0; i < BLOCK_BYTES; i++) {
+      const byte = i < key.length ? key.charCodeAt(i) : 0
+      this.#inner[i] = byte ^ INNER
+      this.#outer[i] = byte ^ OUTER
+    }
+    return this
+  }
+
+  digest(message: string, encoding: 'binary' | 'hex' = 'binary'): string {
+    const bytes = this.#inner.write(message, BLOCK_BYTES)
+    if (bytes !== message.length) throw new RangeError('a message of an HMAC must be short and ASCII')
+    this.#outer.write(hash('sha256', this.#inner.subarray(0, BLOCK_BYTES + bytes), 'binary'), BLOCK_BYTES, 'binary')
+    return hash('sha256', this.#outer, encoding)
+  }
+}
+
+const extract = new Hmac().setKey(LOOKUP_SALT)
+const expand = new Hmac()
+
+/**
+ * What the tables hold in place of an Idempotency-Key, hexadecimal: HKDF (RFC 5869) with SHA-256. It does not help to derive a
+ * token. `hkdfSync` creates an object for each call, which costs more than all else that a key needs.
+ */
+export const hashIdempotencyKey = (key: string): string =>
+  expand.setKey(extract.digest(key)).digest('lookup\u0001', 'hex')
 
 /** Each call of the system costs more than the bytes. None of them is used twice. */
 const POOL_BYTES = 4_096
@@ -74,8 +106,10 @@ export const deriveSecret = (key: string, salt: string): Buffer =>
  */
 export const openSealedToken = (key: string, salt: Buffer, sealed: Buffer): string => {
   const nonce = sealed.subarray(0, NONCE_BYTES)
-  const decipher = createDecipheriv(CIPHER, derive(key, salt, 'seal'), nonce, { authTagLength: TAG_BYTES })
-  decipher.setAAD(hashIdempotencyKey(key))
+  const decipher = createDecipheriv(CIPHER, Buffer.from(hkdfSync('sha256', key, salt, 'seal', KEY_BYTES)), nonce, {
+    authTagLength: TAG_BYTES,
+  })
+  decipher.setAAD(Buffer.from(hashIdempotencyKey(key), 'hex'))
   decipher.setAuthTag(sealed.subarray(-TAG_BYTES))
   return decipher.update(sealed.subarray(NONCE_BYTES, -TAG_BYTES), undefined, 'utf8') + decipher.final('utf8')
 }

@@ -105,8 +105,7 @@ export type BucketNameResult =
 const MIN_BUCKET_NAME_LENGTH = 3
 const MAX_BUCKET_NAME_LENGTH = 63
 /** S3 also reserves the suffix `.mrap`, which a name without dots cannot have. */
-const RESERVED_BUCKET_PREFIXES = ['xn--', 'sthree-', 'amzn-s3-demo-']
-const RESERVED_BUCKET_SUFFIXES = ['-s3alias', '--ol-s3', '--x-s3', '--table-s3']
+const RESERVED_BUCKET_AFFIX = /^(?:xn--|sthree-|amzn-s3-demo-)|(?:-s3alias|--ol-s3|--x-s3|--table-s3)$/
 
 const findBucketNameError = (name: string, fqdn: string): string | null => {
   if (name.length < MIN_BUCKET_NAME_LENGTH || name.length > MAX_BUCKET_NAME_LENGTH) {
@@ -117,9 +116,7 @@ const findBucketNameError = (name: string, fqdn: string): string | null => {
   if (!/^[a-z0-9](?:[a-z0-9-]*[a-z0-9])$/.test(name)) {
     return `The bucket name for ${fqdn} would be invalid: only a-z, 0-9 and "-" are allowed, with a letter or digit at both ends.`
   }
-  const affix =
-    RESERVED_BUCKET_PREFIXES.find(prefix => name.startsWith(prefix)) ??
-    RESERVED_BUCKET_SUFFIXES.find(suffix => name.endsWith(suffix))
+  const affix = RESERVED_BUCKET_AFFIX.exec(name)?.[0]
   return affix ? `The bucket name for ${fqdn} would be ${name}, but S3 reserves "${affix}".` : null
 }
 

@@ -226,7 +226,7 @@ describe('a row that stays locked', () => {
           database.sql,
           tx => tx`
           insert into idempotency_keys (key_hash, fingerprint, expires_at, result)
-          values (${hashIdempotencyKey(subdomain)}, sha256('x'), now() + interval '1 hour', '{}')`,
+          values (decode(${hashIdempotencyKey(subdomain)}, 'hex'), sha256('x'), now() + interval '1 hour', '{}')`,
         ),
     ],
   ])('%s: the same', async (_, subdomain, lock) => {

@@ -124,6 +124,10 @@ export const bundle = async (options: BundleOptions): Promise<readonly BundledPa
     platform: 'node',
     format: 'esm',
     target: options.target ?? 'node24',
+    // Comments and white space would cost memory: they are part of the source that V8 keeps, and any other character than those of
+    // Latin-1 doubles it. An uncaught error shows one line, so lines stay short.
+    minifyWhitespace: true,
+    lineLimit: 120,
     sourcemap: true,
     // The sources are in the repository. Without them the map has half the size.
     sourcesContent: false,

@@ -114,6 +114,13 @@ test.each([
   const outDir = createFolder()
   await bundle({ ...options, outDir })
   expect(listFiles(outDir)).toContain(`migrations/${migration}`)
+  for (const file of listFiles(outDir).filter(path => /^[^/]+\.js$/.test(path))) {
+    const text = await readFile(join(outDir, file), 'utf8')
+    // V8 keeps the text, with two bytes for each character if one is beyond Latin-1.
+    expect(Array.from(text).filter(character => character > '\u{FF}')).toEqual([])
+    expect(text).not.toContain('locales/')
+    expect(Math.max(...text.split('\n').map(({ length }) => length)), `a line of ${file}`).toBeLessThan(5_000)
+  }
   for (const command of Object.keys(options.commands)) {
     const result = await run(join(outDir, `${command}.js`))
     const needed = command === 'terraform-runner' ? 'PDM_TERRAFORM_RUNNER' : variable

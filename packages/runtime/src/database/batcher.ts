@@ -37,22 +37,24 @@ interface PendingRequest<Request, Result> {
 const NO_ROWS: readonly string[] = []
 
 /**
- * The requests of the next batch: the first ones whose rows are neither busy nor those of an earlier request. The order of
+ * Splits a queue. `batch` has the first requests whose rows are neither busy nor those of an earlier request, so the order of
  * the requests for a row stays.
  */
-export const selectBatch = <Item extends { readonly rows: readonly string[] }>(
-  queue: Iterable<Item>,
-  busyRows: ReadonlySet<string>,
+export const splitQueue = <Item extends { readonly rows: readonly string[] }>(
+  queue: readonly Item[],
+  isBusy: (row: string) => boolean,
   maxBatchSize: number,
-): Item[] => {
+): { readonly batch: readonly Item[]; readonly rest: Item[] } => {
   const batch: Item[] = []
+  const rest: Item[] = []
   const earlier = new Set<string>()
   for (const item of queue) {
-    if (batch.length === maxBatchSize) break
-    if (!item.rows.some(row => busyRows.has(row) || earlier.has(row))) batch.push(item)
-    for (const row of item.rows) earlier.add(row)
+    const hasRoom = batch.length < maxBatchSize
+    if (hasRoom && !item.rows.some(row => isBusy(row) || earlier.has(row))) batch.push(item)
+    else rest.push(item)
+    if (hasRoom) for (const row of item.rows) earlier.add(row)
   }
-  return batch
+  return { batch, rest }
 }
 
 /**
@@ -70,9 +72,13 @@ export const createBatcher = <Request, Result>({
   slowMs,
   timeoutMs,
 }: BatcherOptions<Request, Result>) => {
-  const queue = new Set<PendingRequest<Request, Result>>()
-  /** Those of the statements that are executed. */
-  const busyRows = new Set<string>()
+  // Each statement has its own set of rows, and the queue is an array: a set that items enter and leave outgrows one table
+  // after the other, and V8 links each to the next. A table in the old generation keeps all later ones, with their items.
+  /** Some may have timed out. */
+  let queue: PendingRequest<Request, Result>[] = []
+  /** The rows of each statement that is executed. */
+  let busyRows: readonly ReadonlySet<string>[] = []
+  const isBusy = (row: string) => busyRows.some(rows => rows.has(row))
   let inFlight = 0
   let isScheduled = false
   /** Whether several requests shared the last statement. Before the first one, that is not known. */
@@ -105,10 +111,8 @@ export const createBatcher = <Request, Result>({
 
   /** A slow batch releases its slot once, after `slowMs`; its callers still get their results, and its rows stay busy. */
   const executeInSlot = async (batch: readonly PendingRequest<Request, Result>[], deadline: number): Promise<void> => {
-    for (const item of batch) {
-      queue.delete(item)
-      for (const row of item.rows) busyRows.add(row)
-    }
+    const ownRows = new Set(batch.flatMap(({ rows }) => rows))
+    busyRows = [...busyRows, ownRows]
     areShared = batch.length > 1
     inFlight += 1
     let isSlow = false
@@ -119,14 +123,16 @@ export const createBatcher = <Request, Result>({
     }, slowMs)
     await executeBatch(batch, deadline)
     clearTimeout(timer)
-    for (const { rows } of batch) for (const row of rows) busyRows.delete(row)
+    busyRows = busyRows.filter(rows => rows !== ownRows)
     if (!isSlow) inFlight -= 1
     flush()
   }
 
   const flush = (): void => {
-    while (!isFull() && queue.size > 0) {
-      const batch = selectBatch(queue, busyRows, maxBatchSize)
+    while (!isFull() && queue.length > 0) {
+      const waiting = queue.filter(({ timer }) => timer !== undefined)
+      const { batch, rest } = splitQueue(waiting, isBusy, maxBatchSize)
+      queue = rest
       // The earliest, because the requests are in the order of their calls.
       const deadline = batch[0]?.deadline
       // Every request waits for a row.
@@ -156,13 +162,12 @@ export const createBatcher = <Request, Result>({
     const { promise, resolve, reject } = Promise.withResolvers<Result>()
     const expire = () => {
       item.timer = undefined
-      queue.delete(item)
       reject(createTimeoutError(timeoutMs))
     }
     const deadline = performance.now() + timeoutMs
     const timer = setTimeout(expire, timeoutMs)
     const item: PendingRequest<Request, Result> = { request, rows, deadline, resolve, reject, timer }
-    queue.add(item)
+    queue.push(item)
     schedule()
     return promise
   }

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { until } from '@pool/test-kit/poll.ts'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { listen, toListenError } from './http-server.ts'
 
 test.each([
@@ -48,4 +48,44 @@ test('a flood of connections beyond the limits keeps no probe of another address
   ])
   for (const socket of [...clients, ...first, ...second]) socket.destroy()
   await server.close(0)
+})
+
+describe('connections that arrive together', () => {
+  const FLOOD = 300
+  let served = 0
+  const app = {
+    fetch({ url }: Request) {
+      if (url.endsWith('/flood')) served += 1
+      return new Response(String(served))
+    },
+  }
+  const send = async (port: number, localAddress: string, path: string): Promise<Socket> => {
+    const socket = connect({ port, host: '127.0.0.1', localAddress })
+    socket.on('error', () => {})
+    await once(socket, 'connect')
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`)
+    return socket
+  }
+
+  test('those of another client are not read after the flood before them', async () => {
+    const server = await listen(app, 0, { malformedRequestCode: 'malformed-request', address: '127.0.0.1' })
+    const flood = Promise.all(Array.from({ length: FLOOD }, () => send(server.port, '127.0.0.2', '/flood')))
+    const probe = await send(server.port, '127.0.0.3', '/probe')
+    const [response] = await once(probe, 'data')
+    const servedBefore = Number(String(response).split('\r\n\r\n')[1])
+    expect(servedBefore).toBeLessThan(FLOOD / 2)
+    await until('the flood is served', () => served === FLOOD)
+    for (const socket of [probe, ...(await flood)]) socket.destroy()
+    await server.close(0)
+  })
+
+  test('those that are reset before they are read end nothing but themselves', async () => {
+    const server = await listen(app, 0, { malformedRequestCode: 'malformed-request', address: '127.0.0.1' })
+    const flood = Array.from({ length: FLOOD }, () => send(server.port, '127.0.0.2', '/reset'))
+    for (const socket of await Promise.all(flood)) socket.resetAndDestroy()
+    const probe = await send(server.port, '127.0.0.2', '/probe')
+    expect(String((await once(probe, 'data'))[0])).toMatch(/^HTTP\/1\.1 200 /)
+    probe.destroy()
+    await server.close(0)
+  })
 })

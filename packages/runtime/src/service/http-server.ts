@@ -12,6 +12,7 @@ import { totalmem } from 'node:os'
 import type { Duplex } from 'node:stream'
 import { setImmediate as endOfTurn } from 'node:timers/promises'
 import { getRequestListener } from '@hono/node-server'
+import { admitConnections } from './admit-connections.ts'
 import { createReceivedRequest, hasBody, type ReceivedRequest } from './received-request.ts'
 import { SharedLimit, type SharedLimitOptions } from './shared-limit.ts'
 
@@ -27,10 +28,10 @@ const DEFAULT_HEADERS: Readonly<Record<string, string>> = {
 
 const addDefaults = (headers: OutgoingHttpHeaders = {}): OutgoingHttpHeaders => {
   const all: OutgoingHttpHeaders = { ...DEFAULT_HEADERS }
-  for (const [name, value] of Object.entries(headers)) {
+  for (const name in headers) {
     const lower = name.toLowerCase()
     if (lower !== name) delete all[lower]
-    all[name] = value
+    all[name] = headers[name]
   }
   return all
 }
@@ -187,15 +188,19 @@ const isOpen = ([, response]: Exchange): boolean => !response.closed
  * The requests of each connection, in their order, that may have no complete response yet. A listener for the end of each
  * response would be a large part of the cost of a small request, so the complete ones are removed at the next request.
  */
-const trackExchanges = (server: Server) => {
+const trackExchanges = () => {
   const exchanges = new WeakMap<Duplex, Exchange[]>()
-  server.on('connection', socket => exchanges.set(socket, []))
   return {
     /** How many there are now. */
     add(request: IncomingMessage, response: ServerResponse): number {
-      const ofConnection = exchanges.get(request.socket)
-      while (ofConnection?.[0] && !isOpen(ofConnection[0])) ofConnection.shift()
-      return ofConnection?.push([request, response]) ?? 0
+      const { socket } = request
+      const ofConnection = exchanges.get(socket)
+      if (!ofConnection) {
+        exchanges.set(socket, [[request, response]])
+        return 1
+      }
+      while (ofConnection[0] && !isOpen(ofConnection[0])) ofConnection.shift()
+      return ofConnection.push([request, response])
     },
     listOpen: (socket: Duplex): readonly Exchange[] => (exchanges.get(socket) ?? []).filter(isOpen),
   }
@@ -229,47 +234,6 @@ const handleProtocolErrors = (
   })
 }
 
-/** Connections beyond the limits, which are open until they have a response. */
-const MAX_EXCESS = 256
-
-/**
- * Counts the connections. One beyond the limits is accepted, because only its request says whether it is a probe. The client
- * that has the most of them loses its oldest, so that neither idle ones nor a flood keep a probe out.
- */
-const limitConnections = (server: Server, max: SharedLimitOptions, toClient: (address: string) => string | null) => {
-  const admitted = new SharedLimit(max)
-  const excess = new Map<Duplex, string>()
-  const byClient = new Map<string, Set<Duplex>>()
-  const remove = (socket: Duplex): void => {
-    const client = excess.get(socket) ?? ''
-    const own = byClient.get(client)
-    own?.delete(socket)
-    if (own?.size === 0) byClient.delete(client)
-    excess.delete(socket)
-  }
-  const makeRoom = (): void => {
-    let most = new Set<Duplex>()
-    for (const own of byClient.values()) if (own.size > most.size) most = own
-    const [oldest] = most
-    if (!oldest) return
-    remove(oldest)
-    oldest.destroy()
-  }
-  server.on('connection', socket => {
-    const client = toClient(socket.remoteAddress ?? '')
-    if (admitted.take(client)) {
-      socket.once('close', () => admitted.release(client))
-      return
-    }
-    const name = client ?? ''
-    excess.set(socket, name)
-    byClient.set(name, (byClient.get(name) ?? new Set()).add(socket))
-    socket.once('close', () => remove(socket))
-    if (excess.size > MAX_EXCESS) makeRoom()
-  })
-  return { isExcess: (socket: Duplex): boolean => excess.size > 0 && excess.has(socket) }
-}
-
 /** RFC 9112 section 3.2 requires a 400. Node and the routes would each use one of them. */
 const hasSeveralHosts = ({ rawHeaders }: IncomingMessage): boolean => {
   let count = 0
@@ -290,6 +254,16 @@ const MAX_PIPELINED = 4
  */
 const BACKLOG = 65_535
 
+/** What came with the head of the request is parsed before the response is sent, so that the connection can be kept. */
+const respondAfterBody = async (
+  request: IncomingMessage,
+  responding: Response | Promise<Response>,
+): Promise<Response> => {
+  const response = await responding
+  if (!request.complete) await endOfTurn()
+  return response
+}
+
 /** Listens on a port. Rejects with the system's error if it cannot. */
 export const listen = async (
   app: App,
@@ -306,12 +280,10 @@ export const listen = async (
 ): Promise<HttpServer> => {
   const toMalformed = (detail: string): Problem => ({ error: malformedRequestCode, detail })
   let current = app
-  const respond = async (request: Request, env: { readonly incoming: object }): Promise<Response> => {
-    const response = await current.fetch(request, env)
+  const respond = (request: Request, env: { readonly incoming: object }): Response | Promise<Response> => {
+    const response = current.fetch(request, env)
     const incoming = env.incoming as IncomingMessage
-    // What came with the head is parsed then, so that the connection can be kept.
-    if (!incoming.complete && hasBody(incoming)) await endOfTurn()
-    return response
+    return hasBody(incoming) ? respondAfterBody(incoming, response) : response
   }
   const listener = getRequestListener(respond, {
     // The response does it.
@@ -353,9 +325,9 @@ export const listen = async (
     }
     return listener(request, response)
   })
-  const connections = limitConnections(server, limits.connections, toConnectionClient)
+  const connections = admitConnections(server, limits.connections, toConnectionClient)
   server.keepAliveTimeout = keepAliveMs
-  const exchanges = trackExchanges(server)
+  const exchanges = trackExchanges()
   handleProtocolErrors(server, exchanges, toMalformed)
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   server.once('error', reject)

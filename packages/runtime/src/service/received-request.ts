@@ -20,6 +20,16 @@ export interface BodyLimits {
   readonly toClient: (request: IncomingMessage) => string | null
 }
 
+interface BodyState {
+  arrivedBytes: number
+  countedBytes: number
+  client: string | null
+  isStream: boolean
+  failure: BodyFailure | null
+  /** What `readBody` waits with; null: it does not wait. */
+  reading: { readonly parts: Buffer[]; readonly maxBytes: number; readonly settle: () => void } | null
+}
+
 /** RFC 9112 section 6.3. */
 export const hasBody = ({ headers }: IncomingMessage): boolean =>
   headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
@@ -30,13 +40,13 @@ export const hasBody = ({ headers }: IncomingMessage): boolean =>
  */
 export const createReceivedRequest = ({ timeoutMs, unfinishedBytes, toClient }: BodyLimits) =>
   class extends IncomingMessage implements ReceivedRequest {
-    #arrivedBytes = 0
-    #countedBytes = 0
-    #client: string | null = null
-    #isStream = false
-    #failure: BodyFailure | null = null
-    /** What `readBody` waits with; null: it does not wait. */
-    #reading: { readonly parts: Buffer[]; readonly maxBytes: number; readonly settle: () => void } | null = null
+    /** Null: nothing of the body has arrived, and nobody waits for it. */
+    #body: BodyState | null = null
+
+    get #state(): BodyState {
+      this.#body ??= { arrivedBytes: 0, countedBytes: 0, client: null, isStream: false, failure: null, reading: null }
+      return this.#body
+    }
 
     get #length(): number {
       return Number(this.headers['content-length'])
@@ -46,42 +56,45 @@ export const createReceivedRequest = ({ timeoutMs, unfinishedBytes, toClient }: 
       if (part === null) {
         this.#release()
         const isMore = super.push(null)
-        this.#reading?.settle()
+        this.#body?.reading?.settle()
         return isMore
       }
-      this.#count(part.length)
-      if (this.#failure) return true
-      if (!this.#reading) return super.push(part, encoding)
-      this.#reading.parts.push(part)
+      const state = this.#state
+      this.#count(state, part.length)
+      if (state.failure) return true
+      if (!state.reading) return super.push(part, encoding)
+      state.reading.parts.push(part)
       return true
     }
 
-    #count(bytes: number): void {
-      if (this.#isStream || this.#failure) return
-      this.#arrivedBytes += bytes
-      const isLast = this.#arrivedBytes === this.#length
-      if (this.#countedBytes === 0 && !isLast) this.#client = toClient(this)
-      if (this.#reading && this.#arrivedBytes > this.#reading.maxBytes) this.#fail('body-too-large')
+    #count(state: BodyState, bytes: number): void {
+      if (state.isStream || state.failure) return
+      state.arrivedBytes += bytes
+      const isLast = state.arrivedBytes === this.#length
+      if (state.countedBytes === 0 && !isLast) state.client = toClient(this)
+      if (state.reading && state.arrivedBytes > state.reading.maxBytes) this.#fail('body-too-large')
       else if (isLast) return
-      else if (unfinishedBytes.take(this.#client, bytes)) this.#countedBytes += bytes
+      else if (unfinishedBytes.take(state.client, bytes)) state.countedBytes += bytes
       else this.#fail('overloaded')
     }
 
     #release(): void {
-      if (this.#countedBytes > 0) unfinishedBytes.release(this.#client, this.#countedBytes)
-      this.#countedBytes = 0
+      if (!this.#body || this.#body.countedBytes === 0) return
+      unfinishedBytes.release(this.#body.client, this.#body.countedBytes)
+      this.#body.countedBytes = 0
     }
 
     #fail(failure: BodyFailure): void {
-      this.#failure ??= failure
+      this.#state.failure ??= failure
       this.#release()
-      this.#reading?.settle()
+      this.#state.reading?.settle()
     }
 
     #throwFailure(maxBytes = Number.POSITIVE_INFINITY): void {
+      const { arrivedBytes, failure } = this.#state
       if (isEncoded(this.headers['content-encoding'])) throw new BodyError('unsupported-encoding')
-      if (this.#length > maxBytes || this.#arrivedBytes > maxBytes) throw new BodyError('body-too-large')
-      if (this.#failure) throw new BodyError(this.#failure)
+      if (this.#length > maxBytes || arrivedBytes > maxBytes) throw new BodyError('body-too-large')
+      if (failure) throw new BodyError(failure)
     }
 
     async readBody(maxBytes: number): Promise<Uint8Array> {
@@ -89,24 +102,26 @@ export const createReceivedRequest = ({ timeoutMs, unfinishedBytes, toClient }: 
       if (this.complete) return this.read() ?? new Uint8Array()
       const { promise, resolve } = Promise.withResolvers<void>()
       const parts: Buffer[] = []
-      this.#reading = { parts, maxBytes, settle: resolve }
+      const state = this.#state
+      state.reading = { parts, maxBytes, settle: resolve }
       const timer = setTimeout(() => this.#fail('request-timeout'), timeoutMs)
       const arrived: Buffer | null = this.read()
       if (arrived) parts.push(arrived)
       if (this.destroyed) resolve()
       await promise
       clearTimeout(timer)
-      this.#reading = null
+      state.reading = null
       // Otherwise the request would not end.
       this.resume()
-      if (this.#failure || !this.complete) throw new BodyError(this.#failure ?? 'body-aborted')
-      return Buffer.concat(parts)
+      if (state.failure || !this.complete) throw new BodyError(state.failure ?? 'body-aborted')
+      const [whole] = parts
+      return whole && parts.length === 1 ? whole : Buffer.concat(parts)
     }
 
     streamBody(): void {
       this.#throwFailure()
       this.#release()
-      this.#isStream = true
+      this.#state.isStream = true
     }
 
     discardBody(): void {
@@ -116,7 +131,7 @@ export const createReceivedRequest = ({ timeoutMs, unfinishedBytes, toClient }: 
 
     override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
       this.#release()
-      this.#reading?.settle()
+      this.#body?.reading?.settle()
       super._destroy(error, callback)
     }
   }

@@ -4,18 +4,41 @@ import { expect, test } from 'vitest'
 
 const module = new URL('./run-service.ts', import.meta.url)
 
+const spawnWithChannel = (source: string) =>
+  spawn(process.execPath, ['--input-type=module', '--eval', source], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+
 test('a parent with an IPC channel learns the address of a service that logs nothing, and its exit stops the service', async () => {
   const source = `import { runService } from '${module}'
     const handle = setInterval(() => {}, 1_000)
     await runService(async () => ({ address: { port: 8_080 }, stop: async () => clearInterval(handle) }), () => {})`
-  const child = spawn(process.execPath, ['--input-type=module', '--eval', source], {
-    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-  })
+  const child = spawnWithChannel(source)
   const exited = once(child, 'exit')
   const first = await Promise.race([once(child, 'message'), exited])
   expect(first[0]).toEqual({ msg: 'ready', port: 8_080 })
   child.disconnect()
   expect(await exited).toEqual([0, null])
+})
+
+// `integration/old-generation` shows what the flag does; V8 does not report it.
+test('a service turns pretenuring off before it starts', async () => {
+  const source = `import { syncBuiltinESMExports } from 'node:module'
+    import v8 from 'node:v8'
+    const { setFlagsFromString } = v8
+    const flags = []
+    v8.setFlagsFromString = flag => {
+      flags.push(flag)
+      setFlagsFromString(flag)
+    }
+    syncBuiltinESMExports()
+    const { runService } = await import('${module}')
+    const start = async () => ({ address: { flags: [...flags] }, stop: async () => {} })
+    await runService(start, () => {})
+    process.disconnect()`
+  const child = spawnWithChannel(source)
+  const exited = once(child, 'exit')
+  const [ready] = await Promise.race([once(child, 'message'), exited])
+  expect(ready).toEqual({ msg: 'ready', flags: ['--no-allocation-site-pretenuring'] })
+  await exited
 })
 
 /** Runs a process that calls `endProcess` with this body of `stop`, after `setUp`. It has an IPC channel. */

@@ -322,8 +322,8 @@ export const parseUiMessage = (line: string, defaultLevel: Level): UiMessage => 
   const hook = toObject(json.hook)
   const message = toText(json['@message'])
   if (!message) {
-    // Before Terraform has parsed its arguments, it draws a frame around diagnostics.
-    const text = line.replace(/^[╷│╵] ?/, '')
+    // Before Terraform has parsed its arguments, it draws a frame (│ ╵ ╷) around diagnostics.
+    const text = line.replace(/^[\u2502\u2575\u2577] ?/, '')
     return text.trim() ? { kind: 'line', level: defaultLevel, prefix: '', text, isReason: false } : ignored
   }
   switch (json.type) {
@@ -372,8 +372,8 @@ export const parseCreation = (line: string): CreationEvent | null => {
   return kind === 'complete' ? { kind, address, type: toText(type), id: toText(id) } : { kind, address }
 }
 
-/** The code that an error points to, its place excepted, and the values of its expressions. */
-const SNIPPET = /^\s*(?:\d+: |[├│])/
+/** The code that an error points to, its place excepted, and the values of its expressions (├ │). */
+const SNIPPET = /^\s*(?:\d+: |[\u251c\u2502])/
 const PLACE = /^\s*on (\S.*) line (\d+)(?:, in (.*))?:$/
 const DIAGNOSTIC = /^(?:(?:Error|Warning)(?=: )|panic: |fatal error: )/
 
