@@ -16,7 +16,7 @@ import { ZonePage } from './pages/zone.tsx'
 import { ZonesPage } from './pages/zones.tsx'
 import { EmptyState, ErrorNotice } from './ui/feedback.tsx'
 import { Palette } from './ui/palette.tsx'
-import { Link, RouterProvider, useRouter } from './ui/router.tsx'
+import { Link, RouterProvider, useNewPage, useRouter } from './ui/router.tsx'
 import { HelpDialog, Page, Shell } from './ui/shell.tsx'
 
 const NotFoundPage = () => (
@@ -32,8 +32,9 @@ const NotFoundPage = () => (
 )
 
 /** The page of the current address. */
-export const Pages = () => {
+const Pages = () => {
   const { route } = useRouter()
+  useNewPage(route)
   switch (route.page) {
     case 'overview':
       return <OverviewPage />

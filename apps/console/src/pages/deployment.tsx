@@ -1,5 +1,5 @@
 import type { Deployment, DeploymentPlan } from '@pool/contract'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { client } from '../api/client.ts'
 import { useAction, useResource } from '../api/resource.ts'
 import { describeActor, describeDeploymentEvent, type Run, toEventTone, toRuns } from '../domain/history.ts'
@@ -36,7 +36,7 @@ interface DeploymentActionDialogProps {
 /** A plan as Terraform prints it. It gets the focus, which scrolls it into view and reads it. */
 const PlanText = ({ text }: { readonly text: string }) => {
   const element = useRef<HTMLElement>(null)
-  useEffect(() => element.current?.focus(), [])
+  useLayoutEffect(() => element.current?.focus(), [])
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard scrolls it.
     <section class="code" ref={element} tabIndex={0} aria-label="Plan">

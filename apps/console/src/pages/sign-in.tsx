@@ -1,4 +1,4 @@
-import { useEffect, useRef } from 'preact/hooks'
+import { useLayoutEffect, useRef } from 'preact/hooks'
 import { useAction } from '../api/resource.ts'
 import { useSession } from '../api/session.tsx'
 import { formatTitle } from '../domain/route.ts'
@@ -9,7 +9,8 @@ import { Field } from '../ui/field.tsx'
 export const SignInPage = ({ reason }: { readonly reason: string }) => {
   const { signIn } = useSession()
   const input = useRef<HTMLInputElement>(null)
-  useEffect(() => {
+  // Before the page is shown: the first key counts too.
+  useLayoutEffect(() => {
     document.title = formatTitle('Sign in')
     input.current?.focus()
   }, [])

@@ -49,12 +49,12 @@ export const useWizard = (): Wizard => {
   }, [step])
   // Each step is an entry of the browser's history, so that Back opens the step before and keeps what was entered.
   const isFirstStep = useRef(true)
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (isFirstStep.current) history.replaceState({ step }, '')
     else if (history.state?.step !== step) history.pushState({ step }, '')
     isFirstStep.current = false
   }, [step])
-  useEffect(() => {
+  useLayoutEffect(() => {
     const open = ({ state: entry }: PopStateEvent) => {
       const opened = allSteps.find(name => name === entry?.step)
       if (opened) dispatch({ kind: 'opened', step: opened })

@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { useAction } from '../api/resource.ts'
 import { stepTitles } from '../domain/deployment-form.ts'
 import { hasDraft } from '../domain/wizard-reducer.ts'
@@ -17,8 +17,8 @@ const Wizard = ({ onDiscard }: { readonly onDiscard: () => void }) => {
   const index = steps.indexOf(step)
   const heading = useRef<HTMLHeadingElement>(null)
   const isFirstRender = useRef(true)
-  // The focus follows the step.
-  useEffect(() => {
+  // The focus follows the step, before the step is shown.
+  useLayoutEffect(() => {
     if (!isFirstRender.current) heading.current?.focus()
     isFirstRender.current = false
   }, [step])

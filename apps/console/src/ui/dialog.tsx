@@ -1,5 +1,5 @@
 import type { ComponentChildren, RefObject } from 'preact'
-import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { isOutdated } from '../api/describe-error.ts'
 import { useAction } from '../api/resource.ts'
 import { ErrorNotice } from './feedback.tsx'
@@ -44,7 +44,7 @@ export const Dialog = ({
   }, [isDone])
   // The browser closes a dialog at the second Escape, whatever the handler of `cancel` does. The focus can be outside: a button
   // that is disabled loses it.
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (canClose) return
     const keepOpen = (event: KeyboardEvent) => {
       if (event.key === 'Escape') event.preventDefault()

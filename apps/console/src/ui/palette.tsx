@@ -1,4 +1,4 @@
-import { useEffect, useId, useRef, useState } from 'preact/hooks'
+import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { type Command, filterCommands } from '../domain/commands.ts'
 import { Dialog } from './dialog.tsx'
 
@@ -22,7 +22,8 @@ export const Palette = ({ commands, search, onClose }: PaletteProps) => {
   const options = [...filterCommands(commands, text), ...found]
   const current = options[Math.min(selected, options.length - 1)]
 
-  useEffect(() => {
+  // Before the next key: Enter runs an option of the text that is shown.
+  useLayoutEffect(() => {
     const controller = new AbortController()
     setFound([])
     setSelected(0)

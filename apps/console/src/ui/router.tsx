@@ -1,6 +1,6 @@
 import type { ComponentChildren, JSX } from 'preact'
 import { createContext } from 'preact'
-import { useContext, useEffect, useMemo, useState } from 'preact/hooks'
+import { useContext, useLayoutEffect, useMemo, useState } from 'preact/hooks'
 import { parseRoute, type Route, toAddress, toTitle } from '../domain/route.ts'
 
 export interface Router {
@@ -25,21 +25,11 @@ const toPagePath = (route: Route): string => toAddress(route).split('?')[0] ?? '
 
 export const RouterProvider = ({ children }: { children: ComponentChildren }) => {
   const [route, setRoute] = useState(readRoute)
-  useEffect(() => {
+  useLayoutEffect(() => {
     const update = () => setRoute(readRoute())
     addEventListener('popstate', update)
     return () => removeEventListener('popstate', update)
   }, [])
-  const path = toPagePath(route)
-  useEffect(() => {
-    document.title = toTitle(route)
-  }, [route])
-  // The path identifies the page.
-  useEffect(() => {
-    // A screen reader announces the new page, and Tab continues from its beginning.
-    document.querySelector<HTMLElement>('main h1')?.focus({ preventScroll: true })
-    scrollTo(0, 0)
-  }, [path])
   const router = useMemo(
     () => ({
       route,
@@ -55,6 +45,20 @@ export const RouterProvider = ({ children }: { children: ComponentChildren }) =>
     [route],
   )
   return <RouterContext.Provider value={router}>{children}</RouterContext.Provider>
+}
+
+/** For the component that renders the page. Before the page is shown: no key that is pressed on it is lost. */
+export const useNewPage = (route: Route): void => {
+  const path = toPagePath(route)
+  useLayoutEffect(() => {
+    document.title = toTitle(route)
+  }, [route])
+  // The path identifies the page.
+  useLayoutEffect(() => {
+    // A screen reader announces the new page, and Tab continues from its beginning.
+    document.querySelector<HTMLElement>('main h1')?.focus({ preventScroll: true })
+    scrollTo(0, 0)
+  }, [path])
 }
 
 type LinkProps = Omit<JSX.IntrinsicElements['a'], 'href'> & { readonly to: Route }

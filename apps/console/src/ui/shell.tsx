@@ -1,5 +1,5 @@
 import { type ComponentChildren, Fragment } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useState } from 'preact/hooks'
 import { type ConnectionState, onConnectionState } from '../api/changes.ts'
 import { useSession, useSettings } from '../api/session.tsx'
 import { SHORTCUTS } from '../domain/commands.ts'
@@ -55,8 +55,8 @@ export const Shell = ({ onOpenPalette, onOpenHelp, children }: ShellProps) => {
   const [isOpen, setIsOpen] = useState(false)
   const [connection, setConnection] = useState<ConnectionState>('connecting')
   useEffect(() => onConnectionState(setConnection), [])
-  // A new page closes the menu of a narrow screen.
-  useEffect(() => setIsOpen(false), [route])
+  // A new page closes the menu of a narrow screen, before the page is shown.
+  useLayoutEffect(() => setIsOpen(false), [route])
   return (
     <div class="shell">
       <a class="skip-link" href="#content">

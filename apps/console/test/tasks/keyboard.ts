@@ -15,6 +15,7 @@ export const testKeyboard = (suite: ConsoleSuite): void => {
   describe.each([
     {
       path: '/names',
+      keys: 'gn',
       label: 'Search',
       link: 'Names',
       query: 'q',
@@ -24,6 +25,7 @@ export const testKeyboard = (suite: ConsoleSuite): void => {
     },
     {
       path: '/leases',
+      keys: 'gl',
       label: 'Slots that begin with',
       link: 'Leases',
       query: 'prefix',
@@ -31,7 +33,7 @@ export const testKeyboard = (suite: ConsoleSuite): void => {
       found: 'region-pair/primary',
       first: 'region-pair/backup',
     },
-  ])('the search of $path', ({ path, label, link, query, text, found, first }) => {
+  ])('the search of $path', ({ path, keys, label, link, query, text, found, first }) => {
     const box = () => suite.page.getByRole('searchbox', { name: label })
     const readQuery = () => new URL(suite.page.url()).searchParams.get(query)
 
@@ -56,6 +58,26 @@ export const testKeyboard = (suite: ConsoleSuite): void => {
       }, text)
       await expect.poll(readQuery).toBe(text)
       expect(await box().inputValue()).toBe(text)
+      await page.getByRole('link', { name: found }).waitFor()
+    })
+
+    test('has the focus after a key that is pressed the moment the page appears', async () => {
+      const { page } = suite
+      await suite.open('')
+      await page.getByRole('heading', { name: 'Overview' }).waitFor()
+      await page.evaluate(() => {
+        // Before the browser paints the page.
+        const pressWhenShown = new MutationObserver(() => {
+          if (document.querySelector('main input[type="search"]') === null) return
+          pressWhenShown.disconnect()
+          document.body.dispatchEvent(new KeyboardEvent('keydown', { key: '/', bubbles: true }))
+        })
+        pressWhenShown.observe(document.body, { childList: true, subtree: true })
+      })
+      await type(keys)
+      await page.getByRole('link', { name: first }).waitFor()
+      await type(text)
+      await expect.poll(readQuery).toBe(text)
       await page.getByRole('link', { name: found }).waitFor()
     })
 
