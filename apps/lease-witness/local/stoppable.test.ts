@@ -44,3 +44,21 @@ test('a stop waits for a request in flight, but not for longer than a second', a
   await vi.advanceTimersByTimeAsync(1_100)
   expect(stuck.responses).toEqual(['/stop 204'])
 })
+
+test('a stop waits for as long as requests in flight keep ending', async () => {
+  const ends: (() => void)[] = []
+  const fetch = () => new Promise<Response>(resolve => ends.push(() => resolve(new Response('ended'))))
+  const worker = stoppable({ fetch }, PATH, () => {})
+  for (let sent = 0; sent < 3; sent += 1) void worker.fetch(toRequest('/wait'))
+  let isStopped = false
+  void Promise.resolve(worker.fetch(toRequest(PATH))).then(() => {
+    isStopped = true
+  })
+  for (const end of ends) {
+    await vi.advanceTimersByTimeAsync(900)
+    expect(isStopped).toBe(false)
+    end()
+  }
+  await vi.advanceTimersByTimeAsync(20)
+  expect(isStopped).toBe(true)
+})

@@ -4,14 +4,14 @@ interface Handler {
 }
 
 const POLL_MS = 5
-/** For requests that do not end soon, and for those whose client has disconnected, which the runtime may cancel. */
+/** Without an end of any request: for those that do not end soon, or whose client has disconnected, which the runtime may cancel. */
 const MAX_POLLS = 200
 
 const nextPoll = (): Promise<void> => new Promise(resolve => setTimeout(resolve, POLL_MS))
 
 /**
  * The worker with one more path, which no client can guess: a request to it ends all waits, because the process is about to
- * stop. It gets its response when the worker has responded to all other requests, but after a second at the latest. It runs
+ * stop. It gets its response when the worker has responded to all other requests, or to none of them for a second. It runs
  * inside workerd.
  */
 export const stoppable = (worker: Handler, path: string, endWaits: () => void): Handler => {
@@ -28,7 +28,11 @@ export const stoppable = (worker: Handler, path: string, endWaits: () => void): 
 
   const stop = async (): Promise<Response> => {
     endWaits()
-    for (let polls = 0; inFlight > 0 && polls < MAX_POLLS; polls += 1) await nextPoll()
+    for (let polls = 0; inFlight > 0 && polls < MAX_POLLS; ) {
+      const before = inFlight
+      await nextPoll()
+      polls = inFlight < before ? 0 : polls + 1
+    }
     // The runtime writes a response after the worker has returned it, and before the next timer fires.
     await nextPoll()
     return new Response(null, { status: 204 })

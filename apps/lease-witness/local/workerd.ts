@@ -18,8 +18,8 @@ export interface RunningWitness extends AsyncDisposable {
   readonly endWaits: () => Promise<void>
 }
 
-/** Longer than the worker waits for the requests in flight. */
-const STOP_TIMEOUT_MS = 3_000
+/** For a worker that does not respond. Many waits take seconds to end on a busy machine. */
+const STOP_TIMEOUT_MS = 10_000
 
 const LOOPBACK = '127.0.0.1'
 const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const
