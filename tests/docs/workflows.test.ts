@@ -31,3 +31,11 @@ test.each(files)('%s may write in a job that says so only, which runs programs o
       expect(program).toMatch(/@\d+\.\d+\.\d+$/)
   }
 })
+
+test('each test with real servers runs in one job of the matrix', () => {
+  const { matrix } = parse(read('.github/workflows/ci.yml')).jobs.servers.strategy
+  const paths: string[] = matrix.include.flatMap((job: { readonly paths: string }) => job.paths.split(' '))
+  const tests = globSync('{apps,packages,tests}/**/*.ci.test.ts', { cwd: root, exclude: ['**/node_modules'] })
+  expect(tests.length).toBeGreaterThan(0)
+  expect(tests.filter(test => paths.filter(path => test.startsWith(path)).length !== 1)).toEqual([])
+})

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from '@pool/dev/ports'
 import { findProgram, startServerAndWait } from '@pool/dev/server-process'
-import { z } from 'zod'
+import * as z from 'zod'
 
 const server = findProgram('prometheus')
 const promtool = findProgram('promtool')

@@ -16,7 +16,9 @@ const KILL_AFTER_ANSWERS = Math.max(400, OPERATIONS / 50)
 
 const database = await useTestDatabase()
 
-test('under kills each key has one success at most, which every later retry replays, and no token is lost or repeated', async () => {
+test('under kills each key has one success at most, which every later retry replays, and no token is lost or repeated', {
+  timeout: 180_000 + 12 * OPERATIONS,
+}, async () => {
   const start = () => startApi(database.url, { PDM_DNS_COMMIT_WAIT: '0s', PDM_SWEEPER_INTERVAL: '1h' })
   const replicas = await Promise.all(Array.from({ length: REPLICAS }, start))
   onTestFinished(async () => void (await Promise.all(replicas.map(api => api.process.kill()))))

@@ -451,8 +451,13 @@ describe('the reconciler', () => {
 
   test('a writer whose attempt is committed after its lease writes nothing then, and continues with a new lease', async () => {
     const { sql, provider } = fixture
-    // The commit of the attempt waits for this lock, as it would for a disk or a standby.
+    // The commit of the attempt waits for this lock, as it would for a disk or a standby. The statements that only renew the lease
+    // fail: one that waits behind the attempt could extend the lease before the writer looks at it.
     await sql.unsafe(`
+      create function fail_renewal() returns trigger language plpgsql as
+        $$ begin if current_query() !~ 'dns_zone_writes' then raise 'no renewal'; end if; return new; end $$;
+      create trigger fail_renewal before update on zone_leases for each row when (old.holder = new.holder)
+        execute function fail_renewal();
       create function wait_at_commit() returns trigger language plpgsql as
         $$ begin perform pg_advisory_xact_lock_shared(4711); return null; end $$;
       create constraint trigger wait_at_commit after insert or update on dns_zone_writes
@@ -467,7 +472,7 @@ describe('the reconciler', () => {
     await disk.release()
     await until('the sync has ended', async () => (await row('acme'))?.failure === 'zone')
     expect(provider.calls).toEqual(['read'])
-    await sql`drop function wait_at_commit cascade`
+    await sql`drop function wait_at_commit, fail_renewal cascade`
     await until('the name is published', async () => {
       await one.dns.syncDueZones()
       return provider.names().length > 0

@@ -8,7 +8,7 @@ import { missingPrometheus, startPrometheus } from '@pool/test-kit/prometheus.ts
 import { reportProof } from '@pool/test-kit/proof-size.ts'
 import { type Api, smallPoolEnv, startApi, startReplicas, startWitness } from '@pool/test-kit/services.ts'
 import { expect, test } from 'vitest'
-import { z } from 'zod'
+import * as z from 'zod'
 import { createTestDatabase } from '../support/database.ts'
 import { listMetrics, readAlerts, readRules } from '../support/monitoring.ts'
 import { check, commit, pool, release, reserve } from '../support/operations.ts'

@@ -102,7 +102,7 @@ describe('pnpm bench', () => {
     expect(toTargets(found['lease-workerd'])).toEqual(leaseRows('this', ['other']))
   })
 
-  it('compares with another server', async () => {
+  it.runIf(isFull)('compares with another server', async () => {
     await using stack = new AsyncDisposableStack()
     const environment = await Environment.open(stack)
     const { port } = await environment.startApi(await environment.createDatabase())

@@ -1,4 +1,5 @@
 import { fileURLToPath } from 'node:url'
+import { isProof } from '@pool/test-kit/proof-size.ts'
 import { describe, expect, it } from 'vitest'
 import { invariants } from '../../src/soak/invariants.ts'
 import { runCommand } from '../shared/run-command.ts'
@@ -8,7 +9,8 @@ const main = fileURLToPath(new URL('../../src/soak/main.ts', import.meta.url))
 const soak = (args: readonly string[], interruptAt?: RegExp) => runCommand(main, args, interruptAt)
 
 describe('the command', () => {
-  it('runs for a few seconds without a violation and leaves nothing behind', async () => {
+  // It starts everything: with the proofs, as the soak itself runs by command.
+  it.runIf(isProof)('runs for a few seconds without a violation and leaves nothing behind', async () => {
     // A seed whose first faults are short, and hit the API, the database, the zone and the witness.
     const { code, stdout, stderr, left } = await soak(['--minutes', '0.1', '--seed', '84528', '--json'])
     expect({ code, stderr }).toEqual({ code: 0, stderr: expect.not.stringContaining('VIOLATION') })

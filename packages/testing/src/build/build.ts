@@ -60,14 +60,18 @@ const buildModules = async (outDir: string): Promise<readonly BundledPackage[]> 
   return listPackages(host.metafile)
 }
 
+/** The same declarations for modules and for CommonJS: the package.json of a folder says which they describe. */
 const buildTypes = async (outDir: string): Promise<void> => {
   const typescript = fileURLToPath(import.meta.resolve('typescript/package.json'))
   const compiler = resolve(typescript, '../bin/tsc')
   await promisify(execFile)(process.execPath, [compiler, '-p', join(root, 'tsconfig.build.json'), '--outDir', outDir])
-  for (const file of await readdir(outDir)) {
+  const files = await readdir(outDir)
+  const cjsDir = join(outDir, 'cjs')
+  await mkdir(cjsDir)
+  for (const file of files) {
     // The compiler keeps the names of the sources in declarations.
     const text = (await readFile(join(outDir, file), 'utf8')).replaceAll(/(['"]\.[^'"]*)\.ts(?=['"])/g, '$1.js')
-    await writeFile(join(outDir, file), text)
+    for (const folder of [outDir, cjsDir]) await writeFile(join(folder, file), text)
   }
 }
 
@@ -82,7 +86,7 @@ const buildWorker = async (outDir: string): Promise<void> => {
 export const buildPackage = async (outDir = join(root, 'dist')): Promise<void> => {
   await rm(outDir, { recursive: true, force: true })
   const packages: BundledPackage[] = []
-  for (const folder of [outDir, join(outDir, 'cjs')]) await buildTypes(folder)
+  await buildTypes(outDir)
   packages.push(...(await buildModules(outDir).finally(stop)))
   for (const [name, options] of Object.entries(apps)) {
     packages.push(...(await bundle({ ...options, outDir: join(outDir, name) })))

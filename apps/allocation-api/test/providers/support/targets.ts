@@ -22,9 +22,9 @@ export interface TargetSubject extends AsyncDisposable {
   readonly isSigned?: boolean
   /**
    * Where an answer can be neither the old nor the new one: `hostname`: a CNAME takes the place of other records in two steps;
-   * `every`: the server composes an answer of several reads.
+   * `delegation`: the server looks for a delegation, then for records, in two reads; `every`: it composes any answer of several.
    */
-  readonly gaps?: 'hostname' | 'every'
+  readonly gaps?: 'hostname' | 'delegation' | 'every'
 }
 
 const NAMESERVERS = ['ns1.cloud.example', 'ns2.cloud.example']

@@ -3,7 +3,7 @@ import type { Sql } from '@pool/runtime/database/client'
 import { createServerClock } from '@pool/runtime/database/time'
 import { createWriter } from '@pool/runtime/database/writer'
 import { createAllocationReader } from 'allocation-api/src/allocation/reader.ts'
-import { createAllocationRepository } from 'allocation-api/src/allocation/repository.ts'
+import { type AllocationRepository, createAllocationRepository } from 'allocation-api/src/allocation/repository.ts'
 import { createRecords } from 'allocation-api/src/dns/domain/target.ts'
 import { createToken, hashToken } from 'allocation-api/src/lib/token.ts'
 import { POOL } from './names.ts'
@@ -26,14 +26,27 @@ const expectDecision = (decision: Decision, expected: string): void => {
 /** The API's own statements, one request each: without HTTP, and without the batching of concurrent requests. */
 export const createDirectSql = (sql: Sql) => {
   const clock = createServerClock(sql, OPTIONS)
-  const repository = createAllocationRepository(createWriter({ fast: sql, slow: sql, clock, ...OPTIONS }), OPTIONS)
+  const createRepository = () =>
+    createAllocationRepository(createWriter({ fast: sql, slow: sql, clock, ...OPTIONS }), OPTIONS)
+  const idle: AllocationRepository[] = []
+  /** The concurrent requests of one writer share statements, so each has a writer that no other uses meanwhile. */
+  const withRepository = async <Result>(
+    work: (repository: AllocationRepository) => Promise<Result>,
+  ): Promise<Result> => {
+    const repository = idle.pop() ?? createRepository()
+    try {
+      return await work(repository)
+    } finally {
+      idle.push(repository)
+    }
+  }
   const reader = createAllocationReader(sql, OPTIONS)
   return {
     /** Resolves with the reservation token. */
     async reserve(subdomain: string): Promise<string> {
       const { token, tokenHash } = createToken()
       const request = { poolDomain: POOL, subdomain, createdBy: 'bench', tokenHash, caller: createCaller() }
-      expectDecision(await repository.reserve(request), 'granted')
+      expectDecision(await withRepository(repository => repository.reserve(request)), 'granted')
       return token
     },
     async check(subdomain: string, isReserved: boolean): Promise<void> {
@@ -45,10 +58,12 @@ export const createDirectSql = (sql: Sql) => {
       const tokenHash = hashToken(reservationToken)
       const command = { poolDomain: POOL, subdomain, tokenHash, sovereignFQDN, target: { loadBalancerIP: ADDRESS } }
       const records = createRecords(sovereignFQDN, { loadBalancerIP: ADDRESS }, RECORDS)
-      expectDecision(await repository.commit({ ...command, records, caller: createCaller() }), 'committed')
+      const commit = { ...command, records, caller: createCaller() }
+      expectDecision(await withRepository(repository => repository.commit(commit)), 'committed')
     },
     async release(subdomain: string): Promise<void> {
-      expectDecision(await repository.release({ poolDomain: POOL, subdomain, caller: createCaller() }), 'released')
+      const release = { poolDomain: POOL, subdomain, caller: createCaller() }
+      expectDecision(await withRepository(repository => repository.release(release)), 'released')
     },
   }
 }
