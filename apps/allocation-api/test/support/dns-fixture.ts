@@ -336,15 +336,17 @@ export const useDnsFixture = () => {
         select * from dns_names where zone = ${poolDomain} and subdomain = ${subdomain}`
       return found
     },
-    /** The status of a name after one attempt. A caller that waits lets the service repeat what failed. */
+    /** The status of a name after one attempt, which the replica has reported. A caller that waits lets the service repeat what failed. */
     async attempt(dns: Reconciler, { zone, subdomain, version }: { zone: string; subdomain: string; version: number }) {
       await dns.syncDueZones()
-      return until('the attempt has ended', async () => {
+      const state = await until('the attempt is stored', async () => {
         const [status] = await database.sql<[SyncStatus]>`
           select version, applied_version as "appliedVersion", coalesce(last_error, leftover) as "lastError" from dns_names
           where zone = ${zone} and subdomain = ${subdomain}`
         return isDecided(status, version, false) && toDnsState(status)
       })
+      await replicas.find(replica => replica.dns === dns)?.untilIdle()
+      return state
     },
     /** The history of a name, oldest first. */
     async events(subdomain: string): Promise<string[]> {
