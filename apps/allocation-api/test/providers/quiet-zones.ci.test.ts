@@ -171,6 +171,7 @@ describe('while nothing changes, a zone has few calls, whatever fails in it', { 
       provider: counter.provider,
       pools: zones,
       random: Math.random,
+      now: () => performance.now(),
     })
     let passedMs = 0
     const second = async () => {

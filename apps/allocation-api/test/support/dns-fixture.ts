@@ -144,8 +144,8 @@ interface ReplicaOptions {
   readonly recordTemplate?: RecordTemplate
   readonly callTimeoutMs?: number
   readonly random?: () => number
-  /** Milliseconds by which the clock of the replica is ahead. */
-  readonly aheadMs?: () => number
+  /** Milliseconds of a clock that stands still while the test works: the replica repeats nothing before the test says so. */
+  readonly now?: () => number
   readonly pools?: readonly string[]
 }
 
@@ -179,7 +179,7 @@ const startReplica = ({
   recordTemplate = { names: ['@', '*'], ttl: 60 },
   callTimeoutMs = STATEMENT_TIMEOUT_MS,
   random = () => 0.5,
-  aheadMs = () => 0,
+  now = () => 0,
   pools = ['pool.test', 'other.test'],
 }: ReplicaOptions): Replica => {
   const sql = createDatabaseClient(url, {
@@ -208,7 +208,7 @@ const startReplica = ({
     providerTimeoutMs: callTimeoutMs,
     commitWaitMs: waitMs,
     driftIntervalMs: DRIFT_MS,
-    now: () => performance.now() + aheadMs(),
+    now,
     random,
     observer: {
       onProviderCall() {},
@@ -279,7 +279,7 @@ export const useDnsFixture = () => {
       return provider
     },
     replica(options: Partial<ReplicaOptions> = {}): Replica {
-      const replica = startReplica({ url: database.url, provider, aheadMs: () => aheadMs, ...options })
+      const replica = startReplica({ url: database.url, provider, now: () => aheadMs, ...options })
       replicas.push(replica)
       return replica
     },
