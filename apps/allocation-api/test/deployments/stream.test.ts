@@ -256,10 +256,11 @@ describe('over a socket', () => {
   ])(
     'a stream whose events %s is aborted, so that no client mistakes it for a complete one',
     async (_, message, expected) => {
+      const received = Promise.withResolvers<void>()
       const { server, errors, aborted, counts, app } = await serve(
         async function* () {
           yield [line(1)]
-          await quiet()
+          await received.promise
           throw new Error(message)
         },
         { maxStreams: 1 },
@@ -267,7 +268,10 @@ describe('over a socket', () => {
       const response = await fetch(`http://127.0.0.1:${server.port}${path}`, { headers: { 'X-Request-Id': 'broken' } })
       let text = ''
       const rest = (async () => {
-        for await (const part of response.body?.pipeThrough(new TextDecoderStream()) ?? []) text += part
+        for await (const part of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+          text += part
+          if (text.includes('id: 1')) received.resolve()
+        }
       })()
       await expect(rest).rejects.toThrow()
       expect(text).toContain('id: 1')
