@@ -35,26 +35,34 @@ type App = ReturnType<typeof createApp>
 let cache: { readonly env: WorkerEnv; readonly policies: string | undefined; readonly app: App } | undefined
 let stored: { readonly secret: StoredSecret; readonly policies: StoredPolicies } | undefined
 
-/** Wrangler passes `MAX_WAIT_SECONDS = 60` as a number. */
-const toTexts = <Settings extends object>(settings: Settings): Settings =>
-  Object.fromEntries(
-    Object.entries(settings).map(([name, value]) => [name, typeof value === 'number' ? String(value) : value]),
-  ) as Settings
+/** Wrangler passes numbers, truth values and lists of wrangler.toml as such. Other bindings stay as they are. */
+const toText = (value: unknown): unknown => {
+  if (!Array.isArray(value)) return typeof value === 'number' || typeof value === 'boolean' ? String(value) : value
+  return value.every(item => typeof item === 'string') ? value.join() : JSON.stringify(value)
+}
 
-const toApp = (env: WorkerEnv, policies: string | undefined, lacksPolicies = false): App => {
+const toTexts = (env: WorkerEnv): WorkerEnv =>
+  Object.fromEntries(Object.entries(env).map(([name, value]) => [name, toText(value)])) as unknown as WorkerEnv
+
+const isStoredSecret = (policies: WorkerEnv['TOKEN_POLICIES']): policies is StoredSecret =>
+  typeof policies === 'object' && 'get' in policies
+
+/** `policies`: those of a stored secret. */
+const toApp = (env: WorkerEnv, policies?: string, lacksPolicies = false): App => {
   if (cache?.env !== env || cache.policies !== policies) {
+    const texts = toTexts(env)
     const services: Services = {
-      leases: createLeaseService(env),
-      directory: createLeaseDirectory(env),
-      drain: createLeaseDrain(env),
-      sharedRequestLimit: createSharedLimit(env),
-      onRequest: createRequestCounter(env),
+      leases: createLeaseService(texts),
+      directory: createLeaseDirectory(texts),
+      drain: createLeaseDrain(texts),
+      sharedRequestLimit: createSharedLimit(texts),
+      onRequest: createRequestCounter(texts),
       lacksPolicies,
     }
-    const texts = toTexts(env)
     for (const ignored of findIgnoredVariables(texts)) log(texts, 'error', { msg: 'questionable-variable', ...ignored })
-    const { TOKEN_POLICIES: _, ...settings } = texts
-    const app = createApp(policies === undefined ? settings : { ...settings, TOKEN_POLICIES: policies }, services)
+    const { TOKEN_POLICIES, ...settings } = texts
+    const text = isStoredSecret(TOKEN_POLICIES) ? policies : TOKEN_POLICIES
+    const app = createApp(text === undefined ? settings : { ...settings, TOKEN_POLICIES: text }, services)
     cache = { env, policies, app }
   }
   return cache.app
@@ -70,8 +78,8 @@ const fetchWithStoredPolicies = async (request: Request, env: WorkerEnv, secret:
 export default {
   fetch: (request: Request, env: WorkerEnv): Response | Promise<Response> => {
     const { TOKEN_POLICIES } = env
-    return typeof TOKEN_POLICIES === 'object'
+    return isStoredSecret(TOKEN_POLICIES)
       ? fetchWithStoredPolicies(request, env, TOKEN_POLICIES)
-      : toApp(env, TOKEN_POLICIES).fetch(request)
+      : toApp(env).fetch(request)
   },
 }

@@ -5,7 +5,7 @@ import { KV_LAG_MS } from '../kv-copy/domain/schedule.ts'
 import type { DrainOutcome, LeaseDrain } from '../lease-service.ts'
 import type { LeaseObject } from './lease-object.ts'
 import { createObjectLookup, type ObjectLookupEnv } from './lookup.ts'
-import type { DrainedSlot } from './slot.ts'
+import { type DrainedSlot, isDraining } from './slot.ts'
 
 type DrainEnv = ObjectLookupEnv & Pick<WorkerEnv, 'OPENOVA_LEASES' | 'DRAIN'>
 
@@ -40,7 +40,7 @@ export const createLeaseDrain = (env: DrainEnv): LeaseDrain => {
 
   return {
     drain: async (request): Promise<DrainOutcome> => {
-      if (env.DRAIN !== 'true') return { kind: 'not-draining' }
+      if (!isDraining(env)) return { kind: 'not-draining' }
       if (request.slots || request.objects) return { kind: 'drained', result: await drainAll(request) }
       try {
         const { slots, nextCursor } = await listSlots(env.OPENOVA_LEASES, request.cursor)

@@ -13,7 +13,7 @@ import {
 } from '../lease-service.ts'
 import { log } from '../log.ts'
 import { CLOCK_STANDS_STILL, type ClockStandsStill, findStandstill, type SlotCall } from './domain/clock.ts'
-import { type DrainedSlot, type ObjectEnv, type Observation, Slot } from './slot.ts'
+import { type DrainedSlot, isDraining, type ObjectEnv, type Observation, Slot } from './slot.ts'
 import { parseWaitMessage, parseWaitUrl, Waits } from './waits.ts'
 
 /**
@@ -30,7 +30,7 @@ export class LeaseObject extends DurableObject<ObjectEnv> {
   )
 
   async write(call: SlotCall, request: LeaseWrite, caller: string): Promise<WriteOutcome | ClockStandsStill> {
-    if (this.env.DRAIN === 'true') return { kind: 'draining' }
+    if (isDraining(this.env)) return { kind: 'draining' }
     return this.#decide(call, (observation): WriteOutcome => {
       const { current, now } = observation
       const decision = decide(current, request, now)

@@ -31,8 +31,10 @@ import { type StoredSlot, toStoredSlot } from './stored-slot.ts'
 export interface ObjectEnv extends LogSettings {
   readonly OPENOVA_LEASES: KVNamespace
   /** `true` while leases move back to a system that keeps them in Workers KV: no write is accepted. */
-  readonly DRAIN?: string
+  readonly DRAIN?: string | boolean
 }
+
+export const isDraining = ({ DRAIN }: Pick<ObjectEnv, 'DRAIN'>): boolean => String(DRAIN) === 'true'
 
 /** Before the first write: what Workers KV has. It is not stored, because the other system may still be writing. */
 interface TakeOver {
@@ -181,7 +183,7 @@ export class Slot {
     const before = this.#load()
     if (!before) return { kind: 'empty' }
     const { slot } = before
-    if (this.#env().DRAIN !== 'true') return { kind: 'pending', slot, reason: 'its object still runs without DRAIN' }
+    if (!isDraining(this.#env())) return { kind: 'pending', slot, reason: 'its object still runs without DRAIN' }
     if (!before.isDrained) await this.writeDueCopy({ evenIfCurrent: true })
     const stored = this.#load()
     if (stored?.copiedAt === undefined || stored.dueAt !== undefined) {
@@ -243,7 +245,7 @@ export class Slot {
     try {
       const kv = this.#env().OPENOVA_LEASES
       const { slot } = before
-      const slotKeys = this.#env().DRAIN === 'true' ? lookupKeys(toSlotAddress(slot)) : [copyKey(slot)]
+      const slotKeys = isDraining(this.#env()) ? lookupKeys(toSlotAddress(slot)) : [copyKey(slot)]
       const keys = new Set([...slotKeys, ...Object.keys(before.takenRecords ?? {})])
       const { records, usableKeys } = await withTimeout(readRecords(kv, slot, [...keys]), KV_READ_TIMEOUT_MS)
       for (const record of records) this.#jumpAbove(record)
@@ -282,7 +284,7 @@ export class Slot {
 
   #copyOptions(copied: Omit<StoredSlot, 'lease'>, keys: readonly string[]): CopyOptions {
     // After a drain, the expiry in the copy decides.
-    const lagMs = this.#env().DRAIN === 'true' ? 0 : renewalLagMs(copied)
+    const lagMs = isDraining(this.#env()) ? 0 : renewalLagMs(copied)
     const ahead = copied.takenRecords ? GENERATION_JUMP : 0
     return { slot: copied.slot, object: this.#id, keys, ahead, lagMs, now: Date.now() }
   }

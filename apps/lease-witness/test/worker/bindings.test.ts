@@ -3,6 +3,7 @@ import { expectLease, expectProblem } from '../http/support/bodies.ts'
 import { freshSlot, hashToken, leasePath, type SendOptions } from '../http/support/client.ts'
 import { captureLogs } from '../http/support/logs.ts'
 import { sendWithBindings } from './support/host.ts'
+import { replaceBindings } from './support/object.ts'
 
 const write = { headers: { 'If-Match': '0', 'X-Holder': 'region-a' } }
 
@@ -40,12 +41,37 @@ test.each<[bindings: object, msg: string, detail: string]>([
   expect(logged.text()).not.toContain('mark-of-two')
 })
 
-test.each(['5', 5])('valid bindings, a number as %j: the log has the request only', async count => {
-  using logged = captureLogs()
-  const counts = { MAX_WAIT_SECONDS: count, MAX_REQUESTS_PER_MINUTE: count }
-  const bindings: object = { ...counts, DRAIN: 'false', LOG_LEVEL: 'info', ASSETS: {}, TEST_CLOCK_PATH: '/x' }
-  expectProblem(await sendWithBindings(bindings, 'GET', leasePath(freshSlot())), 404, 'not-found')
-  expect(logged.lines().map(({ msg }) => msg)).toEqual(['request'])
+describe('a variable of any type of wrangler.toml', () => {
+  test.each([
+    ['5', 'false'],
+    [5, false],
+  ])('a number as %j and a truth value as %j: the log has the request only', async (count, DRAIN) => {
+    using logged = captureLogs()
+    const counts = { MAX_WAIT_SECONDS: count, MAX_REQUESTS_PER_MINUTE: count }
+    const bindings: object = { ...counts, DRAIN, LOG_LEVEL: 'info', ASSETS: {}, TEST_CLOCK_PATH: '/x' }
+    expectProblem(await sendWithBindings(bindings, 'GET', leasePath(freshSlot())), 404, 'not-found')
+    expect(logged.lines().map(({ msg }) => msg)).toEqual(['request'])
+  })
+
+  test.each(['true', true])('DRAIN as %j rejects writes', async DRAIN => {
+    const slot = freshSlot()
+    await replaceBindings(slot, { DRAIN })
+    expectProblem(await sendWithBindings({ DRAIN }, 'PUT', leasePath(slot), write), 503, 'draining')
+    const drained = await sendWithBindings({ DRAIN }, 'POST', '/leases/drain', {
+      body: JSON.stringify({ slots: [slot] }),
+    })
+    expect([drained.status, drained.json]).toMatchObject([200, { pending: [] }])
+  })
+
+  test.each([String, (policies: string) => JSON.parse(policies)])('TOKEN_POLICIES as text or array', async toValue => {
+    const token = 'token-of-a-policy-0123456789abcdef'
+    const policies = [{ name: 'one', token: await hashToken(token), access: 'write' }]
+    const TOKEN_POLICIES = toValue(JSON.stringify(policies))
+    const authorized = { ...write, authorization: `Bearer ${token}` }
+    expectLease(await sendWithBindings({ TOKEN_POLICIES }, 'PUT', leasePath(freshSlot()), authorized), 200, {
+      generation: 1,
+    })
+  })
 })
 
 describe('policies in the Secrets Store', () => {
