@@ -63,6 +63,15 @@ describe('a variable of any type of wrangler.toml', () => {
     expect([drained.status, drained.json]).toMatchObject([200, { pending: [] }])
   })
 
+  test('tokens and location hints as lists', async () => {
+    const tokens = ['first-token-of-a-list-0123456789', 'second-token-of-a-list-012345678']
+    const lists: object = { BEARER_TOKENS_CSV: tokens, LOCATION_HINTS: ['us/=enam', 'fresh/=weur'] }
+    for (const token of tokens) {
+      const authorized = { ...write, authorization: `Bearer ${token}` }
+      expectLease(await sendWithBindings(lists, 'PUT', leasePath(freshSlot()), authorized), 200, { generation: 1 })
+    }
+  })
+
   test.each([String, (policies: string) => JSON.parse(policies)])('TOKEN_POLICIES as text or array', async toValue => {
     const token = 'token-of-a-policy-0123456789abcdef'
     const policies = [{ name: 'one', token: await hashToken(token), access: 'write' }]
