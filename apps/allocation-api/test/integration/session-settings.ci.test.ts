@@ -35,6 +35,12 @@ const TEXTS: Readonly<Record<string, readonly string[]>> = {
   application_name: ['example'],
 }
 
+/**
+ * The second values let Postgres use parallel workers. One of them has the role's `transaction_timeout` until it has the settings
+ * of its leader, which can take long on a busy machine.
+ */
+const MINUTE_MS = '60000'
+
 const OPERATOR_TOKEN = 'token-of-an-operator'
 const WITNESS_TOKEN = 'token-of-the-witness'
 
@@ -64,7 +70,7 @@ beforeAll(async () => {
         : type === 'string'
           ? (TEXTS[name] ?? [])
           : /_(?:timeout|interval)$/.test(name)
-            ? ['1', '50']
+            ? ['1', name === 'transaction_timeout' ? MINUTE_MS : '50']
             : others
     return { name, values: values.filter(value => value !== current) }
   })
