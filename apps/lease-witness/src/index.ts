@@ -45,7 +45,7 @@ const toTexts = (env: WorkerEnv): WorkerEnv =>
   Object.fromEntries(Object.entries(env).map(([name, value]) => [name, toText(value)])) as unknown as WorkerEnv
 
 const isStoredSecret = (policies: WorkerEnv['TOKEN_POLICIES']): policies is StoredSecret =>
-  typeof policies === 'object' && 'get' in policies
+  typeof policies === 'object' && !Array.isArray(policies)
 
 /** `policies`: those of a stored secret. */
 const toApp = (env: WorkerEnv, policies?: string, lacksPolicies = false): App => {

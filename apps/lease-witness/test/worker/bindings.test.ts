@@ -95,6 +95,13 @@ describe('policies in the Secrets Store', () => {
     })
   })
 
+  test.each([{}, null])('%j is neither text nor a secret: tokens of BEARER_TOKENS_CSV are accepted', async value => {
+    using logged = captureLogs()
+    const bindings: object = { TOKEN_POLICIES: value }
+    expectLease(await sendWithBindings(bindings, 'PUT', leasePath(freshSlot()), write), 200, { generation: 1 })
+    expect(logged.lines()).toContainEqual(expect.objectContaining({ msg: 'policies-unavailable' }))
+  })
+
   test('while the Secrets Store does not respond: 503, but tokens of BEARER_TOKENS_CSV are accepted', async () => {
     using logged = captureLogs()
     const TOKEN_POLICIES = { get: () => Promise.reject(new Error('no response')) }
