@@ -158,15 +158,11 @@ describe('the reconciler', () => {
   })
 
   test('rejected names are tried one after the other, and all of them when one is accepted', async () => {
-    const { dns, untilIdle } = replica()
+    const { sync } = replica()
     const names = ['a', 'b', 'c', 'd']
     for (const name of names) {
       fixture.provider.rejectedNames.add(`${name}.${poolDomain}`)
       await activate(name)
-    }
-    const sync = async () => {
-      await dns.syncDueZones()
-      await untilIdle()
     }
     await sync()
     const waits = await fixture.sql<{ s: number }[]>`

@@ -10,12 +10,8 @@ const template = { names: ['@', '*'], ttl: 60, challengeTtl: 1 }
 const fixture = useDnsFixture()
 
 const start = (options: Parameters<typeof fixture.replica>[0] = {}) => {
-  const { dns, untilIdle } = fixture.replica({ recordTemplate: template, ...options })
+  const { dns, sync } = fixture.replica({ recordTemplate: template, ...options })
   const tenants = createTenants(fixture.sql, { waitUntilApplied: dns.waitUntilApplied, template })
-  const sync = async () => {
-    await dns.syncDueZones()
-    await untilIdle()
-  }
   return { dns, tenants, sync }
 }
 

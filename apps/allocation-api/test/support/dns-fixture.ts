@@ -164,6 +164,8 @@ interface Replica {
   readonly syncs: readonly string[]
   /** Resolves when no sync and no check is in flight. */
   untilIdle(): Promise<void>
+  /** Syncs the zones that are due, and waits until the replica is idle. */
+  sync(): Promise<void>
   close(): Promise<void>
 }
 
@@ -232,6 +234,10 @@ const startReplica = ({
     unknown,
     syncs,
     untilIdle: inFlight.untilIdle,
+    async sync() {
+      await dns.syncDueZones()
+      await inFlight.untilIdle()
+    },
     async close() {
       await dns.stop()
       await sql.end({ timeout: 1 })
